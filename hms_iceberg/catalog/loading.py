@@ -1,12 +1,33 @@
-"""Catalogs by name, as they are configured."""
+"""Catalogs by name, as they are configured; among them the catalog of tables that are folders."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.catalog.catalog import Catalog
 from hms_iceberg.config import catalog_properties, default_catalog_name, known_catalogs
 from hms_iceberg.errors import ConfigurationError
+from hms_iceberg.metastore import text_properties
+from hms_iceberg.table.file_system_catalog import FileSystemCatalog
+
+
+class HadoopCatalog(Catalog):
+    """Tables in the folders of a warehouse, without a metastore; `load_catalog(type="hadoop", …)` gives one.
+
+    Args:
+        name: the catalog's name.
+        properties: `warehouse` and others, as of `load_catalog`.
+
+    Raises:
+        ConfigurationError: there is no warehouse.
+    """
+
+    def __init__(self, name: str, **properties: Any) -> None:
+        merged = text_properties(properties)
+        storage = ArrowStorage(merged)
+        super().__init__(name, FileSystemCatalog(merged.get("warehouse"), storage), storage, merged)
+
 
 _KINDS = {"thrift": "hive", "http": "rest", "https": "rest"}
 
@@ -35,7 +56,7 @@ def load_catalog(name: str | None = None, **properties: Any) -> Catalog:
 
         return RestCatalog(name, **merged)
     if kind is not None and kind.lower() == "hadoop":
-        from hms_iceberg.catalog.folders import HadoopCatalog
+        from hms_iceberg.catalog.loading import HadoopCatalog
 
         return HadoopCatalog(name, **merged)
     if kind is None or kind.lower() != "hive":

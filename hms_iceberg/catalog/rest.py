@@ -1,11 +1,12 @@
-"""The catalog of a server that speaks the Iceberg REST protocol."""
+"""The catalog of a server that speaks the Iceberg REST protocol, and the storage of its tables."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.catalog.catalog import Catalog
-from hms_iceberg.catalog.rest_storage import RestStorage
 from hms_iceberg.metastore import Identifier, MetadataVersion, table_identifier, text_properties
 from hms_iceberg.rest_client.channel import RestChannel
 from hms_iceberg.rest_client.documents import Documents
@@ -24,6 +25,45 @@ from hms_iceberg.table.table import TableTransaction
 from hms_iceberg.transaction.outcome import Freshness
 from hms_iceberg.transaction.transaction import Origin, Transaction
 from hms_iceberg.transaction.workspace import read_version
+
+_SUFFIX = ".metadata.json"
+
+
+class RestStorage(ArrowStorage):
+    """A storage in which metadata files are those that the server told.
+
+    What a commit writes as a metadata file is kept here until the commit has ended: the server writes its own.
+
+    Args:
+        properties: as of `ArrowStorage`.
+        documents: the metadata that is known.
+    """
+
+    def __init__(self, properties: Mapping[str, str] | None = None, documents: Documents | None = None) -> None:
+        super().__init__(properties)
+        self._documents = documents or Documents()
+
+    def read(self, location: str) -> bytes:
+        """The whole object. See the port."""
+        content = self._documents.get(location) if location.endswith(_SUFFIX) else None
+        return super().read(location) if content is None else content
+
+    def create(self, location: str, data: bytes) -> None:
+        """Writes a new object. See the port."""
+        if location.endswith(_SUFFIX):
+            self._documents.prepare(location, data)
+        else:
+            super().create(location, data)
+
+    def exists(self, location: str) -> bool:
+        """Whether an object is at the location. See the port."""
+        is_known = location.endswith(_SUFFIX) and self._documents.get(location) is not None
+        return is_known or super().exists(location)
+
+    def delete(self, location: str) -> None:
+        """Removes the object. See the port."""
+        if not (location.endswith(_SUFFIX) and self._documents.forget(location)):
+            super().delete(location)
 
 
 class RestCatalog(Catalog):

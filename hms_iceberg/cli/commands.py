@@ -34,7 +34,7 @@ SUBJECTS: dict[str, dict[str, Entry]] = {
             files="List the files of a table.",
         ),
         **_of("tables.scan_rows", scan="Show rows of a table, or write them to a file."),
-        **_of("tables.append_rows", append="Append the rows of files to a table."),
+        **_of("tables.scan_rows", append="Append the rows of files to a table."),
         **_of("tables.show_properties", properties="Look at and change properties."),
         **_of(
             "tables.define",
@@ -59,7 +59,7 @@ SUBJECTS: dict[str, dict[str, Entry]] = {
         **_of("snapshots.diff", diff="Tell what changed between two snapshots."),
     },
     "Maintenance": {
-        **_of("care.report", report="Show pictures of tables, or write them to an HTML page."),
+        **_of("care.maintain", report="Show pictures of tables, or write them to an HTML page."),
         **_of("care.check", check="Check the metadata of tables against their files."),
         **_of("care.repair", repair="Repair a damaged table as far as that is safe."),
         **_of("care.maintain", maintain="Look after many tables: once, or as a service."),
@@ -78,7 +78,7 @@ SUBJECTS: dict[str, dict[str, Entry]] = {
         ),
     },
     "Spark": {
-        **_of("servers.sql", sql="Run SQL: given, from files, or at a prompt."),
+        **_of("servers.serve", sql="Run SQL: given, from files, or at a prompt."),
         **_of(
             "servers.serve",
             connect="Serve clients of Spark Connect.",
@@ -92,8 +92,8 @@ SUBJECTS: dict[str, dict[str, Entry]] = {
         verify="Compare an Iceberg table with a Hive table.",
     ),
     "Metastore": {
-        **_of("care.doctor", doctor="Look at machine, metastore, storage, locks and clocks."),
-        **_of("servers.locks", locks="Look at the metastore's locks; release one of a dead holder."),
+        **_of("care.check", doctor="Look at machine, metastore, storage, locks and clocks."),
+        **_of("servers.embedded_metastore", locks="Look at the metastore's locks; release one of a dead holder."),
         **_of("servers.rest", rest="Serve the Iceberg REST protocol in front of the metastore."),
         **_of("servers.embedded_metastore", metastore="Start, stop and look at an embedded Hive Metastore."),
     },

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hms_iceberg.cli.quiet_spark import quiet_spark
+from hms_iceberg.cli.migration.spark import quiet_spark
 from hms_iceberg.errors import MissingDependencyError
 
 if TYPE_CHECKING:

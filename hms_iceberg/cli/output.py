@@ -1,4 +1,4 @@
-"""How commands tell their results: tables on a terminal, whole lines with tabs in pipes, or JSON."""
+"""How commands tell results and progress: tables on a terminal, whole lines with tabs in pipes, or JSON."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,6 +15,9 @@ import click
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from hms_iceberg.migration.migration_progress import Progress
+
 
 FORM = "hms_iceberg.output"
 """Where a context of click has the form of the output."""
@@ -185,3 +189,28 @@ def _rows_on_terminal(columns: Sequence[str], rows: list[list[Any]], null: str) 
 
 def _is_number(value: Any) -> bool:
     return value is None or (isinstance(value, (int, float)) and not isinstance(value, bool))
+
+
+@contextmanager
+def progress_bars() -> Iterator[Progress]:
+    """A progress bar for each stage, on standard error; none if that is not a terminal."""
+    from rich import progress as bars
+    from rich.console import Console
+
+    columns = (
+        bars.TextColumn("{task.description}"),
+        bars.BarColumn(),
+        bars.MofNCompleteColumn(),
+        bars.TimeElapsedColumn(),
+        bars.TimeRemainingColumn(),
+    )
+    console = Console(stderr=True)
+    with bars.Progress(*columns, console=console, disable=not console.is_terminal) as display:
+        tasks: dict[str, bars.TaskID] = {}
+
+        def show(stage: str, done: int, total: int) -> None:
+            if stage not in tasks:
+                tasks[stage] = display.add_task(stage, total=total)
+            display.update(tasks[stage], completed=done, total=total)
+
+        yield show

@@ -1,23 +1,35 @@
-"""A table of a catalog: reading, writing and changing it, also by a transaction of several changes."""
+"""A table of a catalog, and the methods that write its rows; transactions have these methods too."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from hms_iceberg.arrow.writing.write import ArrowInput
+from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.hooks import Hook
 from hms_iceberg.metastore import Identifier, MetadataVersion, Metastore
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
 from hms_iceberg.storage import Storage
+from hms_iceberg.table.changes.add_files import add_files
 from hms_iceberg.table.changes.change_methods import ChangeMethods
 from hms_iceberg.table.changes.pending import StartedChange
-from hms_iceberg.table.changes.row_change import ChangeOptions
+from hms_iceberg.table.changes.row_change import (
+    ChangeOptions,
+    UpdateResult,
+    append_rows,
+    delete_rows,
+    overwrite_rows,
+    replace_partitions,
+    update_rows,
+)
 from hms_iceberg.table.changes.update_snapshot import UpdateSnapshot
-from hms_iceberg.table.changes.write_methods import RowWriteMethods
+from hms_iceberg.table.changes.upsert import UpsertResult, upsert_rows
 from hms_iceberg.table.readable import ReadableTable
 from hms_iceberg.transaction.outcome import Freshness
 from hms_iceberg.transaction.transaction import Existing, Transaction
@@ -27,6 +39,243 @@ from hms_iceberg.updates.rows.append import FastAppend
 if TYPE_CHECKING:
     from hms_iceberg.catalog.catalog import Catalog
     from hms_iceberg.maintenance.table_maintenance import TableMaintenance
+
+
+ALWAYS_TRUE = AlwaysTrue()
+Self = TypeVar("Self", bound="RowWriteMethods")
+
+
+class RowWriteMethods(ABC):
+    """Every method makes one snapshot: of the transaction it is called on, or committed at once if called on a
+    table. `branch=None` stages the snapshot: it becomes part of the table and of no branch, until
+    `manage_snapshots().cherrypick(…)` publishes it.
+
+    In a table of property `write.wap.enabled`, `snapshot_properties={"wap.id": "…"}` stages the snapshot, to be looked
+    at and published with `manage_snapshots().cherrypick(…)`; `{"wap.branch": "…"}` writes to that branch instead.
+    """
+
+    @abstractmethod
+    def _writing(self) -> AbstractContextManager[TableTransaction]:
+        """The transaction that a method writes to."""
+
+    def append(
+        self: Self,
+        df: ArrowInput,
+        snapshot_properties: Mapping[str, str] | None = None,
+        branch: str | None = MAIN_BRANCH,
+    ) -> Self:
+        """Appends rows to the table.
+
+        Columns are matched by name; missing optional ones are filled with their default or null. The rows are written
+        as data files in the table's default spec and order, and committed as one snapshot.
+
+        Args:
+            df: an Arrow table, record batch or reader of batches (which need not fit into memory), or anything that
+                hands out an Arrow stream (polars, DuckDB, pandas).
+            snapshot_properties: keys for the snapshot's summary.
+            branch: the branch to append to; None stages the snapshot.
+
+        Returns:
+            This object.
+
+        Raises:
+            SchemaMismatchError, TypeMismatchError, NullValueError: the rows do not fit; nothing was written.
+            CommitFailedError, CommitStateUnknownError: see `commit_transaction`.
+        """
+        with self._writing() as transaction:
+            append_rows(_inner(transaction), df, _options(transaction, snapshot_properties, True, branch))
+        return self
+
+    def delete(
+        self,
+        delete_filter: str | BooleanExpression = ALWAYS_TRUE,
+        snapshot_properties: Mapping[str, str] | None = None,
+        case_sensitive: bool = True,
+        branch: str | None = MAIN_BRANCH,
+    ) -> None:
+        """Deletes the rows that match a filter.
+
+        Files of which partition or metrics prove that every row matches are removed without being read. Of the others,
+        `write.delete.mode` says how rows go: `copy-on-write` (the default) rewrites the files, `merge-on-read` writes
+        position deletes (format version 2) or deletion vectors (3). A delete of whole files replays on whatever a
+        concurrent commit left; otherwise `write.delete.isolation-level` says which concurrent commits are refused.
+
+        Args:
+            delete_filter: which rows, all unless given.
+            snapshot_properties: keys for the snapshot's summary.
+            case_sensitive: whether the filter names columns in their case.
+            branch: the branch to change; None stages the snapshot.
+
+        Raises:
+            ExpressionParseError, UnknownColumnError, TypeMismatchError: the filter is none, or does not fit the table.
+            CommitConflictError, CommitFailedError, CommitStateUnknownError: see `commit_transaction`.
+        """
+        with self._writing() as transaction:
+            delete_rows(
+                _inner(transaction), delete_filter, _options(transaction, snapshot_properties, case_sensitive, branch)
+            )
+
+    def overwrite(
+        self,
+        df: ArrowInput,
+        overwrite_filter: str | BooleanExpression = ALWAYS_TRUE,
+        snapshot_properties: Mapping[str, str] | None = None,
+        case_sensitive: bool = True,
+        branch: str | None = MAIN_BRANCH,
+    ) -> None:
+        """Replaces the rows that match a filter, all unless it is given, by other rows, in one snapshot.
+
+        Old rows go as `delete` removes them, and so does what a concurrent commit added if whole files go; the new
+        ones need not match the filter.
+
+        Args:
+            df: the new rows, as of `append`.
+            overwrite_filter: which rows they replace.
+            snapshot_properties: keys for the snapshot's summary.
+            case_sensitive: whether the filter names columns in their case.
+            branch: the branch to change; None stages the snapshot.
+
+        Raises:
+            SchemaMismatchError, TypeMismatchError, NullValueError: the rows do not fit; nothing was written.
+            ExpressionParseError, UnknownColumnError: the filter is none, or does not fit the table.
+            CommitConflictError, CommitFailedError, CommitStateUnknownError: see `commit_transaction`.
+        """
+        with self._writing() as transaction:
+            options = _options(transaction, snapshot_properties, case_sensitive, branch)
+            overwrite_rows(_inner(transaction), df, overwrite_filter, options)
+
+    def update(
+        self,
+        assignments: Mapping[str, Any],
+        update_filter: str | BooleanExpression = ALWAYS_TRUE,
+        snapshot_properties: Mapping[str, str] | None = None,
+        case_sensitive: bool = True,
+        branch: str | None = MAIN_BRANCH,
+    ) -> UpdateResult:
+        """Gives columns of the rows that match a filter new values, by `write.update.mode`; see `delete`.
+
+        >>> table.update({"status": "closed", "total": pc.field("net") * 1.2}, "id in (1, 2)")
+
+        Args:
+            assignments: top-level column to value: a constant, a `pyarrow.compute.Expression` or polars expression over
+                the table's columns, or a function from a `pyarrow.RecordBatch` to an array. Expressions see the rows
+                as they were.
+            update_filter: which rows, all unless given.
+            snapshot_properties: keys for the snapshot's summary.
+            case_sensitive: whether columns are named in their case.
+            branch: the branch to change; None stages the snapshot.
+
+        Returns:
+            How many rows were updated.
+
+        Raises:
+            UnknownColumnError, TypeMismatchError, NullValueError, InvalidInputError: an assignment or the filter does
+                not fit the table.
+            CommitConflictError, CommitFailedError, CommitStateUnknownError: see `commit_transaction`.
+        """
+        with self._writing() as transaction:
+            options = _options(transaction, snapshot_properties, case_sensitive, branch)
+            return update_rows(_inner(transaction), assignments, update_filter, options)
+
+    def upsert(
+        self,
+        df: ArrowInput,
+        join_cols: Sequence[str] | None = None,
+        when_matched_update_all: bool = True,
+        when_not_matched_insert_all: bool = True,
+        case_sensitive: bool = True,
+        branch: str | None = MAIN_BRANCH,
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> UpsertResult:
+        """Updates the rows that have the same key as a given row, and inserts the given rows without such a match.
+
+        Only rows that really change are written, by `write.merge.mode`; see `delete`. Keys are compared with null
+        equal to null. Columns that `df` lacks keep their values in updated rows and get their default in inserted
+        ones. `df` is held in memory; the table is read and written batch by batch.
+
+        Args:
+            df: the rows, as of `append`; no two with the same key.
+            join_cols: the key's columns; by default the table's identifier fields. Dotted names reach into structs.
+            when_matched_update_all: whether rows with the same key are updated.
+            when_not_matched_insert_all: whether rows without a match are inserted.
+            case_sensitive: whether `join_cols` names columns in their case.
+            branch: the branch to change; None stages the snapshot.
+            snapshot_properties: keys for the snapshot's summary.
+
+        Returns:
+            How many rows were updated, and how many inserted.
+
+        Raises:
+            InvalidInputError: no key is given, rows share one, or rows of the table that are updated do.
+            UnknownColumnError, SchemaMismatchError, TypeMismatchError, NullValueError: the rows do not fit the table.
+            CommitConflictError, CommitFailedError, CommitStateUnknownError: see `commit_transaction`.
+        """
+        with self._writing() as transaction:
+            return upsert_rows(
+                _inner(transaction),
+                df,
+                join_cols,
+                when_matched_update_all,
+                when_not_matched_insert_all,
+                _options(transaction, snapshot_properties, case_sensitive, branch),
+            )
+
+    def dynamic_partition_overwrite(
+        self, df: ArrowInput, snapshot_properties: Mapping[str, str] | None = None, branch: str | None = MAIN_BRANCH
+    ) -> None:
+        """Replaces every partition that one of the rows falls into; other partitions stay.
+
+        Args:
+            df: the new rows, as of `append`.
+            snapshot_properties: keys for the snapshot's summary.
+            branch: the branch to change; None stages the snapshot.
+
+        Raises:
+            InvalidInputError: the table is not partitioned.
+            SchemaMismatchError, TypeMismatchError, NullValueError: the rows do not fit; nothing was written.
+            CommitFailedError, CommitStateUnknownError: see `commit_transaction`.
+        """
+        with self._writing() as transaction:
+            replace_partitions(_inner(transaction), df, _options(transaction, snapshot_properties, True, branch))
+
+    def add_files(
+        self,
+        file_paths: Sequence[str],
+        snapshot_properties: Mapping[str, str] | None = None,
+        check_duplicate_files: bool = True,
+        branch: str | None = MAIN_BRANCH,
+    ) -> None:
+        """Takes data files that exist already into the table, where they are; they belong to it from then on.
+
+        Columns are matched by the field ids of a file, or by name: a table without a name mapping gets one. In a
+        partitioned table every file must lie in one partition, told by its folders (`city=Oslo/…`, for identity
+        partitions) or, of a Parquet file, by the bounds of its columns; what cannot be told is refused.
+
+        Args:
+            file_paths: locations of Parquet, ORC or Avro files.
+            snapshot_properties: keys for the snapshot's summary.
+            check_duplicate_files: refuse files that the table has already, for which its manifests are read.
+            branch: the branch to change; None stages the snapshot.
+
+        Raises:
+            InvalidInputError: a file is in the table already, or in no single partition.
+            SchemaMismatchError, TypeMismatchError: a file's columns are not the table's.
+            MissingFileError, CorruptDataFileError: a file cannot be read.
+            CommitFailedError, CommitStateUnknownError: see `commit_transaction`.
+        """
+        with self._writing() as transaction:
+            options = _options(transaction, snapshot_properties, True, branch)
+            add_files(_inner(transaction), file_paths, check_duplicate_files, options)
+
+
+def _inner(transaction: TableTransaction) -> Transaction:
+    return transaction._transaction
+
+
+def _options(
+    transaction: TableTransaction, properties: Mapping[str, str] | None, case_sensitive: bool, branch: str | None
+) -> ChangeOptions:
+    return ChangeOptions.of(_inner(transaction).metadata, properties, branch, case_sensitive)
 
 
 MAINTENANCE: Hook[[Table], TableMaintenance] = Hook("hms_iceberg.maintenance.table_maintenance")

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from hms_iceberg.arrow.deletes.puffin_writer import write_deletion_vectors
 from hms_iceberg.arrow.formats.content_files import ContentFormat, delete_properties, format_name
-from hms_iceberg.arrow.metrics.metrics_modes import FULL
+from hms_iceberg.arrow.metrics.footer_metrics import FULL
 from hms_iceberg.arrow.parallel import default_workers
 from hms_iceberg.arrow.storage.data_locations import DataLocations
 from hms_iceberg.arrow.storage.filesystems import parse_location

@@ -16,7 +16,7 @@ import cramjam
 import numpy as np
 import pyroaring
 
-from hms_iceberg.arrow.storage.failures import decoding
+from hms_iceberg.arrow.storage.filesystems import decoding
 from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.storage import Storage

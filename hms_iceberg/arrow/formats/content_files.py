@@ -20,8 +20,7 @@ from hms_iceberg.arrow.formats.parquet_writer import (
     repetitions,
     with_useful_dictionaries,
 )
-from hms_iceberg.arrow.metrics.footer_metrics import data_file_from_parquet
-from hms_iceberg.arrow.metrics.metrics_modes import MetricsMode
+from hms_iceberg.arrow.metrics.footer_metrics import MetricsMode, data_file_from_parquet
 from hms_iceberg.errors import CorruptDataFileError, UnsupportedError
 from hms_iceberg.spec.field_mapping import NameMapping
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent

@@ -17,10 +17,9 @@ import pyarrow.parquet as pq
 
 from hms_iceberg.arrow.columns.legacy_calendar import Rule, has_old_values, old_times, proleptic_columns
 from hms_iceberg.arrow.columns.projection import FileLeaf, file_leaves, identified
-from hms_iceberg.arrow.metrics.footer_metrics import ColumnMetrics, calendar_rules, metrics_from_footer
-from hms_iceberg.arrow.metrics.metrics_modes import FULL
+from hms_iceberg.arrow.metrics.footer_metrics import FULL, ColumnMetrics, calendar_rules, metrics_from_footer
 from hms_iceberg.arrow.storage.arrow_storage import open_for_arrow
-from hms_iceberg.arrow.storage.failures import decoding
+from hms_iceberg.arrow.storage.filesystems import decoding
 from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.spec.field_mapping import NameMapping
 from hms_iceberg.spec.schema import Schema

@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hms_iceberg.arrow.columns.arrow_schema import integer_type, to_stored
-from hms_iceberg.arrow.metrics.footer_metrics import ColumnMetrics
-from hms_iceberg.arrow.metrics.metrics_modes import NONE, MetricsMode
+from hms_iceberg.arrow.metrics.footer_metrics import NONE, ColumnMetrics, MetricsMode
 from hms_iceberg.spec.data_types import (
     FixedType,
     GeographyType,

@@ -18,8 +18,7 @@ from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.arrow.columns.nested import combine, conform, pruned
 from hms_iceberg.arrow.parallel import default_workers, read_in_order
 from hms_iceberg.arrow.reading.task_reader import ScanContext, read_task
-from hms_iceberg.arrow.rows.row_identity import net_changes, unmatched
-from hms_iceberg.arrow.rows.row_keys import key_frame
+from hms_iceberg.arrow.rows.row_identity import key_frame, net_changes, unmatched
 from hms_iceberg.arrow.storage.filesystems import parse_location
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.changelog import ChangelogScanTask, ChangeType, SnapshotChanges

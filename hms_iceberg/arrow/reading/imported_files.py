@@ -19,8 +19,14 @@ from hms_iceberg.arrow.columns.arrow_types import byte_width, is_bytes, stands_f
 from hms_iceberg.arrow.columns.nested import leaf_arrays
 from hms_iceberg.arrow.columns.projection import FileLeaf, FileProjection, file_leaves
 from hms_iceberg.arrow.formats.content_files import ContentReader, open_reader
-from hms_iceberg.arrow.metrics.footer_metrics import leaves_of_footer, metrics_from_footer, read_footer, split_offsets
-from hms_iceberg.arrow.metrics.metrics_modes import FULL, MetricsMode
+from hms_iceberg.arrow.metrics.footer_metrics import (
+    FULL,
+    MetricsMode,
+    leaves_of_footer,
+    metrics_from_footer,
+    read_footer,
+    split_offsets,
+)
 from hms_iceberg.errors import (
     CorruptDataFileError,
     InvalidInputError,

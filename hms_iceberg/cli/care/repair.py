@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hms_iceberg.cli.catalog_options import complete_table, on_catalog
+from hms_iceberg.cli.catalog_options import complete_table, matching_tables, on_catalog
 from hms_iceberg.cli.output import Output
-from hms_iceberg.cli.patterns import matching_tables
 from hms_iceberg.errors import IcebergError, MetastoreUnavailableError
 
 if TYPE_CHECKING:

@@ -10,13 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hms_iceberg.cli.catalog_options import catalog_options, complete_table, key_values, naming, open_catalog
-from hms_iceberg.cli.migration.follow_table import keep_up
+from hms_iceberg.cli.catalog_options import Duration, catalog_options, complete_table, key_values, naming, open_catalog
 from hms_iceberg.cli.migration.spark import MigrationMethods, spark_for, spark_options
-from hms_iceberg.cli.migration.warehouse import WarehouseMigration
-from hms_iceberg.cli.output import OUTPUT_OPTION, Output
-from hms_iceberg.cli.patterns import Duration
-from hms_iceberg.cli.progress_bar import progress_bars
+from hms_iceberg.cli.migration.warehouse import WarehouseMigration, keep_up
+from hms_iceberg.cli.output import OUTPUT_OPTION, Output, progress_bars
 
 if TYPE_CHECKING:
     from hms_iceberg.migration import MigrationResult, RollbackResult

@@ -1,16 +1,20 @@
-"""Spark for commands that compare or copy with it."""
+"""Spark for commands that compare or copy with it; what it logs is shown only if it does not start."""
 
 from __future__ import annotations
 
+import os
+import sys
+import tempfile
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from hms_iceberg.cli.catalog_options import key_values
-from hms_iceberg.cli.quiet_spark import quiet_spark
 
 if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog
@@ -18,6 +22,53 @@ if TYPE_CHECKING:
     from hms_iceberg.migration.migrate import Proof
     from hms_iceberg.migration.migration_progress import Progress
     from hms_iceberg.table import Table
+
+
+_LINES_SHOWN = 20
+
+
+@contextmanager
+def quiet_spark(log: Path | None = None) -> Iterator[None]:
+    """Sends the standard error of processes that are started in the context to a file, which is where Spark's JVM logs.
+
+    With `--verbose` it stays where it is.
+
+    Args:
+        log: the file, which is appended to; one that goes away with the last process that writes to it by default.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
+        if _is_verbose():
+            yield
+            return
+        with tempfile.TemporaryFile() if log is None else log.open("a+b") as file, _errors_to(file.fileno()) as shown:
+            begin = file.seek(0, os.SEEK_END)
+            try:
+                yield
+            except Exception:
+                file.seek(begin)
+                for line in file.read().decode(errors="replace").splitlines()[-_LINES_SHOWN:]:
+                    os.write(shown, f"Spark: {line}\n".encode())
+                raise
+
+
+@contextmanager
+def _errors_to(file: int) -> Iterator[int]:
+    """Has standard error go to a file; what it was before is yielded."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    os.dup2(file, 2)
+    try:
+        yield kept
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def _is_verbose() -> bool:
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.find_root().params.get("verbose"))
+
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

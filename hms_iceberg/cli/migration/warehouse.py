@@ -1,7 +1,8 @@
-"""`hms-iceberg migrate` of many tables: makes or takes up a plan, carries it out, tells of it."""
+"""`hms-iceberg migrate` of many tables, by a plan, and rounds that follow a Hive table (`--follow`)."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,13 +12,52 @@ from typing import TYPE_CHECKING
 import click
 
 from hms_iceberg.cli.migration.spark import MigrationMethods
-from hms_iceberg.cli.output import Output
-from hms_iceberg.cli.progress_bar import progress_bars
+from hms_iceberg.cli.output import Output, progress_bars
 
 if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog
-    from hms_iceberg.migration import MigrationOptions
+    from hms_iceberg.migration import FollowRound, MigrationOptions
     from hms_iceberg.migration.warehouse.warehouse_plan import TablePlan, WarehousePlan
+
+
+def keep_up(
+    output: Output, catalog: Catalog, names: tuple[str, str], options: MigrationOptions, interval: float | None
+) -> None:
+    """Make rounds, and tell of each that changed something or failed.
+
+    Args:
+        output: tells of them.
+        catalog: the catalog on whose metastore the tables are.
+        names: the Hive table and the one that follows it.
+        options: as of a migration.
+        interval: seconds between rounds; None for a single one.
+    """
+    from hms_iceberg.migration import Follower, follow
+
+    if interval is None:
+        with progress_bars() as progress:
+            found = Follower(catalog, *names, options=options, progress=progress).round()
+        output.text(describe_round(found), dataclasses.asdict(found))
+        return
+    for found in follow(catalog, *names, interval=interval, options=options):
+        if found.failure:
+            click.echo(describe_round(found), err=True)
+        elif found.added or found.removed or found.ended:
+            output.text(describe_round(found), dataclasses.asdict(found))
+
+
+def describe_round(found: FollowRound) -> str:
+    """What a round did, in a line."""
+    if found.ended:
+        return f"{found.source} is an Iceberg table now; {found.target} follows no more, and can be dropped."
+    if found.failure:
+        return f"{found.target} was not brought up to date, and will be tried again: {found.failure}"
+    waiting = f" {found.waiting} partitions are being written; the next round takes them." if found.waiting else ""
+    return (
+        f"{found.target} is up with {found.source}: {found.added:,} files added, {found.removed:,} removed, in "
+        f"{found.seconds:.1f} s.{waiting}"
+    )
+
 
 _COLUMNS = ("table", "state", "partitions", "files", "rows", "size", "seconds", "why")
 

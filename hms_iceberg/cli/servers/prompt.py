@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from hms_iceberg.cli.servers.running import Interruptible, run_statement
+from hms_iceberg.cli.servers.told_rows import Interruptible, run_statement
 from hms_iceberg.errors import SqlFailedError
 from hms_iceberg.spark.shell import SqlSession
 from hms_iceberg.spark.sql.statement_tokens import tokenize

@@ -1,16 +1,79 @@
-"""`hms-iceberg thriftserver` and `connect`: Iceberg and Hive tables for clients elsewhere, without a JAR."""
+"""`hms-iceberg sql`, `thriftserver` and `connect`: Spark for the user here, or for clients elsewhere."""
 
 from __future__ import annotations
 
 import signal
+import sys
 import threading
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from functools import partial
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
-from hms_iceberg.cli.servers.session_options import spark_on_catalog, spark_options
+from hms_iceberg.cli.catalog_options import catalog_options, key_values, open_catalog
+from hms_iceberg.cli.migration.spark import quiet_spark
+from hms_iceberg.cli.output import output_form
+from hms_iceberg.cli.servers.prompt import split_statements
+from hms_iceberg.cli.servers.told_rows import Interruptible, run_statement
+from hms_iceberg.errors import IcebergError
+from hms_iceberg.spark.shell import SqlSession
+
+if TYPE_CHECKING:
+    from hms_iceberg.catalog import Catalog
+
+
+def spark_options(command: Command) -> Command:
+    """Add the catalog's options, `--master` and `--conf` to a command."""
+    conf = click.option(
+        "--conf",
+        "settings",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="A setting of Spark, such as spark.driver.memory=4g; may be repeated.",
+    )
+    master = click.option("--master", help="Where Spark runs, such as spark://host:7077.  [default: local[*]]")
+    return catalog_options(master(conf(command)))
+
+
+@contextmanager
+def spark_on_catalog(
+    name: str,
+    catalog_name: str | None,
+    uri: str | None,
+    properties: tuple[str, ...],
+    master: str | None,
+    settings: tuple[str, ...],
+    own_settings: Mapping[str, str] | None = None,
+    quiet: bool = False,
+) -> Iterator[Any]:
+    """The SparkSession that the options describe; a quiet one keeps its log to itself.
+
+    Raises:
+        MetastoreUnavailableError: nobody answers at the metastore's address.
+    """
+    from hms_iceberg.spark.servers import spark_session
+
+    with open_catalog(catalog_name, uri, properties) as catalog:
+        found = dict(catalog.properties)
+        if "warehouse" not in found and "spark.sql.warehouse.dir" not in key_values(settings):
+            found.update(_warehouse(catalog))
+    with ExitStack() as stack:
+        session = spark_session(found, {**(own_settings or {}), **key_values(settings)}, name, master)
+        with quiet_spark() if quiet else nullcontext():
+            spark = stack.enter_context(session)
+        yield spark
+
+
+def _warehouse(catalog: Catalog) -> dict[str, str]:
+    """The metastore's own warehouse, where its database `default` is: Spark would take a folder of this machine."""
+    try:
+        location = catalog.load_namespace_properties("default").get("location")
+    except IcebergError:  # a metastore may have no such database, or not show it to this user
+        return {}
+    return {"warehouse": location} if location else {}
+
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Serve = Callable[[Any, str, int], AbstractContextManager[None]]
@@ -68,3 +131,42 @@ def _serve(server: Serve, spark: Any, host: str, port: int, address: str) -> Non
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@click.command()
+@click.option("-e", "--execute", "texts", multiple=True, metavar="SQL", help="Run this, and end; may be repeated.")
+@click.option("-f", "--file", "files", multiple=True, type=click.File(encoding="utf-8"), help="Run a file, and end.")
+@click.option(
+    "--output",
+    type=click.Choice(["text", "json", "csv"]),
+    callback=lambda ctx, param, value: output_form(ctx, param, value) or "text",
+    help="How rows are told.  [default: text]",
+)
+@click.option("--timing", is_flag=True, help="Tell how long each statement took; at a prompt it is told anyway.")
+@spark_options
+def sql(texts: tuple[str, ...], files: tuple[TextIO, ...], output: str, timing: bool, **options: Any) -> None:
+    """Run SQL: statements that are given, those of files or of a pipe, or what is typed at a prompt.
+
+    Statements end with a semicolon. The first one that fails ends the command with exit code 1, but not at a prompt.
+    The prompt has a history, and `help`. The tab key completes tables, columns, branches and tags. Ctrl-C ends the
+    statement that runs. `exit` leaves. New databases are in the metastore's warehouse.
+
+    Example: hms-iceberg sql -e "select count(*) from web.visits"
+    """
+    given = [*texts, *(file.read() for file in files)]
+    interactive = not given and sys.stdin.isatty()
+    if not given and not interactive:
+        given = [sys.stdin.read()]
+    with spark_on_catalog("hms-iceberg sql", quiet=True, **options) as spark:
+        session = SqlSession(spark)
+        if interactive:
+            from hms_iceberg.cli.servers.prompt import Prompt
+
+            Prompt(session, output).run()
+            return
+        interruptible = Interruptible(session)
+        for text in given:
+            whole, rest = split_statements(text)
+            for statement in (*whole, rest):
+                if statement:
+                    interruptible.run(partial(run_statement, session, statement, output, timing))

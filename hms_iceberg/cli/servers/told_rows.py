@@ -1,4 +1,4 @@
-"""The rows of a statement as text, JSON or CSV."""
+"""One statement: run, stopped by Ctrl-C, and its rows as text, JSON or CSV."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ import csv
 import datetime as dt
 import json
 import math
+import signal
 import sys
+import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from decimal import Decimal
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from hms_iceberg.cli.output import Output
-from hms_iceberg.spark.shell import Answer
+from hms_iceberg.spark.shell import Answer, SqlSession
 
 _NULL = "NULL"
 _NO_NUMBERS = {math.inf: "Infinity", -math.inf: "-Infinity"}
@@ -102,3 +105,65 @@ def plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {str(plain(key)): plain(each) for key, each in value.items()}
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
+
+
+T = TypeVar("T")
+_LOOK_SECONDS = 0.3
+
+
+class Interruptible:
+    """Asks a session in threads of its own, so that Ctrl-C finds nobody who waits for an answer of Spark.
+
+    A question that is interrupted leaves its answer on the thread's connection, if it would be taken for that to the
+    next one.
+    """
+
+    def __init__(self, session: SqlSession) -> None:
+        self._session = session
+        self._pool = ThreadPoolExecutor(2, thread_name_prefix="iceberg-sql")
+        # PySpark's own would ask Spark in this thread.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def run(self, work: Callable[[], T]) -> T:
+        """Runs the work and returns its result; Ctrl-C cancels its Spark jobs.
+
+        Raises:
+            KeyboardInterrupt: it was stopped.
+        """
+        running = self._pool.submit(work)
+        try:
+            while not running.done():  # in short waits, as handlers of libraries may let a wait go on at Ctrl-C
+                wait([running], _LOOK_SECONDS)
+            return running.result()
+        except (KeyboardInterrupt, SystemExit) as stop:
+            if self._stopped(running) or isinstance(stop, SystemExit):
+                raise
+            return running.result()
+
+    def _stopped(self, running: Future[T]) -> bool:
+        """Whether work ends without a result. If a job is cancelled, the statement may start another one."""
+        while not running.done():
+            wait([self._pool.submit(self._session.cancel)])
+            wait([running], _LOOK_SECONDS)
+        return running.exception() is not None
+
+
+def run_statement(session: SqlSession, statement: str, output: str, timing: bool, limit: int | None = None) -> None:
+    """Runs a statement and tells its rows.
+
+    Args:
+        session: where it runs.
+        statement: without the semicolon.
+        output: `text`, `json` or `csv`.
+        timing: whether the time is told, on standard error.
+        limit: how many rows are told at most.
+
+    Raises:
+        SqlFailedError: it failed; its message is Spark's.
+    """
+    started = time.monotonic()
+    wanted = None if limit is None else limit + 1  # one more tells that there are more
+    count = tell_rows(session.run(statement, wanted, streamed=output != "text"), output, limit)
+    if timing:
+        rows = "" if count is None else f"{count} row{'s' * (count != 1)}, "
+        click.echo(f"{rows}{time.monotonic() - started:.2f} s", err=True)

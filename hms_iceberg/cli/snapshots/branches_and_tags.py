@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hms_iceberg.cli.catalog_options import on_table
+from hms_iceberg.cli.catalog_options import Duration, on_table
 from hms_iceberg.cli.output import Output
-from hms_iceberg.cli.patterns import Duration
-from hms_iceberg.cli.snapshots.named import snapshot_named
+from hms_iceberg.cli.snapshots.history import snapshot_named
 from hms_iceberg.cli.suggestions import SuggestingGroup
 
 if TYPE_CHECKING:

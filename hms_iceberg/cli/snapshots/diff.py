@@ -12,7 +12,7 @@ import click
 
 from hms_iceberg.cli.catalog_options import complete_ref, on_table
 from hms_iceberg.cli.output import Output
-from hms_iceberg.cli.snapshots.named import snapshot_named
+from hms_iceberg.cli.snapshots.history import snapshot_named
 from hms_iceberg.cli.tables.browse import FILE_CONTENTS
 
 if TYPE_CHECKING:

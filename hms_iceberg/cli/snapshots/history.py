@@ -1,4 +1,4 @@
-"""`hms-iceberg history` and `rollback`."""
+"""`hms-iceberg history` and `rollback`, and the snapshot that a word on the command line stands for."""
 
 from __future__ import annotations
 
@@ -8,10 +8,29 @@ import click
 
 from hms_iceberg.cli.catalog_options import complete_ref, on_table
 from hms_iceberg.cli.output import Output
+from hms_iceberg.errors import NoSuchSnapshotError
 
 if TYPE_CHECKING:
     from hms_iceberg.spec.snapshots_and_refs import Snapshot
     from hms_iceberg.table.table import Table
+
+
+def snapshot_named(table: Table, word: str) -> int:
+    """The id of the snapshot with that id, or of that branch or tag.
+
+    Raises:
+        NoSuchSnapshotError: there is none.
+    """
+    ref = table.refs().get(word)
+    if ref is not None:
+        return ref.snapshot_id
+    if word.isdigit() and table.snapshot_by_id(int(word)) is not None:
+        return int(word)
+    name = ".".join(table.name())
+    raise NoSuchSnapshotError(
+        f"Table {name} has no snapshot, branch or tag {word!r}. What it has: hms-iceberg history {name}"
+    )
+
 
 _COLUMNS = ("snapshot_id", "parent_id", "made_at", "operation", "added", "deleted", "rows", "state", "refs")
 _SHOWN_TIME = len("2026-01-31T12:00:00.000")
@@ -79,7 +98,7 @@ def rollback(table: Table, out: Output, snapshot: str | None, as_of: str | None)
 
     Example: hms-iceberg rollback web.visits 4231363255180114125
     """
-    from hms_iceberg.cli.snapshots.named import snapshot_named
+    from hms_iceberg.cli.snapshots.history import snapshot_named
 
     if (snapshot is None) == (as_of is None):
         raise click.UsageError("Give either SNAPSHOT or --as-of.")

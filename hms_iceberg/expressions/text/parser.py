@@ -23,8 +23,7 @@ from hms_iceberg.errors import ExpressionParseError, TypeMismatchError
 from hms_iceberg.expressions.like import like_predicate
 from hms_iceberg.expressions.literals import Literal, Reference, Term, Transformed, literal
 from hms_iceberg.expressions.text import functions
-from hms_iceberg.expressions.text.functions import CalendarYear, Operand
-from hms_iceberg.expressions.text.tokens import Token, parse_error, tokenize
+from hms_iceberg.expressions.text.functions import CalendarYear, Operand, Token, parse_error, tokenize
 from hms_iceberg.expressions.tree import (
     AlwaysFalse,
     AlwaysTrue,

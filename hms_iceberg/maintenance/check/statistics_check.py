@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from hms_iceberg.arrow.columns.projection import file_leaves
 from hms_iceberg.arrow.deletes.puffin import blob_bytes, parse_footer
 from hms_iceberg.arrow.formats.content_files import open_reader
-from hms_iceberg.arrow.storage.failures import decoding
+from hms_iceberg.arrow.storage.filesystems import decoding
 from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.lazy import pl
 from hms_iceberg.maintenance.check import findings as found

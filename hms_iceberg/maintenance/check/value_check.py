@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping
 from hms_iceberg.arrow.columns.projection import file_leaves
 from hms_iceberg.arrow.formats.content_files import open_reader
 from hms_iceberg.arrow.metrics.batch_metrics import BatchMetrics
-from hms_iceberg.arrow.metrics.footer_metrics import ColumnMetrics
-from hms_iceberg.arrow.metrics.metrics_modes import FULL
+from hms_iceberg.arrow.metrics.footer_metrics import FULL, ColumnMetrics
 from hms_iceberg.arrow.reading.task_reader import ScanContext, read_task
 from hms_iceberg.errors import IcebergError
 from hms_iceberg.maintenance.check import findings as found

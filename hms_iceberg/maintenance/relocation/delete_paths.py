@@ -17,7 +17,7 @@ from hms_iceberg.arrow.deletes.delete_writer import with_metrics_of_deletes
 from hms_iceberg.arrow.deletes.deleted_rows import open_delete_file
 from hms_iceberg.arrow.deletes.puffin import copy_puffin
 from hms_iceberg.arrow.formats.content_files import ContentFormat, delete_properties
-from hms_iceberg.arrow.metrics.metrics_modes import FULL
+from hms_iceberg.arrow.metrics.footer_metrics import FULL
 from hms_iceberg.maintenance.relocation.metadata_paths import PrefixChange
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
 from hms_iceberg.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POSITION

@@ -11,11 +11,10 @@ from hms_iceberg.arrow.columns.arrow_schema import field_id_of
 from hms_iceberg.arrow.deletes.deleted_rows import read_position_deletes
 from hms_iceberg.arrow.deletes.puffin import parse_footer
 from hms_iceberg.arrow.formats.content_files import open_reader
-from hms_iceberg.arrow.metrics.footer_metrics import read_footer
-from hms_iceberg.arrow.metrics.metrics_modes import metrics_modes
+from hms_iceberg.arrow.metrics.footer_metrics import metrics_modes, read_footer
 from hms_iceberg.arrow.reading.imported_files import FileImport
 from hms_iceberg.arrow.storage.data_locations import LocationRules
-from hms_iceberg.arrow.storage.failures import decoding
+from hms_iceberg.arrow.storage.filesystems import decoding
 from hms_iceberg.errors import IcebergError, StorageError
 from hms_iceberg.maintenance.check.digests import file_number
 from hms_iceberg.maintenance.repair.examination import DAMAGE, Examination

@@ -15,10 +15,15 @@ from hms_iceberg.arrow.formats.avro.avro_reader import AvroReader
 from hms_iceberg.arrow.formats.orc.orc_layout import OrcLayout
 from hms_iceberg.arrow.formats.orc.orc_statistics import metrics_from_tail, problems_of
 from hms_iceberg.arrow.formats.parquet_reader import ParquetReader
-from hms_iceberg.arrow.metrics.footer_metrics import ColumnMetrics, metrics_from_footer, read_footer, split_offsets
-from hms_iceberg.arrow.metrics.metrics_modes import MetricsMode
+from hms_iceberg.arrow.metrics.footer_metrics import (
+    ColumnMetrics,
+    MetricsMode,
+    metrics_from_footer,
+    read_footer,
+    split_offsets,
+)
 from hms_iceberg.arrow.storage.arrow_storage import open_for_arrow
-from hms_iceberg.arrow.storage.failures import decoding
+from hms_iceberg.arrow.storage.filesystems import decoding
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.migration.formats.kinds import AVRO, ORC
 from hms_iceberg.spec.schema import Schema

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hms_iceberg.arrow.metrics.metrics_modes import metrics_modes
+from hms_iceberg.arrow.metrics.footer_metrics import metrics_modes
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import InvalidInputError, UnsupportedError
 from hms_iceberg.hms.hive_tables import HiveTables

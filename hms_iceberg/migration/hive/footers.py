@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hms_iceberg.arrow.columns.projection import FileLeaf, file_leaves, identified
-from hms_iceberg.arrow.metrics.metrics_modes import MetricsMode
+from hms_iceberg.arrow.metrics.footer_metrics import MetricsMode
 from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.migration.formats.format_footers import SourceFooter, read_source_footer
 from hms_iceberg.migration.formats.kinds import ORC

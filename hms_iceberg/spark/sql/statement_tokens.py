@@ -1,7 +1,7 @@
 """Text of a SQL statement cut into tokens, and errors that point at them.
 
 Statements follow Spark's lexer: comments, backslashes in strings, double quotes for strings. Filter strings do not
-(`hms_iceberg.expressions.text.tokens`), and refuse every other character at once. So each has its own tokens.
+(`hms_iceberg.expressions.text.functions`), and refuse every other character at once. So each has its own tokens.
 """
 
 from __future__ import annotations

@@ -10,8 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hms_iceberg.arrow.metrics.footer_metrics import data_file_from_parquet
-from hms_iceberg.arrow.metrics.metrics_modes import MetricsMode, metrics_modes
+from hms_iceberg.arrow.metrics.footer_metrics import MetricsMode, data_file_from_parquet, metrics_modes
 from hms_iceberg.spark.reading.conditions import stored_value
 from hms_iceberg.spark.writing.worker import described
 from hms_iceberg.spark.writing.write_questions import WrittenFile

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from hms_iceberg.arrow.metrics.metrics_modes import metrics_modes
+from hms_iceberg.arrow.metrics.footer_metrics import metrics_modes
 from hms_iceberg.arrow.parallel import default_workers
 from hms_iceberg.arrow.reading.imported_files import FileImport
 from hms_iceberg.arrow.storage.filesystems import parse_location

@@ -15,8 +15,7 @@ from hms_iceberg.arrow.columns.casting import SchemaFit
 from hms_iceberg.arrow.columns.nested import combine
 from hms_iceberg.arrow.reading.row_rewrites import AffectedRows, positions_of
 from hms_iceberg.arrow.reading.task_reader import read_task
-from hms_iceberg.arrow.rows.row_differences import differs
-from hms_iceberg.arrow.rows.row_keys import key_frame
+from hms_iceberg.arrow.rows.row_identity import differs, key_frame
 from hms_iceberg.arrow.writing.write import ArrowInput, batches_of
 from hms_iceberg.errors import InvalidInputError, SchemaMismatchError
 from hms_iceberg.expressions.literals import Literal, stored_literal

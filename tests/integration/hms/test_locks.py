@@ -16,8 +16,8 @@ import pytest
 from click.testing import CliRunner
 
 from hms_iceberg.catalog import Catalog
-from hms_iceberg.cli.care.doctor import doctor as doctor_command
-from hms_iceberg.cli.servers.locks import locks as locks_command
+from hms_iceberg.cli.care.check import doctor as doctor_command
+from hms_iceberg.cli.servers.embedded_metastore import locks as locks_command
 from hms_iceberg.errors import CommitFailedError, LockError, LockTimeoutError, MetastoreError
 from hms_iceberg.hms.connection.client import HmsClient
 from hms_iceberg.hms.connection.client_settings import ClientSettings

@@ -16,8 +16,8 @@ import pytest
 from pyarrow import orc
 
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow, to_arrow_type
+from hms_iceberg.arrow.formats.orc.orc_early_times import read_timestamps
 from hms_iceberg.arrow.formats.orc.orc_layout import OrcLayout
-from hms_iceberg.arrow.formats.orc.orc_timestamps import read_timestamps
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.arrow.writing.write import write_data_files
 from hms_iceberg.errors import ConfigurationError, UnsupportedError

@@ -8,8 +8,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hms_iceberg.arrow.metrics.footer_metrics import data_file_from_parquet, split_offsets
-from hms_iceberg.arrow.metrics.metrics_modes import COUNTS, FULL, NONE, TRUNCATE_16, MetricsMode, metrics_modes
+from hms_iceberg.arrow.metrics.footer_metrics import (
+    COUNTS,
+    FULL,
+    NONE,
+    TRUNCATE_16,
+    MetricsMode,
+    data_file_from_parquet,
+    metrics_modes,
+    split_offsets,
+)
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.errors import ConfigurationError, CorruptDataFileError, MissingFileError
 from hms_iceberg.spec.data_types import (

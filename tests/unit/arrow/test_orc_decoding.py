@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.orc as orc
 import pytest
 
+from hms_iceberg.arrow.formats.orc.orc_early_times import read_timestamps
 from hms_iceberg.arrow.formats.orc.orc_layout import OrcLayout
 from hms_iceberg.arrow.formats.orc.orc_runs import decode_bits, decode_integers
-from hms_iceberg.arrow.formats.orc.orc_timestamps import read_timestamps
 from hms_iceberg.errors import CorruptDataFileError, UnsupportedError
 from hms_iceberg.spec.data_types import LongType, NestedField, StructType, TimestampType
 from hms_iceberg.spec.field_mapping import create_name_mapping

@@ -7,8 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hms_iceberg.arrow.rows.row_differences import differs
-from hms_iceberg.arrow.rows.row_keys import key_frame
+from hms_iceberg.arrow.rows.row_identity import differs, key_frame
 
 NAN = float("nan")
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.orc as orc
 import pytest
 
-from hms_iceberg.arrow.metrics.metrics_modes import metrics_modes
+from hms_iceberg.arrow.metrics.footer_metrics import metrics_modes
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.hms.rows.hive_rows import HiveColumn, HiveStorage, HiveTable
 from hms_iceberg.migration.hive.footers import FooterReader, SourceFooters

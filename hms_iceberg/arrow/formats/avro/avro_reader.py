@@ -27,7 +27,7 @@ from hms_iceberg.arrow.columns.legacy_calendar import (
 from hms_iceberg.arrow.columns.projection import file_leaves, identified, leaf_count
 from hms_iceberg.arrow.formats.avro.avro_blocks import AvroBlocks
 from hms_iceberg.arrow.formats.parquet_reader import RangesTest, RowRange, empty_batches
-from hms_iceberg.arrow.storage.failures import decoding
+from hms_iceberg.arrow.storage.filesystems import decoding
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.spec.field_mapping import NameMapping
 from hms_iceberg.spec.manifests.avro_container import AvroBlock, parsed_schema

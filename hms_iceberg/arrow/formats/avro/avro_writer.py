@@ -17,10 +17,10 @@ import pyarrow as pa
 
 from hms_iceberg.arrow.columns.arrow_schema import to_stored
 from hms_iceberg.arrow.columns.nested import list_parts, list_values, map_entries, struct_children
-from hms_iceberg.arrow.formats.avro.avro_schema import avro_schema
+from hms_iceberg.arrow.formats.avro.avro_blocks import avro_schema
 from hms_iceberg.arrow.formats.file_layout import HELD_BYTES, ContentOutput, FileLayout
 from hms_iceberg.arrow.metrics.batch_metrics import BatchMetrics
-from hms_iceberg.arrow.metrics.metrics_modes import MetricsMode
+from hms_iceberg.arrow.metrics.footer_metrics import MetricsMode
 from hms_iceberg.errors import ConfigurationError, UnsupportedError
 from hms_iceberg.spec.data_types import DecimalType, IcebergType, ListType, MapType, StringType, StructType, UUIDType
 from hms_iceberg.spec.manifests.avro_container import (

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hms_iceberg.arrow.storage.failures import decoding
+from hms_iceberg.arrow.storage.filesystems import decoding
 from hms_iceberg.errors import UnsupportedError
 
 _NONE, _ZLIB, _SNAPPY, _LZO, _LZ4, _ZSTD = range(6)

@@ -14,12 +14,12 @@ from pyarrow import orc
 from hms_iceberg.arrow.columns.arrow_schema import has_field_ids
 from hms_iceberg.arrow.columns.projection import identified
 from hms_iceberg.arrow.formats.avro.avro_reader import top_level
+from hms_iceberg.arrow.formats.orc.orc_early_times import read_timestamps
 from hms_iceberg.arrow.formats.orc.orc_layout import OrcLayout
 from hms_iceberg.arrow.formats.orc.orc_statistics import problems_of
-from hms_iceberg.arrow.formats.orc.orc_timestamps import read_timestamps
 from hms_iceberg.arrow.formats.parquet_reader import RangesTest, RowRange, empty_batches
 from hms_iceberg.arrow.storage.arrow_storage import open_for_arrow
-from hms_iceberg.arrow.storage.failures import decoding
+from hms_iceberg.arrow.storage.filesystems import decoding
 from hms_iceberg.errors import CorruptDataFileError, UnsupportedError
 from hms_iceberg.spec.field_mapping import NameMapping
 from hms_iceberg.spec.schema import Schema

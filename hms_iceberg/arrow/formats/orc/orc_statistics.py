@@ -17,8 +17,7 @@ import pyarrow as pa
 from hms_iceberg.arrow.columns.legacy_calendar import GREGORIAN_DAYS
 from hms_iceberg.arrow.columns.projection import FileLeaf
 from hms_iceberg.arrow.formats.orc.orc_layout import CHAR, UTC_NAMES, OrcLayout, message
-from hms_iceberg.arrow.metrics.footer_metrics import ColumnMetrics
-from hms_iceberg.arrow.metrics.metrics_modes import NONE, MetricsMode
+from hms_iceberg.arrow.metrics.footer_metrics import NONE, ColumnMetrics, MetricsMode
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.spec.data_types import (
     MICRO_TIMESTAMPS,

@@ -22,7 +22,7 @@ from hms_iceberg.arrow.formats.file_layout import HELD_BYTES, ContentOutput, Fil
 from hms_iceberg.arrow.formats.orc.orc_early_times import EarlyTimes
 from hms_iceberg.arrow.formats.orc.orc_layout import OrcLayout
 from hms_iceberg.arrow.metrics.batch_metrics import BatchMetrics
-from hms_iceberg.arrow.metrics.metrics_modes import MetricsMode
+from hms_iceberg.arrow.metrics.footer_metrics import MetricsMode
 from hms_iceberg.arrow.storage.arrow_storage import open_for_arrow
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.spec.data_types import (

@@ -13,10 +13,9 @@ import pyarrow as pa
 from pyarrow import fs
 
 from hms_iceberg.arrow.storage.hdfs.cluster_address import ClusterAddress
-from hms_iceberg.arrow.storage.hdfs.login import Login
+from hms_iceberg.arrow.storage.hdfs.login import Login, protection_advice
 from hms_iceberg.arrow.storage.hdfs.native_failures import errors_of_data, errors_of_hdfs
 from hms_iceberg.arrow.storage.hdfs.native_files import HdfsInput, HdfsOutput
-from hms_iceberg.arrow.storage.hdfs.negotiation import protection_advice
 from hms_iceberg.errors import ConfigurationError
 
 # The client's own are 181 seconds without a NameNode; with these it is about seven, of ten that are promised.
