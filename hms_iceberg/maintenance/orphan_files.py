@@ -19,11 +19,9 @@ from hms_iceberg.metastore import TableRows
 from hms_iceberg.spec.table_properties import GC_ENABLED
 from hms_iceberg.storage import FileInfo
 from hms_iceberg.table.changes.manage_snapshots import Time
-from hms_iceberg.table.needed.deleting import delete_files, path_of
-from hms_iceberg.table.needed.named_files import OwnFolders, files_of
-from hms_iceberg.table.needed.neighbours import Search
+from hms_iceberg.table.needed.named_files import OwnFolders, delete_files, files_of, path_of
+from hms_iceberg.table.needed.neighbours import Search, fresh_rows
 from hms_iceberg.table.needed.others import names_of
-from hms_iceberg.table.needed.remembered_rows import fresh_rows
 from hms_iceberg.table.needed.ways_back import backup_of, is_journal, table_rows_of
 from hms_iceberg.table.reading.time_travel import milliseconds
 from hms_iceberg.table.table import Table

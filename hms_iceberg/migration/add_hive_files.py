@@ -15,12 +15,12 @@ from hms_iceberg.errors import InvalidInputError, NoSuchTableError, UnsupportedE
 from hms_iceberg.hms.hive_tables import HiveTables
 from hms_iceberg.hms.rows.hive_rows import HiveTable
 from hms_iceberg.metastore import MetadataVersion, table_identifier
-from hms_iceberg.migration.hive.source_files import list_files
+from hms_iceberg.migration.hive.source import list_files
 from hms_iceberg.migration.hive.source_reasons import TRANSACTIONAL
 from hms_iceberg.migration.migration_progress import Progress, silent
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
 from hms_iceberg.table import Table
-from hms_iceberg.table.changes.add_files import add_files as add_to_table
+from hms_iceberg.table.changes.file_changes import add_files as add_to_table
 from hms_iceberg.table.changes.row_change import ChangeOptions
 from hms_iceberg.transaction.transaction import Existing, Transaction
 

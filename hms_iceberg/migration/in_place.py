@@ -5,7 +5,7 @@ from __future__ import annotations
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import MigrationError
 from hms_iceberg.hms.rows.hive_rows import HiveTable
-from hms_iceberg.migration.hive.refusals import partition_key
+from hms_iceberg.migration.hive.source_reasons import partition_key
 from hms_iceberg.migration.migration_journal import Journal
 from hms_iceberg.migration.migration_plan import MigrationPlan, MigrationPlanner
 from hms_iceberg.migration.state import HIVE_TABLE, MIGRATION_JOURNAL

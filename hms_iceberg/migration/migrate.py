@@ -30,7 +30,7 @@ from hms_iceberg.errors import (
 from hms_iceberg.hms.hive_tables import HiveRowChange, HiveTables, made_external
 from hms_iceberg.hms.rows.hive_rows import EXTERNAL, EXTERNAL_PURGE, HiveTable
 from hms_iceberg.metastore import table_identifier
-from hms_iceberg.migration.hive.source_files import Listing
+from hms_iceberg.migration.hive.source import Listing
 from hms_iceberg.migration.in_place import InPlace
 from hms_iceberg.migration.migration_journal import Journal, new_migration_id, write_files, write_journal
 from hms_iceberg.migration.migration_plan import MigrationOptions, MigrationPlanner

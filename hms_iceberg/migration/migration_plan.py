@@ -12,14 +12,12 @@ from hms_iceberg.arrow.metrics.footer_metrics import metrics_modes
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.hms.hive_tables import HiveTables
 from hms_iceberg.hms.rows.hive_rows import HivePartition, HiveTable
-from hms_iceberg.migration.formats.avro_names import URL, declared_schema
+from hms_iceberg.migration.formats.format_footers import URL, declared_schema
 from hms_iceberg.migration.hive.file_schemas import INSTANT, LOCAL
 from hms_iceberg.migration.hive.footers import FooterReader, SourceFooters
 from hms_iceberg.migration.hive.hive_types import TypeOptions
-from hms_iceberg.migration.hive.refusals import Reason, Refusal, Remedy, of_texts, partition_key
-from hms_iceberg.migration.hive.source import SourceTable, carried_parameters, look_at_source
-from hms_iceberg.migration.hive.source_files import Listing, list_files
-from hms_iceberg.migration.hive.source_reasons import TRANSACTIONAL
+from hms_iceberg.migration.hive.source import Listing, SourceTable, carried_parameters, list_files, look_at_source
+from hms_iceberg.migration.hive.source_reasons import TRANSACTIONAL, Reason, Refusal, Remedy, of_texts, partition_key
 from hms_iceberg.migration.migration_progress import Progress, silent
 from hms_iceberg.migration.state import DATA, HIDDEN_FOLDER, HIDDEN_METADATA, METADATA
 from hms_iceberg.spec.data_types import (

@@ -10,7 +10,7 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, Snapshot, SnapshotRef
 from hms_iceberg.spec.table_properties import MAX_REF_AGE_MS, MAX_SNAPSHOT_AGE_MS
 from hms_iceberg.table import Table
-from hms_iceberg.table.needed.deleting import path_of
+from hms_iceberg.table.needed.named_files import path_of
 from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of
 
 _ALWAYS = 2**63 - 1  # which Iceberg takes for an age without end

@@ -21,7 +21,7 @@ from hms_iceberg.metastore import table_identifier
 from hms_iceberg.migration.handback.given_files import give, take_away
 from hms_iceberg.migration.handback.given_note import GivenNote, read_note
 from hms_iceberg.migration.handback.handback_plan import Handback, plan_handback
-from hms_iceberg.migration.hive.source_files import list_files
+from hms_iceberg.migration.hive.source import list_files
 from hms_iceberg.migration.hive.source_reasons import table_location
 from hms_iceberg.migration.migration_journal import read_files, read_journal
 from hms_iceberg.migration.migration_progress import Progress, silent

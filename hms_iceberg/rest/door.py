@@ -22,8 +22,7 @@ from hms_iceberg.rest.serving.calls import Call
 from hms_iceberg.rest.settings import MEBIBYTE, RestSettings
 from hms_iceberg.scan.tasks import ScanPlan
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.table.needed.deleting import path_of
-from hms_iceberg.table.needed.named_files import OwnFolders, is_in
+from hms_iceberg.table.needed.named_files import OwnFolders, is_in, path_of
 from hms_iceberg.table.needed.ways_back import table_rows_of
 from hms_iceberg.transaction.workspace import read_version
 

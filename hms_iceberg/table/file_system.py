@@ -33,7 +33,7 @@ from hms_iceberg.spec.sort_orders import UNSORTED, SortOrder
 from hms_iceberg.spec.table_properties import METADATA_PATH
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.changes.table_definition import TableDefinition
-from hms_iceberg.table.needed.deleting import delete_files
+from hms_iceberg.table.needed.named_files import delete_files
 from hms_iceberg.table.needed.neighbours import Search
 from hms_iceberg.table.table import Table, TableTransaction
 from hms_iceberg.transaction.outcome import Freshness

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from hms_iceberg.storage import Storage, TellsRights
-from hms_iceberg.table.needed.deleting import delete_files
+from hms_iceberg.table.needed.named_files import delete_files
 
 logger = logging.getLogger(__name__)
 

@@ -1,8 +1,8 @@
-"""PyIceberg's door to statistics files: `hms_iceberg.spec.statistics_files`."""
+"""PyIceberg's door to statistics files: `hms_iceberg.spec.snapshots_and_refs`."""
 
 from __future__ import annotations
 
-from hms_iceberg.spec.statistics_files import (
+from hms_iceberg.spec.snapshots_and_refs import (
     BlobMetadata,
     PartitionStatisticsFile,
     StatisticsFile,

@@ -30,7 +30,7 @@ from hms_iceberg.transaction.outcome import Approach, Commit, Eagerness, Newest,
 from hms_iceberg.transaction.workspace import FileWorkspace, delete_dropped_versions, read_version, write_version
 from hms_iceberg.updates.machinery.required_columns import check_added_nulls, check_nulls_added_since
 from hms_iceberg.updates.machinery.update import Update
-from hms_iceberg.updates.require_unchanged import RequireUnchanged
+from hms_iceberg.updates.since_snapshot import RequireUnchanged
 
 logger = logging.getLogger(__name__)
 

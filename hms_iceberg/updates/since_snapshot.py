@@ -1,12 +1,16 @@
-"""A change that relies on what a table held at a given snapshot, rather than when its transaction began."""
+"""Changes with a condition: that a table is as it was read, or that a stream's epoch was not committed before."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
 from hms_iceberg.errors import InvalidInputError
+from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
+from hms_iceberg.updates.machinery.conflicts import Concurrent
+from hms_iceberg.updates.machinery.content import parent_on
 from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 
@@ -50,3 +54,100 @@ class SinceSnapshot(Update):
         start = replace(base, refs=refs, current_snapshot_id=self.snapshot_id)
         self.update.validate(start, base, workspace)
         return self.update.apply(base, workspace)
+
+
+@dataclass(frozen=True)
+class RequireUnchanged(Update):
+    """Changes nothing, and refuses the other changes of its transaction if rows of a filter changed meanwhile.
+
+    A transaction of such updates alone is a read, which is never refused.
+
+    Attributes:
+        row_filter: the rows that were read.
+        branch: where.
+        case_sensitive: whether the filter names columns in their case.
+    """
+
+    row_filter: BooleanExpression
+    branch: str = MAIN_BRANCH
+    case_sensitive: bool = True
+
+    def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
+        """Refuses if rows that may match the filter were added, removed or deleted."""
+        head = parent_on(start, self.branch)
+        concurrent = Concurrent.between(
+            head.snapshot_id if head else None,
+            base,
+            self.branch,
+            reader,
+            "commit, after a read without a match, to",
+            self.case_sensitive,
+        )
+        concurrent.check_nothing_read_changed(self.row_filter)
+
+    def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
+        """The metadata as it is."""
+        return base
+
+
+_QUERY_ID, _EPOCH = "spark.sql.streaming.queryId", "spark.sql.streaming.epochId"
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """An epoch of a stream, as the snapshots of its commits name it.
+
+    Attributes:
+        query_id: of the stream, the same after a restart.
+        number: its own.
+        branch: what the stream writes to.
+    """
+
+    query_id: str
+    number: int
+    branch: str
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The epoch as entries of the snapshot's summary."""
+        return {_QUERY_ID: self.query_id, _EPOCH: str(self.number)}
+
+    def is_in(self, metadata: TableMetadata) -> bool:
+        """Whether the stream's last commit in the branch's history is this epoch, or one after it."""
+        head = parent_on(metadata, self.branch)
+        for snapshot in metadata.ancestors_of(head.snapshot_id if head else None):
+            summary = snapshot.summary
+            if summary.get(_QUERY_ID) == self.query_id and _EPOCH in summary:
+                return self.number <= int(summary[_EPOCH])
+        return False
+
+
+@dataclass(frozen=True)
+class OnceAnEpoch(Update):
+    """Another update, unless the table has its epoch: each attempt looks, since two commits of one epoch may race.
+
+    Attributes:
+        update: the change.
+        epoch: of the change.
+    """
+
+    update: Update
+    epoch: Epoch
+
+    @property
+    def new_files(self) -> tuple[DataFile, ...]:
+        """The data files that the wrapped update adds."""
+        return self.update.new_files
+
+    def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
+        """Validates the wrapped change, unless its epoch is committed already."""
+        if not self.epoch.is_in(base):
+            self.update.validate(start, base, reader)
+
+    def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
+        """The change; of an epoch that is there, nothing, and its files are not needed."""
+        if not self.epoch.is_in(base):
+            return self.update.apply(base, workspace)
+        for file in self.new_files:
+            workspace.release(file.file_path)
+        return base

@@ -1,20 +1,69 @@
-"""Small changes of metadata: location and statistics files."""
+"""Changes of a table's properties, sort order, location and statistics files."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from hms_iceberg.errors import CommitConflictError
+from hms_iceberg.errors import CommitConflictError, InvalidInputError, UnknownColumnError
 from hms_iceberg.spec.metadata.metadata_changes import (
+    FORMAT_VERSION_PROPERTY,
     remove_partition_statistics,
+    remove_properties,
     remove_statistics,
+    set_default_sort_order,
     set_location,
     set_partition_statistics,
+    set_properties,
     set_statistics,
+    split_properties,
 )
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.statistics_files import PartitionStatisticsFile, StatisticsFile
+from hms_iceberg.spec.partition_transforms import IdentityTransform, Transform
+from hms_iceberg.spec.snapshots_and_refs import PartitionStatisticsFile, StatisticsFile
+from hms_iceberg.spec.sort_orders import NullOrder, SortDirection, SortField, SortOrder
+from hms_iceberg.spec.table_properties import check_properties
 from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
+
+
+@dataclass(frozen=True)
+class SetProperties(Update):
+    """Sets some table properties and removes others.
+
+    Changes of different keys commute. A key that somebody else changed in the meantime, to another value than this
+    change wants, is a conflict. The reserved key `format-version` upgrades the table's format.
+    """
+
+    updates: Mapping[str, str] = field(default_factory=dict)
+    removals: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        both = self.removals & self.updates.keys()
+        if both:
+            raise InvalidInputError(f"Cannot both set and remove the table properties {sorted(both)}. Do one of them.")
+        check_properties(split_properties(self.updates)[0])
+        if not all(isinstance(name, str) for name in self.removals):
+            raise InvalidInputError(
+                f"Cannot remove table properties: expected names, got {sorted(self.removals, key=str)}."
+            )
+
+    def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
+        """Refuses keys that were changed concurrently to something else."""
+        wanted: dict[str, str | None] = {**self.updates, **dict.fromkeys(self.removals)}
+        for key, value in wanted.items():
+            if key == FORMAT_VERSION_PROPERTY:
+                continue  # an upgrade that somebody else made, or went beyond, is told when this one is applied
+            before, now = start.properties.get(key), base.properties.get(key)
+            if now not in (before, value):
+                raise CommitConflictError(
+                    f"Cannot {'remove' if value is None else f'set to {value!r}'} the property {key!r} of the table at "
+                    f"{base.location}: it was {before!r} when this change was made, and a concurrent commit made it "
+                    f"{now!r}. Refresh the table and decide again."
+                )
+
+    def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
+        """The metadata with the properties changed; the same object if nothing changes."""
+        return remove_properties(set_properties(base, self.updates), self.removals)
 
 
 @dataclass(frozen=True)
@@ -70,3 +119,63 @@ class RemoveStatistics(Update):
         """The metadata without the file."""
         remove = remove_partition_statistics if self.of_partitions else remove_statistics
         return remove(base, self.snapshot_id, workspace.now_ms())
+
+
+@dataclass(frozen=True)
+class SortKey:
+    """One key of a sort order, its column by name."""
+
+    source: str
+    transform: Transform = IdentityTransform()  # noqa: RUF009  frozen and without state
+    direction: SortDirection = SortDirection.ASC
+    null_order: NullOrder | None = None
+
+
+@dataclass(frozen=True)
+class ReplaceSortOrder(Update):
+    """Makes these keys the table's sort order; without keys the table is unsorted."""
+
+    keys: tuple[SortKey, ...] = ()
+    case_sensitive: bool = True
+
+    def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
+        """Refuses if the order, or a column of the new one, was changed since `start`."""
+        before, now = start.sort_order(), base.sort_order()
+        if not now.same_as(before) and not now.same_as(self._order(base)):
+            raise CommitConflictError(
+                f"Cannot replace the sort order of the table at {base.location}: it was {before} when the change was "
+                f"made, and a concurrent commit made it {now}. Refresh the table and decide again."
+            )
+        for key in self.keys:
+            try:
+                field = start.schema().find_field(key.source, self.case_sensitive)
+            except UnknownColumnError:
+                continue  # a column of an earlier update of the transaction
+            after = base.schema().index_by_id.get(field.field_id)
+            if after is None or after.field_type != field.field_type:
+                fate = "dropped it" if after is None else f"made it {after}"
+                raise CommitConflictError(
+                    f"Cannot sort the table at {base.location} by {field}: a concurrent commit {fate}. Refresh the "
+                    "table and decide again."
+                )
+
+    def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
+        """The metadata with the order as default; the same object if it is already.
+
+        Raises:
+            UnknownColumnError: a column does not exist.
+            InvalidSortOrderError: a column's type cannot be sorted or transformed so.
+        """
+        order = self._order(base)
+        if order.same_as(base.sort_order()):
+            return base
+        return set_default_sort_order(base, order)
+
+    def _order(self, metadata: TableMetadata) -> SortOrder:
+        schema = metadata.schema()
+        return SortOrder(
+            *(
+                SortField(schema.find_id(key.source, self.case_sensitive), key.transform, key.direction, key.null_order)
+                for key in self.keys
+            )
+        )

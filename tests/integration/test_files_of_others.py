@@ -18,7 +18,7 @@ from hms_iceberg.maintenance.service.policy import Policies, Policy
 from hms_iceberg.maintenance.service.service import MaintenanceService
 from hms_iceberg.migration import add_hive_files, migrate, rollback
 from hms_iceberg.table import Table
-from hms_iceberg.table.needed.remembered_rows import RememberedRows
+from hms_iceberg.table.needed.neighbours import RememberedRows
 from hms_iceberg.table.needed.ways_back import table_rows_of
 from tests.support.hdfs_path import set_changed
 from tests.support.hive_warehouse import HiveWarehouse, all_files, column_of, local_path, write_files

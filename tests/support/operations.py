@@ -24,7 +24,7 @@ from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestContent
 from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.statistics_files import BlobMetadata, PartitionStatisticsFile, StatisticsFile
+from hms_iceberg.spec.snapshots_and_refs import BlobMetadata, PartitionStatisticsFile, StatisticsFile
 from hms_iceberg.table import Table
 from hms_iceberg.updates.rewrite_manifests import RewriteManifests
 

@@ -40,9 +40,16 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.snapshots_and_refs import Snapshot, SnapshotRef, SnapshotRefType
+from hms_iceberg.spec.snapshots_and_refs import (
+    BlobMetadata,
+    EncryptionKey,
+    PartitionStatisticsFile,
+    Snapshot,
+    SnapshotRef,
+    SnapshotRefType,
+    StatisticsFile,
+)
 from hms_iceberg.spec.sort_orders import NullOrder, SortDirection, SortField, SortOrder
-from hms_iceberg.spec.statistics_files import BlobMetadata, EncryptionKey, PartitionStatisticsFile, StatisticsFile
 from hms_iceberg.spec.values.single_values import decimal_value
 
 INTS = st.integers(-(2**31), 2**31 - 1)

@@ -16,7 +16,7 @@ from functools import partial
 from hms_iceberg.errors import IcebergError, NoSuchSnapshotError
 from hms_iceberg.maintenance.check import findings as found
 from hms_iceberg.maintenance.check.digests import Listed, ManifestDigest, digest, file_key
-from hms_iceberg.maintenance.check.file_check import check_file, unread
+from hms_iceberg.maintenance.check.file_check import Values, check_file, unread
 from hms_iceberg.maintenance.check.findings import Finding, check_owner
 from hms_iceberg.maintenance.check.manifest_check import check_manifest
 from hms_iceberg.maintenance.check.statistics_check import (
@@ -26,7 +26,6 @@ from hms_iceberg.maintenance.check.statistics_check import (
     statistics_damage,
 )
 from hms_iceberg.maintenance.check.summary_check import EntryCounts, check_summary
-from hms_iceberg.maintenance.check.value_check import Values
 from hms_iceberg.maintenance.side_by_side import in_parallel
 from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.scan.manifests.manifest_source import manifests_of

@@ -1,16 +1,23 @@
-"""Files against what their manifest entries say of them: there, of their size, with their rows."""
+"""Checks of data files: do they exist, and do their sizes, rows and values agree with the manifests?"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from hms_iceberg.arrow.columns.projection import file_leaves
 from hms_iceberg.arrow.deletes.puffin import read_deletion_vector
 from hms_iceberg.arrow.formats.content_files import open_reader
+from hms_iceberg.arrow.metrics.batch_metrics import BatchMetrics
+from hms_iceberg.arrow.metrics.footer_metrics import FULL, ColumnMetrics
+from hms_iceberg.arrow.reading.task_reader import ScanContext, read_task
 from hms_iceberg.errors import IcebergError, MissingFileError
 from hms_iceberg.maintenance.check import findings as found
 from hms_iceberg.maintenance.check.findings import Finding
-from hms_iceberg.maintenance.check.value_check import Values
+from hms_iceberg.scan.tasks import FileScanTask
+from hms_iceberg.spec.data_types import PrimitiveType
 from hms_iceberg.spec.manifests.manifest_values import DataFile
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.values.single_values import from_bytes
 from hms_iceberg.storage import Storage
 
 
@@ -75,3 +82,80 @@ def unread(location: str, role: str, error: IcebergError) -> Finding:
     if isinstance(error, MissingFileError):
         return found.MissingFile(location, role)
     return found.UnreadableFile(location, role, str(error))
+
+
+_BATCH_ROWS = 65_536
+
+
+class Values:
+    """Reads files whole.
+
+    Args:
+        metadata: the table.
+        storage: where its files are.
+    """
+
+    def __init__(self, metadata: TableMetadata, storage: Storage) -> None:
+        self._metadata = metadata
+        self._storage = storage
+        schema = metadata.schema()
+        self._schema = schema
+        self._columns = {field.field_id for field in schema.fields}
+
+    def check(self, file: DataFile) -> list[Finding]:
+        """Finds problems of a data file or a delete file."""
+        try:
+            there = self._decode(file)
+            return list(self._compared(file, self._counted(file), there)) if file.is_data else []
+        except IcebergError as error:
+            role = "data file" if file.is_data else "delete file"
+            return [found.UnreadableFile(file.file_path, role, str(error))]
+
+    def _decode(self, file: DataFile) -> set[int]:
+        """Decodes what the table's columns do not read: columns that were dropped, and delete files.
+
+        Returns the columns of the table that the file has: others read as null, or as their default.
+        """
+        reader = open_reader(self._storage, file.file_path, file.file_format, self._metadata.name_mapping())
+        try:
+            every = file_leaves(reader.schema)
+            known = self._schema.index_by_id if file.is_data else ()
+            leaves = [leaf.index for leaf in every if leaf.field_id not in known]
+            for rows in reader.ranges() if leaves else ():
+                for _ in reader.read(rows, leaves, _BATCH_ROWS, use_threads=False):
+                    pass
+            return {leaf.field_id for leaf in every if leaf.field_id is not None}
+        finally:
+            reader.close()
+
+    def _counted(self, file: DataFile) -> ColumnMetrics:
+        """The metrics of the values that a data file holds, as the table's columns."""
+        context = ScanContext(self._metadata, self._storage, self._schema, self._schema, _BATCH_ROWS)
+        counted = BatchMetrics(self._schema, dict.fromkeys(self._schema.index_by_id, FULL))
+        for batch in read_task(context, FileScanTask.of(file)):
+            counted.add(batch)
+        return counted.result()
+
+    def _compared(self, file: DataFile, counted: ColumnMetrics, there: set[int]) -> Iterator[Finding]:
+        for field_id, nulls in (file.null_value_counts or {}).items():
+            found_nulls = counted.null_value_counts.get(field_id, nulls)
+            if field_id in self._columns & there and found_nulls != nulls:
+                reason = f"{found_nulls:,} nulls and not {nulls:,}"
+                yield found.WrongValues(file.file_path, self._name(field_id), reason)
+        yield from self._bounded(file, file.lower_bounds, counted.lower_bounds, lower=True)
+        yield from self._bounded(file, file.upper_bounds, counted.upper_bounds, lower=False)
+
+    def _bounded(
+        self, file: DataFile, said: Mapping[int, bytes] | None, counted: Mapping[int, bytes], lower: bool
+    ) -> Iterator[Finding]:
+        for field_id, bound in (said or {}).items():
+            kind = self._schema.find_type(field_id) if field_id in counted else None
+            if not isinstance(kind, PrimitiveType):
+                continue
+            limit, value = from_bytes(kind, bound), from_bytes(kind, counted[field_id])
+            if value < limit if lower else value > limit:
+                way = "below the least" if lower else "above the greatest"
+                yield found.WrongValues(file.file_path, self._name(field_id), f"some are {way}, {limit!r}")
+
+    def _name(self, field_id: int) -> str:
+        return self._schema.find_column_name(field_id) or str(field_id)

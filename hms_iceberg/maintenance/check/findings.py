@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hms_iceberg.metastore import MetadataVersion, TablePointer
-from hms_iceberg.table.needed.deleting import path_of
+from hms_iceberg.table.needed.named_files import path_of
 
 __all__ = [
     "Finding",

@@ -22,8 +22,7 @@ from hms_iceberg.maintenance.check.digests import Listed, ReadAgain, files_at, r
 from hms_iceberg.maintenance.check.findings import Finding
 from hms_iceberg.maintenance.check.summary_check import EntryCounts
 from hms_iceberg.spec.manifests.manifest_values import ManifestContent
-from hms_iceberg.spec.snapshots_and_refs import Snapshot
-from hms_iceberg.spec.statistics_files import PartitionStatisticsFile, StatisticsFile
+from hms_iceberg.spec.snapshots_and_refs import PartitionStatisticsFile, Snapshot, StatisticsFile
 from hms_iceberg.storage import Storage
 
 

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 from hms_iceberg.errors import IcebergError
 from hms_iceberg.hms.hive_metastore import HiveMetastore
 from hms_iceberg.maintenance.doctor.diagnosis import Diagnosis, Health, doubtful
-from hms_iceberg.maintenance.doctor.machine_health import examine_machine
-from hms_iceberg.maintenance.doctor.metastore_health import examine_metastore
-from hms_iceberg.maintenance.doctor.rest_health import examine_rest_catalog
-from hms_iceberg.maintenance.doctor.storage_health import examine_storage
+from hms_iceberg.maintenance.doctor.machine_health import examine_machine, examine_storage
+from hms_iceberg.maintenance.doctor.metastore_health import examine_metastore, examine_rest_catalog
 from hms_iceberg.rest_client.rest_metastore import RestMetastore
 
 if TYPE_CHECKING:

@@ -6,9 +6,8 @@ together, `carry_out_repair` writes, `undo` takes it back. Files that are there 
 
 from __future__ import annotations
 
-from hms_iceberg.maintenance.repair.carry_out_repair import RepairResult, repair_table
+from hms_iceberg.maintenance.repair.carry_out_repair import RepairResult, UndoneRepair, repair_table, undo_repair
 from hms_iceberg.maintenance.repair.examination import RepairStep
 from hms_iceberg.maintenance.repair.repair_plan import RepairPlan, plan_repair
-from hms_iceberg.maintenance.repair.undo import UndoneRepair, undo_repair
 
 __all__ = ["RepairPlan", "RepairResult", "RepairStep", "UndoneRepair", "plan_repair", "repair_table", "undo_repair"]

@@ -10,8 +10,7 @@ from itertools import count
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.maintenance.check.findings import WrongSummary
 from hms_iceberg.maintenance.check.summary_check import check_summary
-from hms_iceberg.maintenance.repair.contradictions import without_contradictions
-from hms_iceberg.maintenance.repair.duplicates import find_duplicates
+from hms_iceberg.maintenance.repair.contradictions import find_duplicates, without_contradictions
 from hms_iceberg.maintenance.repair.examination import Examination, RepairStep, examine
 from hms_iceberg.maintenance.repair.lost_files import LostFiles, lost_files, without_lost_statistics, without_snapshots
 from hms_iceberg.maintenance.repair.rebuilt_lists import described, rebuild_lists

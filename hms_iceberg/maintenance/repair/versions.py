@@ -10,7 +10,7 @@ from hms_iceberg.maintenance.check.findings import check_owner
 from hms_iceberg.metastore import MetadataVersion, TablePointer
 from hms_iceberg.spec.values.datetimes import format_milliseconds
 from hms_iceberg.storage import Storage
-from hms_iceberg.table.needed.deleting import path_of
+from hms_iceberg.table.needed.named_files import path_of
 from hms_iceberg.transaction.workspace import read_version
 
 _NUMBER = re.compile(r"^v?(\d+)\b")

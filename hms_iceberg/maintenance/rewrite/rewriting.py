@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from hms_iceberg.maintenance.dangling_deletes import remove_dangling_deletes
 from hms_iceberg.maintenance.rewrite.commits import GroupCommits, Replaced, Written
 from hms_iceberg.maintenance.rewrite.file_groups import FileGroup
 from hms_iceberg.maintenance.rewrite.layout import Layout
+from hms_iceberg.maintenance.rewrite.rewrite_deletes import remove_dangling_deletes
 from hms_iceberg.maintenance.rewrite.rewrite_plan import RewritePlan
 from hms_iceberg.scan.tasks import FileScanTask
 from hms_iceberg.spec.manifests.manifest_values import DataFile

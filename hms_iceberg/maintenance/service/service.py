@@ -17,7 +17,7 @@ from hms_iceberg.maintenance.service.assessment import Need, needs_of
 from hms_iceberg.maintenance.service.claim import claimed, new_owner
 from hms_iceberg.maintenance.service.policy import Policies, Policy
 from hms_iceberg.metastore import Identifier, TableRows
-from hms_iceberg.table.needed.remembered_rows import RememberedRows
+from hms_iceberg.table.needed.neighbours import RememberedRows
 from hms_iceberg.table.needed.ways_back import table_rows_of
 from hms_iceberg.table.table import Table
 

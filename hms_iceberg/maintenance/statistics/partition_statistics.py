@@ -17,7 +17,7 @@ from hms_iceberg.scan.partition_columns import polars_dtype
 from hms_iceberg.spec.data_types import IntegerType, LongType, NestedField, StructType
 from hms_iceberg.spec.manifests.manifest_values import DataFileContent
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.statistics_files import PartitionStatisticsFile
+from hms_iceberg.spec.snapshots_and_refs import PartitionStatisticsFile
 from hms_iceberg.spec.table_properties import metadata_folder
 from hms_iceberg.table.table import Table
 

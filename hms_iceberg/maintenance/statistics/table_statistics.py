@@ -20,8 +20,7 @@ from hms_iceberg.arrow.deletes.puffin_writer import PuffinBlob, write_puffin
 from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError, UnknownColumnError
 from hms_iceberg.spec.data_types import NestedField, PrimitiveType, UnknownType
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.snapshots_and_refs import Snapshot
-from hms_iceberg.spec.statistics_files import BlobMetadata, StatisticsFile
+from hms_iceberg.spec.snapshots_and_refs import BlobMetadata, Snapshot, StatisticsFile
 from hms_iceberg.spec.table_properties import metadata_folder
 from hms_iceberg.spec.values.single_values import to_bytes
 from hms_iceberg.table.table import Table

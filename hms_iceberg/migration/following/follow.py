@@ -1,15 +1,13 @@
-"""Keeps an Iceberg table up with the Hive table whose files it reads, until that table is migrated itself.
-
-Every round compares the Hive table's files with those of the Iceberg table and commits the difference, so that a round
-that was killed, or made twice, does no harm: the next one finds what is left.
-"""
+"""Rounds that bring an Iceberg table up to the state of the Hive table that it follows."""
 
 from __future__ import annotations
 
 import logging
+import re
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
 from hms_iceberg.catalog import Catalog
@@ -25,25 +23,90 @@ from hms_iceberg.errors import (
 from hms_iceberg.hms.hive_tables import HiveTables
 from hms_iceberg.hms.rows.hive_rows import HiveTable
 from hms_iceberg.metastore import MetadataVersion, table_identifier
-from hms_iceberg.migration.following.followed_columns import TakeColumns, numbered_as, retyped
-from hms_iceberg.migration.hive.refusals import partition_key
+from hms_iceberg.migration.hive.source_reasons import partition_key
 from hms_iceberg.migration.migration_plan import MigrationOptions, MigrationPlan, MigrationPlanner
 from hms_iceberg.migration.migration_progress import Progress, silent
 from hms_iceberg.migration.snapshot_table import snapshot
 from hms_iceberg.migration.state import HIVE_TABLE
+from hms_iceberg.spec.data_types import IcebergType
 from hms_iceberg.spec.field_mapping import NAME_MAPPING_PROPERTY
 from hms_iceberg.spec.manifests.manifest_values import DataFile
+from hms_iceberg.spec.metadata.metadata_changes import set_current_schema
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
+from hms_iceberg.spec.schema import Schema, assign_fresh_ids
 from hms_iceberg.table import Table
-from hms_iceberg.table.needed.deleting import delete_files, path_of
+from hms_iceberg.table.needed.named_files import delete_files, path_of
 from hms_iceberg.table.needed.others import needed_by_others
 from hms_iceberg.table.needed.ways_back import table_rows_of
 from hms_iceberg.transaction.transaction import Existing, Transaction
 from hms_iceberg.updates.machinery.content import Isolation
 from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of
-from hms_iceberg.updates.properties import SetProperties
+from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 from hms_iceberg.updates.rows.overwrite import Overwrite
 from hms_iceberg.updates.snapshots.expire_snapshots import ExpireSnapshots, unreachable_files
+from hms_iceberg.updates.table_settings import SetProperties
+
+_IDS = re.compile(r"\b\d+: ")
+
+
+def numbered_as(metadata: TableMetadata, schema: Schema, renewed: Collection[str] = ()) -> Schema:
+    """A schema with the ids that a table has for the same columns; others get ids that the table never had.
+
+    A column is the same by its name and type, whatever kind of timestamps it holds.
+
+    Args:
+        metadata: the table.
+        schema: the columns, with any ids.
+        renewed: columns that get new ids in any case.
+    """
+    known = {field.name: field for field in metadata.schema().fields}
+    same = (
+        known[field.name]
+        for field in schema.fields
+        if field.name in known
+        and field.name not in renewed
+        and _shape(known[field.name].field_type) == _shape(field.field_type)
+    )
+    return assign_fresh_ids(schema, count(metadata.last_column_id + 1).__next__, Schema(*same))
+
+
+def retyped(metadata: TableMetadata, schema: Schema) -> frozenset[str]:
+    """Columns of a schema that have the id of a table's column, and not its type."""
+    now = metadata.schema()
+    return frozenset(
+        field.name
+        for field in schema.fields
+        if now.has_field(field.field_id) and now.find_type(field.field_id) != field.field_type
+    )
+
+
+def _shape(kind: IcebergType) -> str:
+    return _IDS.sub("", str(kind)).replace("timestamptz", "timestamp")
+
+
+@dataclass(frozen=True)
+class TakeColumns(Update):
+    """Gives a table the columns of its source, numbered already.
+
+    Attributes:
+        schema: the columns.
+    """
+
+    schema: Schema
+
+    def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
+        """Refuses a schema that was changed concurrently."""
+        if not base.schema().same_as(start.schema()):
+            raise CommitConflictError(f"The columns of the table at {base.location} were changed meanwhile.")
+
+    def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
+        """The metadata with these columns; the same object if it has them."""
+        if base.schema().same_as(self.schema):
+            return base
+        changed = set_current_schema(base, self.schema)
+        return replace(changed, last_column_id=max(base.last_column_id, self.schema.highest_field_id))
+
 
 logger = logging.getLogger(__name__)
 

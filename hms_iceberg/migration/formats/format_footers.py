@@ -1,10 +1,12 @@
-"""What the footer of a data file says, whatever its format: its columns, its rows, its metrics."""
+"""Footers of files of each format that Hive tables have, as a migration needs them."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import orc
@@ -25,9 +27,90 @@ from hms_iceberg.arrow.metrics.footer_metrics import (
 from hms_iceberg.arrow.storage.arrow_storage import open_for_arrow
 from hms_iceberg.arrow.storage.filesystems import decoding
 from hms_iceberg.errors import UnsupportedError
-from hms_iceberg.migration.formats.kinds import AVRO, ORC
+from hms_iceberg.hms.rows.hive_rows import HivePartition, HiveStorage, HiveTable
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
+
+LITERAL, URL = "avro.schema.literal", "avro.schema.url"
+
+
+@dataclass(frozen=True)
+class AvroNames:
+    """Facts about a table's columns from Hive's own Avro schema.
+
+    Attributes:
+        names: for each column, lower-case, the names that it may have in files; a column that is not in it has its own.
+        defaults: columns that are not null if a file lacks them, with their value.
+        exact: whether names in files must be equal in case too.
+    """
+
+    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    exact: bool = True
+
+    def of(self, column: str) -> tuple[str, ...]:
+        """The names that a column may have in files."""
+        return self.names.get(column.lower(), (column.lower(),))
+
+
+def declared_schema(table: HiveTable, key: str) -> str | None:
+    """The value of `avro.schema.literal` or `avro.schema.url`; None if there is none.
+
+    Args:
+        table: the table.
+        key: `LITERAL` or `URL`.
+    """
+    value = table.storage.serde_parameters.get(key) or table.parameters.get(key)
+    return None if value is None or value.strip().lower() in ("", "none") else value
+
+
+def avro_names(literal: str) -> AvroNames:
+    """Reads column names from the text of an Avro schema.
+
+    Raises:
+        UnsupportedError: it is not the schema of a record.
+    """
+    try:
+        schema = json.loads(literal)
+        fields = schema["fields"]
+        names = {each["name"].lower(): (each["name"], *each.get("aliases", ())) for each in fields}
+        defaults = {each["name"].lower(): each["default"] for each in fields if each.get("default") is not None}
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise UnsupportedError(f"its {LITERAL} is not the schema of a record in Avro: {error}") from error
+    return AvroNames(names, defaults)
+
+
+PARQUET, ORC, AVRO = "PARQUET", "ORC", "AVRO"
+_PROVIDER = "spark.sql.sources.provider"
+_SERDES = {"parquethiveserde": PARQUET, "orcserde": ORC, "avroserde": AVRO}
+
+
+def provider_of(table: HiveTable) -> str:
+    """The Spark data source of a table, lower-case; `hive` if it is an ordinary Hive table."""
+    return table.parameters.get(_PROVIDER, "hive").lower()
+
+
+def format_of(table: HiveTable, partition: HivePartition | None = None) -> str | None:
+    """The format of a table's files, or of a partition's; None if it is not one that Iceberg has.
+
+    A partition of a Hive table is stored as its own descriptor says; a Spark data source has one format for all.
+    """
+    provider = provider_of(table)
+    if provider != "hive":
+        name = provider.upper()
+        return name if name in (PARQUET, ORC, AVRO) else None
+    return _SERDES.get(_class_name((partition or table).storage).lower())
+
+
+def shown_format(table: HiveTable, partition: HivePartition | None = None) -> str:
+    """What people call the format: the data source or the class of the SerDe."""
+    provider = provider_of(table)
+    return provider if provider != "hive" else _class_name((partition or table).storage) or "files of no known format"
+
+
+def _class_name(storage: HiveStorage) -> str:
+    return (storage.serde or storage.input_format).rsplit(".", 1)[-1]
+
 
 _OF_HIVE = (
     "Spark does not know the marks of Hive's that tell so, and reads other days; have Hive copy the table as ORC "

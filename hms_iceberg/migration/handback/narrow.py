@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hms_iceberg.hms.rows.hive_rows import HiveTable
-from hms_iceberg.migration.hive.spark_schema import spark_schema_json
+from hms_iceberg.migration.hive.source_columns import spark_schema_json
 from hms_iceberg.table import Table
 
 _BITS = {"tinyint": 8, "byte": 8, "smallint": 16, "short": 16}

@@ -10,12 +10,10 @@ from typing import Any
 from hms_iceberg.arrow.columns.projection import FileLeaf, file_leaves, identified
 from hms_iceberg.arrow.metrics.footer_metrics import MetricsMode
 from hms_iceberg.errors import CorruptDataFileError
-from hms_iceberg.migration.formats.format_footers import SourceFooter, read_source_footer
-from hms_iceberg.migration.formats.kinds import ORC
+from hms_iceberg.migration.formats.format_footers import ORC, SourceFooter, read_source_footer
 from hms_iceberg.migration.hive.file_schemas import FileSchemaFacts, contradictions, examine, merge_mapped
-from hms_iceberg.migration.hive.refusals import partition_key
-from hms_iceberg.migration.hive.source import SourceTable
-from hms_iceberg.migration.hive.source_files import SourceFile
+from hms_iceberg.migration.hive.source import SourceFile, SourceTable
+from hms_iceberg.migration.hive.source_reasons import partition_key
 from hms_iceberg.migration.migration_progress import FOOTERS, Progress, in_threads
 from hms_iceberg.spec.field_mapping import MappedField, NameMapping, create_name_mapping
 from hms_iceberg.spec.manifests.manifest_values import DataFile

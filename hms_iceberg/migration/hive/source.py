@@ -1,25 +1,121 @@
-"""What a Hive table must be to become an Iceberg table in place, and the columns that it gets.
-
-Everything that cannot be migrated is found here, from the metastore's rows alone, and reported at once, before a file
-is opened. Source: Apache Hive language manual, "DDL" and "Transactions"; Apache Spark, `HiveExternalCatalog`.
-"""
+"""A Hive table that is to be migrated: its partitions and files."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from hms_iceberg.errors import InvalidInputError, UnsupportedError
 from hms_iceberg.hms.rows.hive_rows import HivePartition, HiveTable
-from hms_iceberg.migration.formats.avro_names import LITERAL, URL, AvroNames, avro_names, declared_schema
-from hms_iceberg.migration.formats.kinds import AVRO, format_of, provider_of
+from hms_iceberg.migration.formats.format_footers import (
+    AVRO,
+    LITERAL,
+    URL,
+    AvroNames,
+    avro_names,
+    declared_schema,
+    format_of,
+    provider_of,
+)
 from hms_iceberg.migration.hive.hive_types import TypeOptions
-from hms_iceberg.migration.hive.refusals import Reason, Refusal, Remedy, of_texts
 from hms_iceberg.migration.hive.source_columns import columns_of, stored_values
-from hms_iceberg.migration.hive.source_reasons import reasons_against, reasons_in_partition_keys, table_location
+from hms_iceberg.migration.hive.source_reasons import (
+    Reason,
+    Refusal,
+    Remedy,
+    of_texts,
+    reasons_against,
+    reasons_in_partition_keys,
+    table_location,
+)
+from hms_iceberg.migration.migration_progress import LISTING, Progress, in_threads
 from hms_iceberg.spec.data_types import NestedField
 from hms_iceberg.spec.schema import Schema, assign_fresh_ids
+from hms_iceberg.storage import FileInfo, Storage
+
+_ACID_FOLDER = re.compile(r"/(?:base|delta|delete_delta)_\d{7,}(?:_\d+)*/[^/]+$")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """One data file: where it is, its size in bytes, when it changed, and the number of its partition."""
+
+    location: str
+    size: int
+    modified_ms: int
+    partition: int
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The data files of a table at one time.
+
+    Attributes:
+        files: the files that hold rows.
+        empty: how many files of no bytes were left out.
+        in_subdirectories: an example of a file below a partition's directory rather than in it, None if there is
+            none; Hive and Spark do not agree on those.
+        shared: an example of a file that is in two partitions, None if there is none.
+        transactional: an example of a file in a folder of a transactional (ACID) table, None if there is none.
+    """
+
+    files: tuple[SourceFile, ...]
+    empty: int
+    in_subdirectories: str | None
+    shared: str | None
+    transactional: str | None = None
+
+    @property
+    def total_bytes(self) -> int:
+        """Size of all files in bytes."""
+        return sum(file.size for file in self.files)
+
+
+def list_files(storage: Storage, locations: Sequence[str], threads: int, progress: Progress) -> Listing:
+    """List the files of each partition.
+
+    Args:
+        storage: where the files are.
+        locations: the directory of each partition (or of the table); an absent one holds no files.
+        threads: how many directories are listed at once.
+        progress: told how many are listed.
+    """
+    files: list[SourceFile] = []
+    empty, below = 0, None
+    listed = in_threads(lambda location: _visible(storage, location), locations, threads)
+    for partition, found in enumerate(listed):
+        location = locations[partition].rstrip("/")
+        for info in found:
+            if info.size == 0:
+                empty += 1
+                continue
+            files.append(SourceFile(info.location, info.size, info.modified_ms, partition))
+            if "/" in info.location[len(location) + 1 :]:
+                below = below or info.location
+        progress(LISTING, partition + 1, len(locations))
+    acid = next((file.location for file in files if _ACID_FOLDER.search(file.location)), None) if below else None
+    return Listing(tuple(files), empty, below, _first_twice(file.location for file in files), acid)
+
+
+def _visible(storage: Storage, location: str) -> list[FileInfo]:
+    root = location.rstrip("/")
+    return [info for info in storage.list(root) if not _is_hidden(info.location[len(root) + 1 :])]
+
+
+def _is_hidden(path: str) -> bool:
+    return any(part.startswith(("_", ".")) for part in path.split("/"))
+
+
+def _first_twice(locations: Iterable[str]) -> str | None:
+    seen: set[str] = set()
+    for location in locations:
+        if location in seen:
+            return location
+        seen.add(location)
+    return None
+
 
 # Parameters that describe the Hive table, its statistics or its storage, and mean nothing to an Iceberg table.
 _TECHNICAL = {

@@ -12,7 +12,7 @@ from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import IcebergError, InvalidInputError
 from hms_iceberg.hms.hive_tables import HiveTables
 from hms_iceberg.hms.rows.hive_rows import VIEWS, HiveTable
-from hms_iceberg.migration.hive.refusals import Refusal, Remedy
+from hms_iceberg.migration.hive.source_reasons import Refusal, Remedy
 from hms_iceberg.migration.migration_plan import MigrationOptions, MigrationPlan, MigrationPlanner
 from hms_iceberg.migration.migration_progress import Progress, in_threads, silent
 from hms_iceberg.migration.state import MigrationState, find_state, staging_name

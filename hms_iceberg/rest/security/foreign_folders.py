@@ -11,8 +11,7 @@ from collections.abc import Iterable
 from hms_iceberg.metastore import Identifier, TableRows
 from hms_iceberg.rest.access import Access, Right
 from hms_iceberg.rest.errors import RefusedError
-from hms_iceberg.table.needed.deleting import path_of
-from hms_iceberg.table.needed.named_files import folders_of_row, is_in
+from hms_iceberg.table.needed.named_files import folders_of_row, is_in, path_of
 
 
 def check_folders(

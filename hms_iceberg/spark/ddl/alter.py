@@ -15,7 +15,6 @@ from hms_iceberg.spark.targets import Targets
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.table import TableTransaction
 from hms_iceberg.updates.machinery.update import Update
-from hms_iceberg.updates.properties import SetProperties
 from hms_iceberg.updates.schema.schema_changes import (
     AddColumn,
     DeleteColumn,
@@ -26,6 +25,7 @@ from hms_iceberg.updates.schema.schema_changes import (
     UpdateColumn,
 )
 from hms_iceberg.updates.schema.schema_update import SchemaUpdate
+from hms_iceberg.updates.table_settings import SetProperties
 
 _LOCATION, _SNAPSHOT, _CHERRY_PICK = "location", "current-snapshot-id", "cherry-pick-snapshot-id"
 _SAID_OTHERWISE = {

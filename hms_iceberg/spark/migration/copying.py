@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.migration.hive.hive_types import TypeOptions
-from hms_iceberg.migration.hive.spark_schema import parse_spark_schema
+from hms_iceberg.migration.hive.source_columns import parse_spark_schema
 from hms_iceberg.spark.migration.hive_reader import dotted, hive_rows
 from hms_iceberg.spec.schema import Schema, assign_fresh_ids
 

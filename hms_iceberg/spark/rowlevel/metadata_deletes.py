@@ -12,7 +12,7 @@ from hms_iceberg.spark.rowlevel.begin_rows import change_of
 from hms_iceberg.spark.writing.write_questions import DeleteWhere
 from hms_iceberg.table import Table
 from hms_iceberg.table.changes.row_change import RowChange
-from hms_iceberg.updates.rows.delete import DeleteFiles
+from hms_iceberg.updates.rows.overwrite import DeleteFiles
 
 logger = logging.getLogger(__name__)
 

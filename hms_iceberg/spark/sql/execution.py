@@ -31,7 +31,7 @@ from hms_iceberg.table import Table
 from hms_iceberg.updates.partition_spec import AddPartitionField, PartitionChange, PartitionSpecUpdate
 from hms_iceberg.updates.partition_spec import RemovePartitionField as RemoveField
 from hms_iceberg.updates.rows.append import FastAppend
-from hms_iceberg.updates.sort_order import ReplaceSortOrder, SortKey
+from hms_iceberg.updates.table_settings import ReplaceSortOrder, SortKey
 
 
 class ReadStatement(msgspec.Struct, frozen=True):

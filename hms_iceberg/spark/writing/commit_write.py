@@ -19,11 +19,10 @@ from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
 from hms_iceberg.table.table import TableTransaction
 from hms_iceberg.transaction.transaction import Transaction
 from hms_iceberg.updates.machinery.update import Update
-from hms_iceberg.updates.once_an_epoch import Epoch, OnceAnEpoch
 from hms_iceberg.updates.rows.append import FastAppend, MergeAppend
 from hms_iceberg.updates.rows.overwrite import Overwrite
 from hms_iceberg.updates.rows.replace_partitions import ReplacePartitions
-from hms_iceberg.updates.since_snapshot import SinceSnapshot
+from hms_iceberg.updates.since_snapshot import Epoch, OnceAnEpoch, SinceSnapshot
 
 logger = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from hms_iceberg.errors import CommitConflictError, CommitFailedError, CorruptFileError, InvalidInputError
 from hms_iceberg.spec.changes.pending import PendingTable
-from hms_iceberg.spec.changes.reading import integers, read_by_kind, text_map, texts
+from hms_iceberg.spec.changes.requirements import integers, read_by_kind, text_map, texts
 from hms_iceberg.spec.json_model import JsonObject
 from hms_iceberg.spec.metadata.format_rules import check_format_version
 from hms_iceberg.spec.metadata.metadata_changes import (

@@ -11,7 +11,7 @@ from typing import Any
 
 from hms_iceberg.errors import CorruptFileError, InvalidInputError
 from hms_iceberg.spec.changes.pending import PendingView
-from hms_iceberg.spec.changes.reading import read_by_kind, text_map, texts
+from hms_iceberg.spec.changes.requirements import read_by_kind, text_map, texts
 from hms_iceberg.spec.json_model import JsonObject
 from hms_iceberg.spec.metadata.metadata_definition import stripped_location
 from hms_iceberg.spec.schema_json import schema_from_json

@@ -9,7 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from hms_iceberg.spec.metadata.format_rules import check_schema_version
+from hms_iceberg.spec.metadata.format_rules import (
+    FORMAT_VERSION_PROPERTY,
+    NEW_TABLE_PROPERTIES,
+    RESERVED_PROPERTIES,
+    check_schema_version,
+    split_properties,
+)
 from hms_iceberg.spec.metadata.metadata_definition import (
     add_schema,
     add_sort_order,
@@ -44,12 +50,6 @@ from hms_iceberg.spec.metadata.metadata_snapshots import (
     set_ref,
     set_statistics,
     suppress_intermediate_snapshots,
-)
-from hms_iceberg.spec.metadata.property_rules import (
-    FORMAT_VERSION_PROPERTY,
-    NEW_TABLE_PROPERTIES,
-    RESERVED_PROPERTIES,
-    split_properties,
 )
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 

@@ -14,8 +14,12 @@ from itertools import count
 from typing import Any
 
 from hms_iceberg.errors import InvalidInputError, UnsupportedError
-from hms_iceberg.spec.metadata.format_rules import check_format_version, check_schema_version
-from hms_iceberg.spec.metadata.property_rules import NEW_TABLE_PROPERTIES, split_properties
+from hms_iceberg.spec.metadata.format_rules import (
+    NEW_TABLE_PROPERTIES,
+    check_format_version,
+    check_schema_version,
+    split_properties,
+)
 from hms_iceberg.spec.metadata.table_metadata import DEFAULT_FORMAT_VERSION, TableMetadata, check_metadata
 from hms_iceberg.spec.partitions.partition_fields import carry_field_ids
 from hms_iceberg.spec.partitions.partition_specs import (

@@ -28,16 +28,19 @@ from hms_iceberg.spec.snapshots_and_refs import (
     INITIAL_SEQUENCE_NUMBER,
     MAIN_BRANCH,
     OPERATION,
+    BlobMetadata,
+    EncryptionKey,
     MetadataLogEntry,
     Operation,
+    PartitionStatisticsFile,
     Snapshot,
     SnapshotLogEntry,
     SnapshotRef,
     SnapshotRefType,
+    StatisticsFile,
     Summary,
 )
 from hms_iceberg.spec.sort_orders import UNSORTED, SortOrder, sort_order_from_json, sort_order_to_json
-from hms_iceberg.spec.statistics_files import BlobMetadata, EncryptionKey, PartitionStatisticsFile, StatisticsFile
 
 T = TypeVar("T")
 

@@ -19,8 +19,16 @@ from hms_iceberg.errors import (
 from hms_iceberg.spec.json_model import snapshot_number
 from hms_iceberg.spec.metadata.metadata_definition import changed, now_ms
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, MetadataLogEntry, Snapshot, SnapshotLogEntry, SnapshotRef
-from hms_iceberg.spec.statistics_files import EncryptionKey, PartitionStatisticsFile, StatisticsFile
+from hms_iceberg.spec.snapshots_and_refs import (
+    MAIN_BRANCH,
+    EncryptionKey,
+    MetadataLogEntry,
+    PartitionStatisticsFile,
+    Snapshot,
+    SnapshotLogEntry,
+    SnapshotRef,
+    StatisticsFile,
+)
 from hms_iceberg.spec.table_properties import METADATA_PREVIOUS_VERSIONS_MAX
 
 # -------------------------------------------------------------------------------------------- snapshots

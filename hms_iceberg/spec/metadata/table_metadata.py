@@ -16,13 +16,15 @@ from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots_and_refs import (
     INITIAL_SEQUENCE_NUMBER,
     MAIN_BRANCH,
+    EncryptionKey,
     MetadataLogEntry,
+    PartitionStatisticsFile,
     Snapshot,
     SnapshotLogEntry,
     SnapshotRef,
+    StatisticsFile,
 )
 from hms_iceberg.spec.sort_orders import UNSORTED, SortOrder
-from hms_iceberg.spec.statistics_files import EncryptionKey, PartitionStatisticsFile, StatisticsFile
 
 SUPPORTED_FORMAT_VERSIONS = (1, 2, 3)
 DEFAULT_FORMAT_VERSION = 2

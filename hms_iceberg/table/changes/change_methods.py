@@ -21,8 +21,7 @@ from hms_iceberg.table.changes.row_delta_builder import NewRowDelta
 from hms_iceberg.table.changes.update_schema import UpdateSchema
 from hms_iceberg.table.changes.update_spec import UpdateSortOrder, UpdateSpec
 from hms_iceberg.updates.machinery.update import Update
-from hms_iceberg.updates.properties import SetProperties
-from hms_iceberg.updates.table_settings import SetLocation
+from hms_iceberg.updates.table_settings import SetLocation, SetProperties
 
 Self = TypeVar("Self", bound="ChangeMethods")
 

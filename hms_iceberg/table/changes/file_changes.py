@@ -1,22 +1,95 @@
-"""Building changes of whole files, for who writes files himself: engines, compaction, migration. Names as in Java."""
+"""Changes of whole files by who writes files himself (engines, compaction, migration). Names as in Java."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from hms_iceberg.arrow.metrics.footer_metrics import metrics_modes
+from hms_iceberg.arrow.parallel import default_workers
+from hms_iceberg.arrow.reading.imported_files import FileImport
+from hms_iceberg.arrow.storage.filesystems import parse_location
+from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.expressions.tree import BooleanExpression
+from hms_iceberg.scan.planner import plan_scan
+from hms_iceberg.scan.tasks import ScanRequest
+from hms_iceberg.spec.field_mapping import create_name_mapping
 from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestFile
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
+from hms_iceberg.spec.table_properties import NAME_MAPPING
 from hms_iceberg.table.changes.pending import PendingChange, StartedChange
-from hms_iceberg.updates.machinery.content import Isolation
+from hms_iceberg.table.changes.row_change import ChangeOptions
+from hms_iceberg.transaction.transaction import Transaction
+from hms_iceberg.updates.machinery.content import Isolation, parent_on
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.rewrite_manifests import RewriteManifests
 from hms_iceberg.updates.rows.append import FastAppend, MergeAppend
-from hms_iceberg.updates.rows.delete import DeleteFiles
-from hms_iceberg.updates.rows.overwrite import Overwrite
+from hms_iceberg.updates.rows.overwrite import DeleteFiles, Overwrite
 from hms_iceberg.updates.rows.rewrite_files import RewriteFiles
+from hms_iceberg.updates.table_settings import SetProperties
+
+
+def add_files(
+    transaction: Transaction,
+    file_paths: Sequence[str],
+    check_duplicates: bool,
+    options: ChangeOptions,
+    partitions: Mapping[str, Mapping[str, str]] | None = None,
+) -> None:
+    """Adds files to a table; see `Table.add_files`.
+
+    Args:
+        transaction: what the files become part of.
+        file_paths: Parquet, ORC and Avro files.
+        check_duplicates: whether files that are in the table already are refused.
+        options: what the caller says besides.
+        partitions: names and values of the partition of each file, if its folders do not tell.
+    """
+    table = ".".join(transaction.identifier)
+    if isinstance(file_paths, str):
+        raise InvalidInputError(f"Cannot add files to table {table}: expected a list of locations, got {file_paths!r}.")
+    paths = list(file_paths)
+    if not all(isinstance(path, str) for path in paths):
+        raise InvalidInputError(f"Cannot add files to table {table}: expected a list of locations, got {paths!r}.")
+    twice = [path for path, count in Counter(paths).items() if count > 1]
+    if twice:
+        raise InvalidInputError(f"Cannot add files to table {table}: {twice[0]} is named more than once.")
+    metadata = transaction.metadata
+    if check_duplicates:
+        _refuse_known(transaction, metadata, paths, options, table)
+    mapping = metadata.name_mapping()
+    chosen = mapping or create_name_mapping(metadata.schema())
+    modes = metrics_modes(metadata.schema(), metadata.properties, metadata.sort_order())
+    importer = FileImport(metadata, transaction.workspace.storage, chosen, modes)
+    workers = default_workers(len(paths), not parse_location(metadata.location).is_local)
+    with ThreadPoolExecutor(workers) as pool:
+        files = tuple(pool.map(lambda path: importer.describe(path, (partitions or {}).get(path)), paths))
+    if not files:
+        return
+    if mapping is None:
+        transaction.add(SetProperties(updates={NAME_MAPPING.name: chosen.to_json()}))
+    transaction.add(FastAppend(files, **options.update_fields()))
+
+
+def _refuse_known(
+    transaction: Transaction, metadata: TableMetadata, paths: list[str], options: ChangeOptions, table: str
+) -> None:
+    snapshot = parent_on(metadata, options.branch)
+    if snapshot is None:
+        return
+    plan = plan_scan(ScanRequest(metadata, snapshot.snapshot_id), transaction.workspace.storage)
+    known = set(plan.files["file_path"].to_list())
+    found = [path for path in paths if path in known]
+    if found:
+        raise InvalidInputError(
+            f"Cannot add files to table {table}: {len(found)} of {len(paths)} are in it already, the first is "
+            f"{found[0]}. Leave them out; with check_duplicate_files=False their rows would be there twice."
+        )
+
 
 Builder = TypeVar("Builder", bound="FileChange")
 
@@ -232,3 +305,37 @@ class RewriteManifestFiles(FileChange):
 
 def _expression(row_filter: str | BooleanExpression) -> BooleanExpression:
     return parse(row_filter) if isinstance(row_filter, str) else row_filter
+
+
+class UpdateSnapshot:
+    """Begins one of four changes; each collects files and commits at the end of a `with` block.
+
+    >>> with table.transaction() as transaction, transaction.update_snapshot().fast_append() as append:
+    ...     append.append_data_file(file)
+    """
+
+    def __init__(self, started: StartedChange, options: ChangeOptions) -> None:
+        self._started = started
+        self._options = options
+
+    def fast_append(self) -> AppendFiles:
+        """An append that rewrites no manifest."""
+        return self._with_options(AppendFiles(self._started, merging=False))
+
+    def merge_append(self) -> AppendFiles:
+        """An append by which small manifests are merged."""
+        return self._with_options(AppendFiles(self._started, merging=True))
+
+    def overwrite(self) -> OverwriteFiles:
+        """A replacement of files by others."""
+        return self._with_options(OverwriteFiles(self._started))
+
+    def delete(self) -> DeleteDataFiles:
+        """A removal of whole files."""
+        return self._with_options(DeleteDataFiles(self._started))
+
+    def _with_options(self, change: Builder) -> Builder:
+        change.to_branch(self._options.branch)
+        for key, value in self._options.snapshot_properties.items():
+            change.set(key, value)
+        return change.stage_only() if self._options.stage_only else change

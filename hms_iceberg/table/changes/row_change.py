@@ -41,12 +41,11 @@ from hms_iceberg.transaction.transaction import Transaction
 from hms_iceberg.updates.machinery.content import Isolation, isolation_of, parent_on
 from hms_iceberg.updates.machinery.manifest_files import manifest_list_of
 from hms_iceberg.updates.machinery.update import Update
-from hms_iceberg.updates.require_unchanged import RequireUnchanged
 from hms_iceberg.updates.rows.append import FastAppend, MergeAppend
-from hms_iceberg.updates.rows.delete import DeleteFiles
-from hms_iceberg.updates.rows.overwrite import Overwrite
+from hms_iceberg.updates.rows.overwrite import DeleteFiles, Overwrite
 from hms_iceberg.updates.rows.replace_partitions import ReplacePartitions
 from hms_iceberg.updates.rows.row_delta import RowDelta
+from hms_iceberg.updates.since_snapshot import RequireUnchanged
 
 WAP_ID, WAP_BRANCH = "wap.id", "wap.branch"
 

@@ -14,7 +14,7 @@ from hms_iceberg.updates.partition_spec import (
     RemovePartitionField,
     RenamePartitionField,
 )
-from hms_iceberg.updates.sort_order import ReplaceSortOrder, SortKey
+from hms_iceberg.updates.table_settings import ReplaceSortOrder, SortKey
 
 
 class UpdateSpec(PendingChange):

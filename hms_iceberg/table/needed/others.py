@@ -11,8 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from hms_iceberg.errors import MissingFileError
 from hms_iceberg.metastore import Identifier, MetadataVersion, TableRow, TableRows
 from hms_iceberg.storage import Storage
-from hms_iceberg.table.needed.deleting import path_of
-from hms_iceberg.table.needed.named_files import METADATA_LOCATION, OwnFolders, files_of, folders_of_row, is_in
+from hms_iceberg.table.needed.named_files import METADATA_LOCATION, OwnFolders, files_of, folders_of_row, is_in, path_of
 from hms_iceberg.table.needed.ways_back import backup_of, looked_for
 from hms_iceberg.transaction.workspace import read_version
 

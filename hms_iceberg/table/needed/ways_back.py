@@ -13,8 +13,7 @@ from typing import TypeVar
 from hms_iceberg.errors import NoSuchTableError
 from hms_iceberg.metastore import Identifier, Metastore, TableRow, TableRows
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.table.needed.deleting import path_of
-from hms_iceberg.table.needed.named_files import OwnFolders, is_in
+from hms_iceberg.table.needed.named_files import OwnFolders, is_in, path_of
 
 logger = logging.getLogger(__name__)
 

@@ -1,8 +1,4 @@
-"""A scan as a polars LazyFrame: columns, rows and simple filters that a query asks for are asked of the scan.
-
-What polars hands over as an expression is read from its JSON form. Tests that are not understood are left out of what
-the scan is asked, and polars' own filter runs over the rows in any case, so that leaving out loses nothing but time.
-"""
+"""A scan as a polars LazyFrame, which asks for what a query needs, and as a Dask data frame."""
 
 from __future__ import annotations
 
@@ -10,19 +6,26 @@ import json
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
-from hms_iceberg.arrow.columns.frames import to_polars
+from hms_iceberg.arrow.columns.frames import for_pandas, to_polars
+from hms_iceberg.errors import MissingDependencyError
 from hms_iceberg.expressions.literals import Literal, Reference, literal, stored_literal
 from hms_iceberg.expressions.tree import And, BooleanExpression, Operator, Or, predicate
 from hms_iceberg.lazy import pl
 from hms_iceberg.spec.data_types import DateType, TimestampNanoType, TimestampType, TimestamptzNanoType, TimestamptzType
 
 if TYPE_CHECKING:
+    import dask.dataframe as dd
+    import pandas as pd
+
+    from hms_iceberg.scan.splitting import ScanTaskGroup
     from hms_iceberg.table.reading.scan import TableScan
+
 
 _COMPARISONS = {
     "Eq": Operator.EQ,
@@ -174,3 +177,32 @@ def _datetime(value: int, unit: str, zone: Any) -> Literal:
         return stored_literal(value, TimestampNanoType() if zone is None else TimestamptzNanoType())
     micros = value * 1000 if unit == "Milliseconds" else value
     return stored_literal(micros, TimestampType() if zone is None else TimestamptzType())
+
+
+def dask_frame(scan: TableScan) -> dd.DataFrame:
+    """A lazy data frame; its workers read a group of files each.
+
+    Args:
+        scan: what is read; a limit makes it one partition, since it holds for all files together.
+
+    Raises:
+        MissingDependencyError: Dask is not installed.
+    """
+    try:
+        import dask.dataframe as dd
+    except ImportError as error:
+        raise MissingDependencyError("to_dask needs Dask: pip install 'dask[dataframe]'") from error
+    empty = _frame(to_arrow(scan.projection()).empty_table())
+    if scan.limit is not None:
+        return dd.from_pandas(scan.to_pandas(), npartitions=1)
+    groups = list(scan.plan_tasks())
+    return dd.from_map(partial(_read, scan), groups, meta=empty) if groups else dd.from_pandas(empty, npartitions=1)
+
+
+def _read(scan: TableScan, group: ScanTaskGroup) -> pd.DataFrame:
+    return _frame(scan.read(group.tasks).read_all())
+
+
+def _frame(rows: pa.Table) -> pd.DataFrame:
+    frame: pd.DataFrame = for_pandas(rows).to_pandas()
+    return frame

@@ -31,8 +31,7 @@ from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.spec.values.datetimes import format_milliseconds
 from hms_iceberg.storage import Storage
-from hms_iceberg.table.reading.dask_frame import dask_frame
-from hms_iceberg.table.reading.lazy_frame import lazy_frame
+from hms_iceberg.table.reading.lazy_frame import dask_frame, lazy_frame
 from hms_iceberg.table.reading.time_travel import milliseconds, snapshot_as_of
 
 if TYPE_CHECKING:

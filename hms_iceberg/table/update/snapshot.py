@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
+from hms_iceberg.table.changes.file_changes import UpdateSnapshot
 from hms_iceberg.table.changes.manage_snapshots import ManageSnapshots
-from hms_iceberg.table.changes.update_snapshot import UpdateSnapshot
 
 __all__ = ["ManageSnapshots", "UpdateSnapshot"]

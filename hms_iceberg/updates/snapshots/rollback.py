@@ -1,14 +1,19 @@
-"""Moving main to a snapshot that the table has: back in its history, or anywhere."""
+"""Moving main to another snapshot, and publishing a staged snapshot or one of another branch on main."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
-from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError
+from hms_iceberg.errors import CommitConflictError, InvalidInputError, NoSuchSnapshotError
+from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestContent, ManifestEntryStatus
 from hms_iceberg.spec.metadata.metadata_changes import require_ref, require_snapshot, set_branch_snapshot
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
+from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, Operation, Snapshot, new_snapshot_id
 from hms_iceberg.spec.values.datetimes import format_milliseconds
+from hms_iceberg.updates.machinery.conflicts import Concurrent, files_since
+from hms_iceberg.updates.machinery.content import ContentChange, always, commit_content
+from hms_iceberg.updates.machinery.required_columns import check_added_nulls
 from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 from hms_iceberg.updates.snapshots.snapshot_refs import check_ref_unchanged
 
@@ -83,3 +88,108 @@ class Rollback(Update):
                 f"of the current one, {base.current_snapshot_id}. To go there all the same, set it as current."
             )
         return self.snapshot_id
+
+
+WAP_ID = "wap.id"
+PUBLISHED_WAP_ID = "published-wap-id"
+SOURCE_SNAPSHOT_ID = "source-snapshot-id"
+REPLACE_PARTITIONS = "replace-partitions"
+
+
+@dataclass(frozen=True)
+class CherryPick(Update):
+    """Makes the change of a snapshot part of main.
+
+    A snapshot whose parent is main's head is fast-forwarded to. Otherwise an append is made again on main, and so is
+    a dynamic overwrite whose partitions did not change since; other operations cannot be.
+    """
+
+    source_id: int
+    snapshot_id: int = field(default_factory=new_snapshot_id)
+
+    def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
+        """Nothing: the change is made on whatever main is, and checked then."""
+
+    def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
+        """The metadata with the change on main.
+
+        Raises:
+            NoSuchSnapshotError: no such snapshot.
+            InvalidInputError: it is published already, or is of an operation that cannot be picked.
+            CommitConflictError: a dynamic overwrite, and its partitions changed since.
+        """
+        source = require_snapshot(base, self.source_id)
+        self._check_not_published(base, source)
+        added = self._files(source, ManifestEntryStatus.ADDED, workspace)
+        what = f"cherry-pick snapshot {source.snapshot_id} of the table at {base.location}"
+        check_added_nulls(added, base.schema_for_snapshot(source), base.schema(), what)
+        if source.parent_snapshot_id == base.current_snapshot_id:
+            return set_branch_snapshot(base, source.snapshot_id, MAIN_BRANCH, workspace.now_ms())
+        if source.operation == Operation.APPEND.value:
+            return self._append(base, source, workspace)
+        if source.operation == Operation.OVERWRITE.value and source.summary.get(REPLACE_PARTITIONS) == "true":
+            return self._replace_partitions(base, source, workspace)
+        raise InvalidInputError(
+            f"Cannot cherry-pick snapshot {source.snapshot_id} of the table at {base.location}: it is a "
+            f"{source.operation}, whose parent {source.parent_snapshot_id} is not main's head "
+            f"{base.current_snapshot_id}. Only appends and dynamic overwrites can be made again; repeat the change."
+        )
+
+    def _check_not_published(self, base: TableMetadata, source: Snapshot) -> None:
+        wap_id = source.summary.get(WAP_ID)
+        for snapshot in base.ancestors_of(base.current_snapshot_id):
+            same = snapshot.snapshot_id == source.snapshot_id
+            picked = snapshot.summary.get(SOURCE_SNAPSHOT_ID) == str(source.snapshot_id)
+            published = wap_id is not None and wap_id in (
+                snapshot.summary.get(PUBLISHED_WAP_ID),
+                snapshot.summary.get(WAP_ID),
+            )
+            if same or picked or published:
+                raise InvalidInputError(
+                    f"Cannot cherry-pick snapshot {source.snapshot_id} of the table at {base.location}: snapshot "
+                    f"{snapshot.snapshot_id} of main has it already" + (f" (wap.id {wap_id})." if published else ".")
+                )
+
+    def _properties(self, source: Snapshot) -> dict[str, str]:
+        properties = {SOURCE_SNAPSHOT_ID: str(source.snapshot_id)}
+        if WAP_ID in source.summary:
+            properties[PUBLISHED_WAP_ID] = source.summary[WAP_ID]
+        return properties
+
+    def _files(self, source: Snapshot, status: ManifestEntryStatus, reader: FileReader) -> Iterator[DataFile]:
+        operations = frozenset(Operation)
+        return (file for _, file in files_since([source], ManifestContent.DATA, status, reader, operations))
+
+    def _append(self, base: TableMetadata, source: Snapshot, workspace: Workspace) -> TableMetadata:
+        change = ContentChange(
+            snapshot_id=self.snapshot_id,
+            what="cherry-pick an append to",
+            operation=always(Operation.APPEND),
+            added=tuple(self._files(source, ManifestEntryStatus.ADDED, workspace)),
+            properties=self._properties(source),
+        )
+        return commit_content(base, change, workspace)
+
+    def _replace_partitions(self, base: TableMetadata, source: Snapshot, workspace: Workspace) -> TableMetadata:
+        added = tuple(self._files(source, ManifestEntryStatus.ADDED, workspace))
+        parent = source.parent_snapshot_id
+        if parent is not None and all(
+            snapshot.snapshot_id != parent for snapshot in base.ancestors_of(base.current_snapshot_id)
+        ):
+            raise CommitConflictError(
+                f"Cannot cherry-pick snapshot {source.snapshot_id} of the table at {base.location}: it replaces "
+                f"partitions on top of snapshot {parent}, which is not an ancestor of main. Repeat the change."
+            )
+        concurrent = Concurrent.between(parent, base, MAIN_BRANCH, workspace, "cherry-pick a dynamic overwrite of")
+        partitions = frozenset(file.partition_key for file in added)
+        concurrent.check_no_new_data_in(partitions)
+        concurrent.check_no_new_deletes_in(partitions)
+        change = ContentChange(
+            snapshot_id=self.snapshot_id,
+            what="cherry-pick a dynamic overwrite of",
+            operation=always(Operation.OVERWRITE),
+            added=added,
+            removed=tuple(self._files(source, ManifestEntryStatus.DELETED, workspace)),
+            properties={REPLACE_PARTITIONS: "true", **self._properties(source)},
+        )
+        return commit_content(base, change, workspace)

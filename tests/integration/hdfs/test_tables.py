@@ -18,7 +18,7 @@ from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import ConfigurationError, StorageDeniedError, UnsupportedError
 from hms_iceberg.hms.embedded import EmbeddedMetastore
-from hms_iceberg.maintenance.doctor.storage_health import examine_storage
+from hms_iceberg.maintenance.doctor.machine_health import examine_storage
 from hms_iceberg.table import Table
 from hms_iceberg.table.file_system import FileSystemTables
 from tests.support.guides import lines_of

@@ -46,8 +46,7 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.snapshots_and_refs import Snapshot
-from hms_iceberg.spec.statistics_files import PartitionStatisticsFile
+from hms_iceberg.spec.snapshots_and_refs import PartitionStatisticsFile, Snapshot
 from hms_iceberg.table import StaticTable, Table
 from hms_iceberg.updates.machinery.manifest_files import entries_of
 from tests.support.memory_metastore import InMemoryMetastore

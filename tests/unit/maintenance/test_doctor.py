@@ -7,7 +7,7 @@ from pathlib import Path
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.catalog import load_catalog
 from hms_iceberg.maintenance.doctor import Health, examine_surroundings
-from hms_iceberg.maintenance.doctor.storage_health import examine_storage
+from hms_iceberg.maintenance.doctor.machine_health import examine_storage
 from tests.support.memory_storage import InMemoryStorage
 
 

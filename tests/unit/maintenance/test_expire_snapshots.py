@@ -16,7 +16,7 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.maintenance import check_table, expire_snapshots
 from hms_iceberg.metastore import MetadataVersion
-from hms_iceberg.spec.statistics_files import StatisticsFile
+from hms_iceberg.spec.snapshots_and_refs import StatisticsFile
 from hms_iceberg.table.table import Table
 from hms_iceberg.transaction.workspace import read_version
 from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of

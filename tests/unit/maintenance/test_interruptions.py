@@ -24,7 +24,7 @@ from hms_iceberg.maintenance import (
     rewrite_position_delete_files,
     rewrite_table_path,
 )
-from hms_iceberg.maintenance.dangling_deletes import dangling_deletes
+from hms_iceberg.maintenance.rewrite.rewrite_deletes import dangling_deletes
 from hms_iceberg.spec.manifests.manifest_values import ManifestContent
 from hms_iceberg.table import Table
 from hms_iceberg.transaction.workspace import read_version

@@ -15,7 +15,7 @@ from hms_iceberg.maintenance import check_table, remove_orphan_files
 from hms_iceberg.maintenance.orphan_files import LEAST_AGE_MS
 from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
-from hms_iceberg.spec.statistics_files import PartitionStatisticsFile, StatisticsFile
+from hms_iceberg.spec.snapshots_and_refs import PartitionStatisticsFile, StatisticsFile
 from hms_iceberg.storage import FileInfo
 from hms_iceberg.table import Table
 from tests.support.operations import BY_CITY, MERGE_ON_READ, SCHEMA, begin

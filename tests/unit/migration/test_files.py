@@ -17,8 +17,7 @@ from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.hms.rows.hive_rows import HiveColumn, HivePartition, HiveStorage, HiveTable
 from hms_iceberg.migration.hive.footers import FooterReader, SourceFooters
 from hms_iceberg.migration.hive.hive_types import TypeOptions
-from hms_iceberg.migration.hive.source import SourceTable, inspect_source
-from hms_iceberg.migration.hive.source_files import list_files
+from hms_iceberg.migration.hive.source import SourceTable, inspect_source, list_files
 from hms_iceberg.migration.migration_plan import MigrationOptions
 from hms_iceberg.migration.migration_progress import in_threads, silent
 

@@ -20,8 +20,7 @@ from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.hms.rows.hive_rows import HiveColumn, HiveStorage, HiveTable
 from hms_iceberg.migration.hive.footers import FooterReader, SourceFooters
 from hms_iceberg.migration.hive.hive_types import TypeOptions
-from hms_iceberg.migration.hive.source import inspect_source
-from hms_iceberg.migration.hive.source_files import list_files
+from hms_iceberg.migration.hive.source import inspect_source, list_files
 from hms_iceberg.migration.migration_progress import silent
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.values.single_values import from_bytes

@@ -30,9 +30,16 @@ from hms_iceberg.spec.metadata import metadata_changes as changes
 from hms_iceberg.spec.metadata.table_metadata import check_metadata
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.snapshots_and_refs import Snapshot, SnapshotLogEntry, SnapshotRef, SnapshotRefType
+from hms_iceberg.spec.snapshots_and_refs import (
+    EncryptionKey,
+    PartitionStatisticsFile,
+    Snapshot,
+    SnapshotLogEntry,
+    SnapshotRef,
+    SnapshotRefType,
+    StatisticsFile,
+)
 from hms_iceberg.spec.sort_orders import UNSORTED, SortField, SortOrder
-from hms_iceberg.spec.statistics_files import EncryptionKey, PartitionStatisticsFile, StatisticsFile
 from tests.support.spec_strategies import table_metadata
 
 SCHEMA = Schema(NestedField(11, "id", LongType(), True), NestedField(12, "day", DateType()), identifier_field_ids=[11])

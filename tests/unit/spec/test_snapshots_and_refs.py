@@ -16,8 +16,15 @@ from hms_iceberg.spec.metadata.metadata_json import (
     statistics_from_json,
     statistics_to_json,
 )
-from hms_iceberg.spec.snapshots_and_refs import Snapshot, SnapshotRef, SnapshotRefType, new_snapshot_id
-from hms_iceberg.spec.statistics_files import BlobMetadata, EncryptionKey, StatisticsFile
+from hms_iceberg.spec.snapshots_and_refs import (
+    BlobMetadata,
+    EncryptionKey,
+    Snapshot,
+    SnapshotRef,
+    SnapshotRefType,
+    StatisticsFile,
+    new_snapshot_id,
+)
 
 FULL = Snapshot(
     5, 4, 3, 1515100955770, "s3://b/s.avro", None, {"operation": "append", "added-records": "1"}, 2, 100, 7, "key-1"

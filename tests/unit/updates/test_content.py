@@ -7,13 +7,12 @@ import pytest
 from hms_iceberg.errors import CommitConflictError, InvalidInputError
 from hms_iceberg.expressions.tree import EqualTo, GreaterThanOrEqual, LessThan
 from hms_iceberg.updates.partition_spec import PartitionSpecUpdate, RemovePartitionField
-from hms_iceberg.updates.properties import SetProperties
 from hms_iceberg.updates.rows.append import FastAppend, MergeAppend
-from hms_iceberg.updates.rows.delete import DeleteFiles
-from hms_iceberg.updates.rows.overwrite import Overwrite
+from hms_iceberg.updates.rows.overwrite import DeleteFiles, Overwrite
 from hms_iceberg.updates.rows.replace_partitions import ReplacePartitions
 from hms_iceberg.updates.rows.rewrite_files import RewriteFiles
 from hms_iceberg.updates.rows.row_delta import RowDelta
+from hms_iceberg.updates.table_settings import SetProperties
 from tests.support.tables import (
     BY_CITY,
     World,

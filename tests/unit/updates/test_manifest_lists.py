@@ -12,8 +12,8 @@ from hms_iceberg.spec.manifests.avro_container import read_blocks, read_containe
 from hms_iceberg.spec.manifests.manifest_list_avro import decode_manifest_list, encode_manifest_list
 from hms_iceberg.spec.manifests.manifest_values import ManifestFile
 from hms_iceberg.updates.machinery.manifest_files import manifest_list_of
-from hms_iceberg.updates.properties import SetProperties
 from hms_iceberg.updates.rows.append import FastAppend
+from hms_iceberg.updates.table_settings import SetProperties
 from tests.support.tables import LOCATION, World, data_file, metadata
 
 

@@ -18,11 +18,11 @@ from hms_iceberg.transaction.workspace import FileWorkspace
 from hms_iceberg.updates import rewrite_manifests
 from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of
 from hms_iceberg.updates.machinery.manifest_splice import ManifestSplice
-from hms_iceberg.updates.properties import SetProperties
 from hms_iceberg.updates.rewrite_manifests import RewriteManifests
 from hms_iceberg.updates.rows.append import MergeAppend
-from hms_iceberg.updates.rows.delete import DeleteFiles
+from hms_iceberg.updates.rows.overwrite import DeleteFiles
 from hms_iceberg.updates.rows.row_delta import RowDelta
+from hms_iceberg.updates.table_settings import SetProperties
 from tests.support.tables import World, check_snapshot, data_file, metadata, position_deletes
 
 SPECS = {

@@ -18,16 +18,15 @@ from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.updates.machinery.content import Isolation
 from hms_iceberg.updates.machinery.manifest_files import manifest_list_of
 from hms_iceberg.updates.machinery.update import Update
-from hms_iceberg.updates.properties import SetProperties
 from hms_iceberg.updates.rewrite_manifests import RewriteManifests
 from hms_iceberg.updates.rows.append import FastAppend, MergeAppend
-from hms_iceberg.updates.rows.delete import DeleteFiles
-from hms_iceberg.updates.rows.overwrite import Overwrite
+from hms_iceberg.updates.rows.overwrite import DeleteFiles, Overwrite
 from hms_iceberg.updates.rows.replace_partitions import ReplacePartitions
 from hms_iceberg.updates.rows.rewrite_files import RewriteFiles
 from hms_iceberg.updates.rows.row_delta import RowDelta
 from hms_iceberg.updates.schema.schema_changes import AddColumn
 from hms_iceberg.updates.schema.schema_update import SchemaUpdate
+from hms_iceberg.updates.table_settings import SetProperties
 from tests.support import memory_metastore as outcomes
 from tests.support.tables import BY_CITY, World, data_file, deletion_vector, metadata, position_deletes
 

@@ -17,20 +17,17 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.partition_transforms import IdentityTransform
-from hms_iceberg.spec.snapshots_and_refs import SnapshotRefType
-from hms_iceberg.spec.statistics_files import PartitionStatisticsFile, StatisticsFile
+from hms_iceberg.spec.snapshots_and_refs import PartitionStatisticsFile, SnapshotRefType, StatisticsFile
 from hms_iceberg.updates.machinery.manifest_files import manifest_list_of
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.partition_spec import AddPartitionField, PartitionSpecUpdate
-from hms_iceberg.updates.properties import SetProperties
 from hms_iceberg.updates.rewrite_manifests import RewriteManifests
 from hms_iceberg.updates.rows.append import FastAppend
-from hms_iceberg.updates.rows.delete import DeleteFiles
+from hms_iceberg.updates.rows.overwrite import DeleteFiles
 from hms_iceberg.updates.rows.replace_partitions import ReplacePartitions
 from hms_iceberg.updates.rows.row_delta import RowDelta
-from hms_iceberg.updates.snapshots.cherry_pick import CherryPick
 from hms_iceberg.updates.snapshots.expire_snapshots import ExpireSnapshots, unreachable_files
-from hms_iceberg.updates.snapshots.rollback import Rollback, SetCurrentSnapshot
+from hms_iceberg.updates.snapshots.rollback import CherryPick, Rollback, SetCurrentSnapshot
 from hms_iceberg.updates.snapshots.snapshot_refs import (
     CreateRef,
     FastForward,
@@ -39,7 +36,7 @@ from hms_iceberg.updates.snapshots.snapshot_refs import (
     ReplaceRef,
     SetRetention,
 )
-from hms_iceberg.updates.table_settings import RemoveStatistics, SetLocation, SetStatistics
+from hms_iceberg.updates.table_settings import RemoveStatistics, SetLocation, SetProperties, SetStatistics
 from tests.support.tables import BY_CITY, World, data_file, metadata, position_deletes
 
 BRANCH, TAG = SnapshotRefType.BRANCH, SnapshotRefType.TAG

@@ -9,7 +9,7 @@ import pytest
 
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.migration.hive.hive_types import TypeOptions, parse_hive_type
-from hms_iceberg.migration.hive.spark_schema import parse_spark_schema, spark_schema_json
+from hms_iceberg.migration.hive.source_columns import parse_spark_schema, spark_schema_json
 from hms_iceberg.spec.data_types import ListType, MapType, StructType, TimestampType
 
 OPTIONS = TypeOptions()

@@ -12,8 +12,8 @@ import pytest
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.hms.rows.hive_rows import HiveColumn, HivePartition, HiveStorage, HiveTable
 from hms_iceberg.migration.hive.hive_types import TypeOptions
-from hms_iceberg.migration.hive.refusals import Refusal, Remedy
 from hms_iceberg.migration.hive.source import SourceTable, carried_parameters, inspect_source, look_at_source
+from hms_iceberg.migration.hive.source_reasons import Refusal, Remedy
 from hms_iceberg.spec.data_types import TimestampType
 
 PARQUET = HiveStorage(

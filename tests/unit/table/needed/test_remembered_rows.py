@@ -12,7 +12,7 @@ import pytest
 from hms_iceberg.catalog import load_catalog
 from hms_iceberg.metastore import TableRow
 from hms_iceberg.table.file_system_catalog import FileSystemCatalog
-from hms_iceberg.table.needed.remembered_rows import RememberedRows
+from hms_iceberg.table.needed.neighbours import RememberedRows
 
 ARROW = pa.schema([("id", pa.int64())])
 

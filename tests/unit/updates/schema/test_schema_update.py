@@ -29,8 +29,7 @@ from hms_iceberg.spec.schema import Schema
 from hms_iceberg.table.changes.pending import StartedChange
 from hms_iceberg.table.changes.update_schema import UpdateSchema
 from hms_iceberg.updates.partition_spec import AddPartitionField, PartitionSpecUpdate, RemovePartitionField
-from hms_iceberg.updates.properties import SetProperties
-from hms_iceberg.updates.sort_order import ReplaceSortOrder, SortKey
+from hms_iceberg.updates.table_settings import ReplaceSortOrder, SetProperties, SortKey
 from tests.support.tables import World, metadata
 
 NESTED = Schema(
