@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class _Cancelled(Exception):
-    """Nobody reads on."""
+    """Stops a worker: the reader wants no more batches."""
 
 
 class _Lane:
@@ -44,7 +44,7 @@ class _Lane:
             self._changed.notify_all()
 
     def finish(self, error: BaseException | None) -> None:
-        """Says that no further batch comes, and why."""
+        """Marks the lane as complete, with the error that ended it if there was one."""
         with self._changed:
             self._done = True
             self._error = error
@@ -56,7 +56,7 @@ class _Lane:
             self._changed.notify_all()
 
     def drain(self) -> Iterator[pa.RecordBatch]:
-        """The batches in order, until the last; raises what stopped the worker."""
+        """The batches in order; raises the worker's error if there was one."""
         while True:
             with self._changed:
                 while not self._batches and not self._done:
@@ -185,7 +185,7 @@ class SharedCache(Generic[K, V]):
         return future.result()
 
     def forget(self, key: K) -> None:
-        """Drops what is known for a key, so that it is computed anew if it is asked for again."""
+        """Forgets the value of a key; it is computed again when it is asked for."""
         with self._lock:
             self._known.pop(key, None)
             self._sizes.pop(key, None)

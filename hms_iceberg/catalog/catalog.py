@@ -80,7 +80,7 @@ class Catalog(CatalogViews, Identifiers):
         return f"Catalog({self.name!r}, uri={self.properties.get('uri')!r})"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """The catalog as HTML, for notebooks."""
         return CATALOG_HTML(self)
 
     def __reduce__(self) -> tuple[Any, ...]:

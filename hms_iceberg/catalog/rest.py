@@ -97,7 +97,7 @@ class RestCatalog(Catalog):
         return TableTransaction(transaction, lambda version: self._table(name, version))
 
     def _storage_for(self, identifier: Identifier) -> RestStorage:
-        """The files of a table, by what the server said of how they are reached."""
+        """The storage of a table's files, with the access that the server granted."""
         config = self._channel_metastore.config(identifier)
         if not config:
             assert isinstance(self.storage, RestStorage)
@@ -105,7 +105,7 @@ class RestCatalog(Catalog):
         return RestStorage({**self.properties, **config}, self._documents)
 
     def _new_metadata(self, identifier: Identifier, definition: TableDefinition) -> TableMetadata:
-        """What the server makes of a definition: it knows where tables go."""
+        """The metadata that the server makes for a new table; the server decides where the table goes."""
         resolved = definition.resolved(self.properties)
         assert isinstance(resolved.schema, Schema)
         body: dict[str, Any] = {

@@ -14,7 +14,7 @@ _VARIABLE = "_HMS_ICEBERG_COMPLETE"
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print what makes a shell complete commands and options; for its start-up file.
+    """Print the line for a shell's start-up file that completes commands and options.
 
     Example: hms-iceberg completion bash >> ~/.bashrc
     """

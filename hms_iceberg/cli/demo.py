@@ -87,7 +87,7 @@ class _Demo:
         self._spark: SparkSession | None = None
 
     def run_until_stopped(self) -> None:
-        """All steps, in a thread of their own: Ctrl-C finds nobody who waits for Spark, and cancels its jobs.
+        """Runs all steps in a thread of its own, so that Ctrl-C works while Spark is busy, and cancels Spark's jobs.
 
         Raises:
             Abort: it was stopped; Spark and the metastore have ended.
@@ -231,7 +231,7 @@ class _Demo:
 
     @contextmanager
     def _waiting(self, doing: str) -> Iterator[Callable[[str], None]]:
-        """Shows what is going on: on a terminal a line that moves and goes away, elsewhere a line that stays."""
+        """Shows what is going on: a moving line on a terminal, a plain line elsewhere."""
         if not self._console.is_terminal:
             self._say(f"{doing} …")
             yield lambda text: self._say(f"{text} …")

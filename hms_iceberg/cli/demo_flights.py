@@ -47,7 +47,7 @@ def data_folder() -> Path:
 
 @contextmanager
 def spark_session(metastore: EmbeddedMetastore, log: Path) -> Iterator[SparkSession]:
-    """A plain Spark session on a metastore, as any user of Hive and Spark has it; what its JVM says goes to a log."""
+    """A plain Spark session on a metastore, without this package; the JVM's output goes to a log file."""
     with quiet_spark(log):
         from pyspark.sql import SparkSession
 

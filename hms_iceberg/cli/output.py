@@ -96,7 +96,7 @@ class Output:
         click.echo(json.dumps(data, default=str, ensure_ascii=False))
 
     def text(self, text: str, data: Any) -> None:
-        """Print a text, or what it says as JSON."""
+        """Print a text; as JSON, the data that the text tells."""
         if self.is_json:
             self.json(data)
         else:
@@ -126,7 +126,7 @@ class Output:
                     click.echo(f"{shown(name)}\t{line}")
 
     def rows(self, columns: Sequence[str], rows: Iterable[Sequence[Any]], null: str = "") -> None:
-        """Print a table: its columns' names, then its rows. `null` is the text of what is not there."""
+        """Print a table: column names, then rows. `null` is printed for values that are missing."""
         if self.is_json:
             self.json([dict(zip(columns, row, strict=True)) for row in rows])
         elif on_terminal():

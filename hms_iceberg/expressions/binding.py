@@ -243,7 +243,8 @@ def comparison(operation: Operator, term: BoundTerm, at: LiteralPlace) -> Boolea
 
 
 def _beside(operation: Operator, side: int) -> Operator:
-    """The comparison with the neighbouring value that means the same as one with a point beside it."""
+    """The comparison with the nearest stored value that is equivalent to one with a literal between two stored
+    values."""
     if operation in (Operator.LT, Operator.LT_EQ):
         return Operator.LT_EQ if side > 0 else Operator.LT
     return Operator.GT if side > 0 else Operator.GT_EQ

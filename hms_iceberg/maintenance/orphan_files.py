@@ -168,7 +168,8 @@ def _of_nobody(
     rows: TableRows | None,
     keep_backup: bool,
 ) -> tuple[list[FileInfo], tuple[str, ...]]:
-    """The files that nobody needs, of those that the table does not name; and the folders of others."""
+    """Of files that the table does not name, those that no other table and no undo needs; and the folders of other
+    tables."""
     name, metadata, place = table.identifier, table.metadata, table.metadata_location
     backup = None if keep_backup or rows is None else backup_of(name, metadata, place, rows)
     search = Search(name, metadata, place, folder, "" if backup is None else backup.name)
@@ -261,7 +262,8 @@ def _mode(mode: str | PrefixMismatch, name: str) -> PrefixMismatch:
 
 
 class _Hidden:
-    """What names say that it is no data: `_x` and `.x`, but not a partition's `_x=1`, nor the table's own folders."""
+    """Finds paths that are hidden by name (`_x`, `.x`), apart from partition folders such as `_x=1` and the table's own
+    folders."""
 
     def __init__(self, table: Table, folder: str) -> None:
         specs = table.metadata.partition_specs

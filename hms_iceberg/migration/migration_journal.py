@@ -194,7 +194,8 @@ def given_up_location(metadata_folder: str, journal: Journal) -> str:
 
 
 def write_given_up(storage: Storage, metadata_folder: str, journal: Journal, metadata_location: str) -> None:
-    """Note which version is given up, once that is certain but for the switch of names; the last note counts."""
+    """Notes which Iceberg version the Hive table replaces, just before names are switched; a later note replaces an
+    earlier one."""
     forget_given_up(storage, metadata_folder, journal)
     storage.create(given_up_location(metadata_folder, journal), metadata_location.encode())
 

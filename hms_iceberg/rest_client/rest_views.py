@@ -51,7 +51,7 @@ class RestViews:
         return self.names.list(namespace)
 
     def names_file(self, metadata_location: str) -> bool:
-        """That it may: the server deletes what nobody needs. See the port."""
+        """True: this client cannot tell, and the server deletes files that are not needed. See the port."""
         return True
 
     def drop(self, identifier: Identifier) -> None:

@@ -42,7 +42,7 @@ class BridgeService:
         self._planning = threading.Semaphore(_PLANS_AT_ONCE)
 
     def answer(self, text: bytes) -> bytes:
-        """One question; what goes wrong is part of the answer, so that the JVM can raise it as its own error."""
+        """Answers one question. An error is part of the answer, so that the JVM raises it as its own error."""
         try:
             answer = self._answer(json.loads(text))
             return answer if isinstance(answer, bytes) else AnswerWriter(answer).done()

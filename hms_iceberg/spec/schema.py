@@ -109,7 +109,7 @@ class Schema(JsonModel):
         object.__setattr__(self, "_parents", parents)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """The schema as HTML, for notebooks."""
         return SCHEMA_HTML(self)
 
     @property

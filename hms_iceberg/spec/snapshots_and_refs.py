@@ -107,7 +107,7 @@ class Snapshot(JsonModel):
         object.__setattr__(self, "summary", Summary.of(self.summary))
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """The snapshot as HTML, for notebooks."""
         return SNAPSHOT_HTML(self)
 
     @property

@@ -49,7 +49,7 @@ class ReadableTable:
         return f"{type(self).__name__}({'.'.join(self._identifier)}, columns=[{columns}], snapshot={snapshot})"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """The table as HTML, for notebooks."""
         return TABLE_HTML(self)
 
     def __eq__(self, other: object) -> bool:

@@ -226,7 +226,7 @@ def to_stored(array: pa.Array, kind: IcebergType) -> list[Any]:
 
 
 def integer_type(kind: IcebergType) -> pa.DataType | None:
-    """The Arrow type of the integers that stand for values of a type; None if none do."""
+    """The Arrow integer type in which values of a type are stored; None if they are not stored as integers."""
     bits = kind.integer_bits if isinstance(kind, PrimitiveType) else 0
     return {32: pa.int32(), 64: pa.int64()}.get(bits)
 

@@ -83,7 +83,7 @@ def transform_array(transform: Transform, kind: IcebergType, array: pa.Array) ->
 
 
 def _integers(array: pa.Array, kind: IcebergType) -> Any:
-    """The stored values of a column as int64; what stands for a null is arbitrary."""
+    """The stored values of a column as int64; at nulls the number is arbitrary."""
     width = integer_type(kind)
     plain = array.view(width)
     data = np.frombuffer(plain.buffers()[1], np.int32 if width == pa.int32() else np.int64)

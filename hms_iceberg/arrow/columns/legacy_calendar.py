@@ -70,7 +70,7 @@ class WriterCalendar:
 
     @property
     def is_legacy(self) -> bool:
-        """Whether any value may mean another time than it says."""
+        """Whether some dates or times may have been counted in the old calendar."""
         return self.julian_dates or self.instants is not None or self.int96 is not None
 
     def rule(self, kind: pa.DataType, int96: bool = False) -> Rule | None:
@@ -159,7 +159,7 @@ def writer_calendar(marks: Mapping[str, str]) -> WriterCalendar:
 
 
 def is_known_to_spark(marks: Mapping[str, str]) -> bool:
-    """Whether plain Spark heeds the marks of a file: those of its own and no others."""
+    """Whether plain Spark reads the writer's calendar marks: it knows its own marks only."""
     return "org.apache.spark.version" in marks
 
 
@@ -186,7 +186,8 @@ def proleptic_columns(batch: pa.RecordBatch, rules: Iterable[Rule | None]) -> pa
 
 
 def has_old_values(batch: pa.RecordBatch, rules: Iterable[Rule | None]) -> bool:
-    """Whether a value of a batch means another time than it says; arguments as of `proleptic_columns`."""
+    """Whether a batch has a date or time in the old calendar that has to be converted; arguments as of
+    `proleptic_columns`."""
     each = iter(rules)
     made = [(_proleptic(column, each), column) for column in batch.columns]
     return any(new is not old and not new.equals(old) for new, old in made)
@@ -205,7 +206,8 @@ def _proleptic(array: pa.Array, rules: Iterator[Rule | None]) -> pa.Array:
 
 
 def old_times(columns: Iterable[str]) -> list[str]:
-    """The finding for columns whose old dates and times engines read differently; empty without columns."""
+    """What to report of columns with dates or times that were written in the old calendar; an empty list if there are
+    no such columns."""
     names = ", ".join(columns)
     if not names:
         return []

@@ -94,7 +94,7 @@ def _little_endian(data: Any, at: Any, size: int) -> Any:
 
 
 def hash_binary_array(array: pa.Array) -> Any:
-    """Hashes of a binary, string or fixed-size binary array; what stands for a null is arbitrary.
+    """Hashes of a binary, string or fixed-size binary array; at nulls the hash is arbitrary.
 
     Args:
         array: the values.

@@ -130,7 +130,7 @@ class FileProjection:
     # ------------------------------------------------------------------------------------------ compilation
 
     def _absent(self, field: NestedField, path: str) -> Callable[[int], pa.Array]:
-        """What stands for a column that the file lacks."""
+        """The values of a column that the file lacks: its constant, its default, or null."""
         self._absent_ids.add(field.field_id)
         value = self._constants.get(field.field_id, field.initial_default)
         if value is None and field.required:

@@ -51,14 +51,15 @@ class ContentWriter(Protocol):
         """Writes plain batches of the schema's columns as one group of rows, if the format has such."""
 
     def close(self, **fields: Any) -> DataFile:
-        """Finishes the file and makes it visible; `fields` are those of `DataFile` that the file does not tell."""
+        """Finishes the file and makes it visible; `fields` are members of `DataFile` that the writer cannot know."""
 
     def abandon(self) -> None:
         """Gives the file up; nothing of it stays."""
 
 
 class ContentFormat:
-    """Opens files of one format with one schema; `open_bytes` is about what each takes in memory beside its rows.
+    """Opens files of one format with one schema; `open_bytes` is about the memory that an open file takes beside its
+    rows.
 
     Args:
         storage: where the files go.
@@ -92,7 +93,7 @@ class ContentFormat:
         self.open_bytes = _FILE_BYTES + (_ORC_COLUMN_BYTES * leaves if name == "orc" else 0)
 
     def adapt(self, rows: list[pa.RecordBatch], held_bytes: int) -> None:
-        """Fits what the user left open to the first rows, before the first file is opened.
+        """Chooses what the table's properties leave open, from the first rows, before the first file is opened.
 
         Args:
             rows: some of one file, one batch or more.
@@ -184,7 +185,7 @@ def format_name(properties: Mapping[str, str], deletes: bool = False) -> str:
 
 
 def delete_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties with which delete files are written: `write.delete.<format>.*` goes before `write.<format>.*`."""
+    """The table's properties for delete files: `write.delete.<format>.*` overrides `write.<format>.*`."""
     result = dict(properties)
     for name, value in properties.items():
         if name.startswith(tuple(f"{_DELETE_PREFIX}{each}." for each in FORMATS)):

@@ -126,7 +126,7 @@ def _repetition(sample: pa.Array) -> Repetition:
 
 
 def _population_of(arrays: list[pa.Array]) -> float:
-    """The population that arrays of one length are drawn from, by the mean of how many of their values differ."""
+    """An estimate of how many distinct values a column has in all, from samples of one length."""
     values = sum(len(each) - each.null_count for each in arrays) / len(arrays)
     return _population(values, sum(pc.count_distinct(each).as_py() for each in arrays) / len(arrays))
 

@@ -127,7 +127,7 @@ def _max_columns(properties: Mapping[str, str]) -> int:
 
 
 def _primitive_ids(kind: IcebergType) -> Iterator[int]:
-    """Ids of fields that are not nested: a struct's own first, then those of its children in turn."""
+    """Ids of primitive fields: first the columns of a struct, then what is nested in them."""
     if not isinstance(kind, NestedType):
         return
     children = kind.children()

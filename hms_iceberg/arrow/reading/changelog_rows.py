@@ -212,7 +212,7 @@ class _Changelog:
 
 
 def _with(schema: Schema, fields: Iterable[NestedField]) -> Schema:
-    """A schema and those of some fields that it lacks."""
+    """The schema, with the given fields added that it lacks."""
     more = {field.field_id: field for field in fields if not schema.has_field(field.field_id)}
     return Schema(*schema.fields, *more.values(), schema_id=schema.schema_id)
 

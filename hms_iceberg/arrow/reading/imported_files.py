@@ -64,7 +64,8 @@ class FileImport:
     modes: Mapping[int, MetricsMode]
 
     def describe(self, location: str, partition: Mapping[str, str] | None = None) -> DataFile:
-        """One file with its metrics and its partition: the one given, that of its folders, or of its bounds.
+        """One file with its metrics and its partition, which is given, read from folder names, or derived from the
+        file's bounds.
 
         Args:
             location: a Parquet, ORC or Avro file.

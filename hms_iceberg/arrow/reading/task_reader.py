@@ -175,7 +175,7 @@ class _Wanted:
 
 
 class _Columns:
-    """The wanted columns of a batch, made as they are asked for.
+    """The wanted columns of a batch, each built on first use.
 
     What a filter or a key looks at is made of all rows, the rest only of the rows that are kept: conversions are then
     spared to the others, and codes of a dictionary are quicker to leave out than text.
@@ -324,7 +324,7 @@ class _TaskReader:
         return [each for each in ranges if each.rows and self._has_rows(each)]
 
     def _check_length(self, ranges: Sequence[RowRange]) -> None:
-        """Refuses a file that goes on behind its last part, if nobody would read it."""
+        """Refuses a file that is longer than its parts, since rows after the last part would never be read."""
         file = self._task.file
         if ranges and ranges[-1].offset >= file.file_size_in_bytes:
             raise CorruptDataFileError(

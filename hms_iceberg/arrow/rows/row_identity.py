@@ -76,7 +76,7 @@ def _lists_differ(left: pa.Array, right: pa.Array) -> Any:
 
 
 def _lengths(array: pa.Array) -> pa.Array:
-    """Numbers of elements; null counts as none, whatever hides behind it."""
+    """Numbers of elements of a list column; 0 for null."""
     offsets = array.offsets
     lengths = pc.subtract(offsets[1:], offsets[:-1])
     return pc.if_else(array.is_valid(), lengths, pa.scalar(0, lengths.type))
@@ -122,7 +122,7 @@ def identity_frame(rows: pa.Table) -> pl.DataFrame:
 
 
 def unmatched(left: pa.Table, right: pa.Table) -> tuple[Any, Any]:
-    """Which rows of two bags remain when every row is taken away together with one same row of the other.
+    """Which rows of two bags are left over when equal rows are paired off.
 
     Args:
         left: rows.
@@ -147,7 +147,7 @@ def unmatched(left: pa.Table, right: pa.Table) -> tuple[Any, Any]:
 
 
 def net_changes(rows: pa.Table, signs: Any) -> Any:
-    """Which of a history's rows remain when equal rows that came and went are taken away.
+    """Which rows of a history are left over when rows that were inserted and deleted again are paired off.
 
     Args:
         rows: all rows that came or went, oldest first.

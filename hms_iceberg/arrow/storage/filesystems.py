@@ -250,7 +250,8 @@ _GONE = re.compile(r"RESOURCE_NOT_FOUND|NO_SUCH_KEY|kNotFound|NOT_FOUND|BlobNotF
 
 @contextmanager
 def decoding(location: str, form: str, where: str = "") -> Iterator[None]:
-    """Errors of what is done inside name the file, and say whether it is damaged or could not be read.
+    """A context in which errors of reading a file are turned into typed ones that name the file: damaged, or not
+    readable now.
 
     Args:
         location: the file that is decoded.
@@ -271,7 +272,7 @@ def decoding(location: str, form: str, where: str = "") -> Iterator[None]:
 
 
 def _is_told_already(error: BaseException) -> bool:
-    """Whether the error says what it is: one of ours, or a limit of Arrow's arrays."""
+    """Whether an error needs no translation: it is typed already, or a limit of Arrow's arrays."""
     if isinstance(error, CorruptFileError):
         return isinstance(error, CorruptDataFileError)
     return isinstance(error, (IcebergError, pa.ArrowCapacityError))

@@ -190,7 +190,7 @@ class _SortedRun:
         self.end = (len(batches), 0)
 
     def cut(self, row: pa.RecordBatch, order: RowOrder) -> tuple[_Place, _Place]:
-        """Where the rows begin that are not below another row, and where those that are above it."""
+        """The first row that is not below a given row, and the first that is above it."""
         numbers = _ranks(row, [self.firsts], order)
         with self._opened() as batches:
             ranks = {number: _ranks(row, [batches.get_batch(number - 1)], order) for number in set(numbers) if number}

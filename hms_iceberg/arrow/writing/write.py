@@ -240,7 +240,7 @@ class FileRouter:
         return pa.RecordBatch.from_arrays(columns, names=[field.name for field in self._file_schema.fields])
 
     def _of(self, partition: Partition) -> _PartitionRows:
-        """The rows of a partition, which stands last of all then."""
+        """The waiting rows of a partition, which becomes the most recently used one."""
         key = _key(partition)
         waiting = self._partitions.pop(key, None)
         if waiting is None:
@@ -286,7 +286,7 @@ class FileRouter:
         return self._spec.partition_to_path(partition, self._schema)
 
     def _flush(self, waiting: _PartitionRows) -> Iterator[DataFile]:
-        """Begins to write what waits, after the group before it."""
+        """Starts writing the waiting rows in the background, once the row group before them is written."""
         self._adapt()
         yield from self._settle(waiting)
         write, size = self._next_group(waiting)
@@ -315,7 +315,7 @@ class FileRouter:
         waiting.held = held
 
     def _next_group(self, waiting: _PartitionRows) -> tuple[Callable[[], None], int]:
-        """What writes the rows that wait, and how many bytes they are."""
+        """A function that writes the waiting rows, and the size of these rows in bytes."""
         rows = waiting.rows
         batches, size = waiting.take()
         if self._sorter is not None:
@@ -339,7 +339,8 @@ class FileRouter:
         return ordered
 
     def _finish_all(self) -> Iterator[DataFile]:
-        """Writes what waits, several files at once: encoding and compressing them needs no interpreter lock."""
+        """Writes all waiting rows and closes the files, several files at once: encoding and compressing needs no
+        interpreter lock."""
         self._adapt()
         partitions = list(self._partitions.values())
         self._closed.update(self._partitions)
@@ -387,7 +388,8 @@ def _key(partition: Partition) -> _Key:
 
 
 def _owned(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows in memory of their own, if what they are a part of would stay with them."""
+    """The rows copied into memory of their own if they are a small part of a larger buffer, which they would keep
+    alive."""
     if rows.get_total_buffer_size() <= 2 * rows.nbytes:
         return rows
     return pa.concat_batches([rows, rows.slice(0, 0)])

@@ -90,7 +90,7 @@ def _checked(catalog: Catalog, name: str, **choices: Any) -> dict[str, Any]:
 
 @contextmanager
 def _progress(name: str) -> Iterator[Callable[[str, int, int], None]]:
-    """Shows how far the check of a table is, on a line of the terminal that goes when it is done."""
+    """Shows the progress of checking a table on one line of the terminal, and clears it at the end."""
     shown = 0.0
 
     def show(what: str, done: int, of: int) -> None:

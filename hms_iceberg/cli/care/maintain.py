@@ -102,7 +102,7 @@ def maintain(
 
 
 class _Teller:
-    """Tells steps as they are done: lines on a terminal, lines of JSON otherwise asked for."""
+    """Prints each step when it is done: a line of text on a terminal, a line of JSON otherwise or if asked for."""
 
     def __init__(self, output: str, is_service: bool) -> None:
         self._json = output == "json"

@@ -54,7 +54,7 @@ def quiet_spark(log: Path | None = None) -> Iterator[None]:
 
 @contextmanager
 def _errors_to(file: int) -> Iterator[int]:
-    """Has standard error go to a file; what it was before is yielded."""
+    """Redirects standard error to a file; yields the original one."""
     sys.stderr.flush()
     kept = os.dup(2)
     os.dup2(file, 2)

@@ -20,7 +20,7 @@ _QUOTES = ("'", '"', "`")
 
 
 def split_statements(text: str) -> tuple[list[str], str]:
-    """The statements of a text that a semicolon ends, and what follows the last of them.
+    """The complete statements of a text (each ends with a semicolon), and the incomplete rest.
 
     Semicolons in strings, quoted names and comments end nothing. A quote that is not closed makes all behind it the
     rest.
@@ -105,9 +105,8 @@ def statement_of(line: str) -> str | None:
 
 
 class Names:
-    """Completes key words, names of catalogs, namespaces and tables as far as dots go, and what the line's tables have:
-    their columns, and behind `version as of` their branches and tags.
-    """
+    """Completes key words, dotted names of catalogs, namespaces and tables, columns of the tables in the line, and
+    branches and tags after `version as of`."""
 
     def __init__(self, session: SqlSession, interruptible: Interruptible) -> None:
         self._session = session

@@ -26,7 +26,7 @@ _NO_NUMBERS = {math.inf: "Infinity", -math.inf: "-Infinity"}
 
 
 def tell_rows(answer: Answer, form: str, limit: int | None = None) -> int | None:
-    """Tells the rows of a statement on standard output.
+    """Prints the rows of a statement.
 
     Args:
         answer: the rows.
@@ -88,7 +88,7 @@ def _distinct(columns: Sequence[str]) -> list[str]:
 
 
 def plain(value: Any) -> Any:
-    """A value of a row as what JSON has."""
+    """A value of a row in a form that JSON has."""
     if isinstance(value, float) and not math.isfinite(value):
         return _NO_NUMBERS.get(value, "NaN")
     if isinstance(value, (dt.datetime, dt.date, dt.time)):
@@ -112,7 +112,7 @@ _LOOK_SECONDS = 0.3
 
 
 class Interruptible:
-    """Asks a session in threads of its own, so that Ctrl-C finds nobody who waits for an answer of Spark.
+    """Runs statements of a session in threads, so that Ctrl-C works while Spark is busy.
 
     A question that is interrupted leaves its answer on the thread's connection, if it would be taken for that to the
     next one.

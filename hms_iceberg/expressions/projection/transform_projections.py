@@ -261,12 +261,14 @@ class _Blocks:
         return limit if self.wrapped is None else And(limit, NotEqualTo(self.term, self.literal(self.wrapped)))
 
     def _or_folded(self, result: int, node: Node, folded: BooleanExpression) -> BooleanExpression:
-        """A limit, or what may be folded; all of it if no int holds the limit."""
+        """The test for a partition limit, or `folded`; only a test for null if the limit is out of the range of an
+        int."""
         holds = INT_RANGE[0] <= result <= INT_RANGE[1]
         return Or(node(self.term, self.literal(result)), folded) if holds else NotNull(self.term)
 
     def _but_folded(self, result: int, node: Node, plain: BooleanExpression) -> BooleanExpression | None:
-        """A limit without what may be folded; nothing is known if no int holds the limit."""
+        """The test for a partition limit without the values in `folded`; false for every partition if the limit is out
+        of range."""
         holds = INT_RANGE[0] <= result <= INT_RANGE[1]
         return And(node(self.term, self.literal(result)), plain) if holds else None
 

@@ -66,7 +66,8 @@ class Capability:
             return self._proven
 
     def compares_under_a_lock(self) -> bool:
-        """Whether to have the server compare as well while the lock is held; no if it cannot be found out."""
+        """Whether the server should compare the pointer as well while a lock is held; False if that cannot be found
+        out."""
         with self._mutex:
             if self._proven is not None:
                 return self._proven
@@ -75,7 +76,8 @@ class Capability:
             return self._believed
 
     def _believe(self) -> bool:
-        """What the server tells, or else what was found out lately, or can be in the default database."""
+        """Whether the server compares: as it says itself, as a recent note of this machine says, or as a trial
+        shows."""
         said = told(self._client)
         if said is None:
             said = _read_note(str(self._client.pool))
@@ -125,7 +127,7 @@ def _note(server: str) -> Path:
 
 
 def _read_note(server: str) -> bool | None:
-    """What a process of this user on this machine found lately."""
+    """What a process of this user on this machine noted recently about the server."""
     try:
         note = _note(server)
         fresh = time.time() - note.stat().st_mtime < _NOTE_SECONDS

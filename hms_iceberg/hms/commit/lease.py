@@ -93,7 +93,7 @@ class HiveLease(Generic[V]):
         rename_row(swap.client, self._identifier, target, swap.renamable, lock, self._locks.compares(lock))
 
     def release(self) -> None:
-        """Gives back what is held; twice is no error."""
+        """Releases the locks; a second call does nothing."""
         lock, self._lock = self._lock, None
         self._is_granted, self._row = False, None
         if lock is not None:
@@ -121,7 +121,7 @@ class HiveLease(Generic[V]):
         return lock
 
     def _follow_mode(self, base: V) -> None:
-        """Goes by the locking that the base asks for, which others may have switched on or off."""
+        """Adopts the lock mode that the table's properties ask for now; another writer may have changed it."""
         mode = self._locks.mode(self._swap.lock_properties(base))
         if mode == self._mode:
             return

@@ -258,7 +258,7 @@ class PointerSwap(ABC, Generic[V]):
         raise _unknown(name, error) from error
 
     def _judge(self, identifier: Identifier, base: V, new: V, error: MetastoreError) -> None:
-        """The server answered with an error, so that nothing is pending: the row says what it did."""
+        """Finds out from the row what became of a request that the server answered with an error."""
         name = self.named(identifier)
         row = self._row_after(identifier, error)
         if row is None:
@@ -305,7 +305,7 @@ class PointerSwap(ABC, Generic[V]):
             yield row
 
     def _row_after(self, identifier: Identifier, error: IcebergError) -> ttypes.Table | None:
-        """The row, which says what a request did that was answered with an error.
+        """The row as it is after a request that was answered with an error.
 
         Raises:
             CommitStateUnknownError: it cannot be read.

@@ -71,7 +71,7 @@ class HiveTableRows:
         return (row for row in _table_rows(self._with(key, text)) if row.has(key, text))
 
     def is_any_with(self, key: str, text: str) -> bool:
-        """Whether any row has a text in a property, as it is now, be it a table's or a view's."""
+        """Whether any table or view has the text in a property now."""
         return any(text in (row.parameters or {}).get(key, "") for row in self._with(key, text))
 
     def iceberg_rows_without(self, key: str) -> Iterator[TableRow]:
@@ -86,14 +86,14 @@ class HiveTableRows:
         return (row for row in found if row.is_iceberg and not row.properties.get(key))
 
     def _with(self, key: str, text: str) -> Iterator[Any]:
-        """Rows that have a text in a property, and maybe others."""
+        """Rows whose property may have the text: the server's filter is coarse, so the caller has to check each row."""
         # The server takes `.` for any character, and may find more: so slashes may be doubled there.
         pattern = f".*{_NOT_PLAIN.sub('.', text).replace('/', '/.*')}.*"
         every = self._client.list_tables
         return self._listed(lambda database: self._names(database, key, pattern, lambda: every(database)))
 
     def _names(self, database: str, key: str, pattern: str, unfiltered: Callable[[], list[str]]) -> list[str]:
-        """Names of rows with a property like a pattern; what is `unfiltered` if the server cannot tell."""
+        """Names of rows whose property matches a pattern; those that `unfiltered` gives if the server cannot filter."""
         if not key.isidentifier():  # the server's filters have no other keys
             return unfiltered()
         try:
@@ -121,7 +121,7 @@ class HiveTableRows:
             self._client.get_table(database, name)
 
     def _listed(self, names: Callable[[str], list[str]], namespace: str | None = None) -> Iterator[Any]:
-        """The rows of some names, also those that are renamed meanwhile, into whatever namespace.
+        """The rows of the given names, also if they are renamed during the search, into any namespace.
 
         The server tells the names first and the tables after. So names are asked for again until none is new. A table
         may also take the name of one that was told before: all are asked for once more if one is not found.

@@ -121,7 +121,7 @@ def check_table(
 
 
 def _untold(what: str, done: int, of: int) -> None:
-    """Nobody wants to know."""
+    """A progress callback that does nothing."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ class _Check:
         self._progress = progress
 
     def owner(self, table: Table) -> None:
-        """The metadata is that of the table that the metastore means."""
+        """Checks that the metadata file belongs to the table that the metastore names."""
         pointer = table.metastore.load(table.name())
         finding = check_owner(MetadataVersion(table.metadata_location, self.metadata), pointer)
         if finding is not None:
@@ -239,7 +239,7 @@ class _Check:
             self.findings += check_row_ids(snapshot, listed, self._again)
 
     def _numbers(self, snapshot: Snapshot) -> None:
-        """The snapshot's own sequence number and row ids against those of its parent and its table."""
+        """Checks the snapshot's sequence number and row ids against those of its parent and of the table."""
         metadata, where = self.metadata, f"snapshot {snapshot.snapshot_id}"
         if metadata.format_version > 1 and snapshot.sequence_number > metadata.last_sequence_number:
             reason = f"it is {snapshot.sequence_number}, the table's last one is {metadata.last_sequence_number}"
@@ -265,7 +265,7 @@ class _Check:
     # ---------------------------------------------------------------------------------------- statistics
 
     def statistics(self) -> None:
-        """The files with statistics are there, whole, and what the metadata says they are."""
+        """Checks that statistics files exist, are whole, and are what the metadata says."""
         for file in self.metadata.statistics:
             self._statistics(file.statistics_path, partial(statistics_damage, self.storage, file))
         for partitions in self.metadata.partition_statistics:

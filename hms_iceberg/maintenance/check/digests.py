@@ -87,7 +87,8 @@ def together(listed: Sequence[Listed], *columns: str) -> pl.DataFrame:
 
 
 def repeated(listed: Sequence[Listed], column: str) -> list[tuple[int, int]]:
-    """The places of live files whose hash in a column is that of another one; those of two files are hardly equal."""
+    """The places of live files whose hash in a column occurs more than once; equal hashes mean the same file almost
+    certainly."""
     hashes = pl.concat([pl.Series(column, dtype=pl.UInt64), *(each.files[column] for _, each in listed)])
     ordered = hashes.drop_nulls().sort()
     again = ordered.filter(ordered == ordered.shift(1)).unique()

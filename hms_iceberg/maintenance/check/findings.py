@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from hms_iceberg.metastore import MetadataVersion, TablePointer
 from hms_iceberg.table.needed.named_files import path_of
@@ -31,6 +32,12 @@ __all__ = [
 class Finding:
     """One place where a table's metadata is wrong. `str()` says what, where, and what was expected."""
 
+    _text: ClassVar[str]
+    """The sentence, with the names of attributes in braces."""
+
+    def __str__(self) -> str:
+        return self._text.format_map(vars(self))
+
 
 @dataclass(frozen=True)
 class MissingFile(Finding):
@@ -39,8 +46,7 @@ class MissingFile(Finding):
     location: str
     role: str
 
-    def __str__(self) -> str:
-        return f"The {self.role} {self.location} is not there."
+    _text = "The {role} {location} is not there."
 
 
 @dataclass(frozen=True)
@@ -52,11 +58,10 @@ class OtherTable(Finding):
     found: str | None
     what: str = "UUID"
 
-    def __str__(self) -> str:
-        return (
-            f"The metadata file {self.location} is that of another table: its {self.what} is {self.found}, that "
-            f"of the metastore's row {self.recorded}."
-        )
+    _text = (
+        "The metadata file {location} is that of another table: its {what} is {found}, that "
+        "of the metastore's row {recorded}."
+    )
 
 
 @dataclass(frozen=True)
@@ -67,8 +72,7 @@ class UnreadableFile(Finding):
     role: str
     reason: str
 
-    def __str__(self) -> str:
-        return f"The {self.role} {self.location} cannot be read: {self.reason}"
+    _text = "The {role} {location} cannot be read: {reason}"
 
 
 @dataclass(frozen=True)
@@ -80,8 +84,7 @@ class WrongFileSize(Finding):
     recorded: int
     found: int
 
-    def __str__(self) -> str:
-        return f"The {self.role} {self.location} has {self.found:,} bytes; the metadata says {self.recorded:,}."
+    _text = "The {role} {location} has {found:,} bytes; the metadata says {recorded:,}."
 
 
 @dataclass(frozen=True)
@@ -93,10 +96,7 @@ class WrongManifestCount(Finding):
     recorded: int
     found: int
 
-    def __str__(self) -> str:
-        return (
-            f"The manifest {self.manifest} has {self.field} {self.found:,}; the manifest list says {self.recorded:,}."
-        )
+    _text = "The manifest {manifest} has {field} {found:,}; the manifest list says {recorded:,}."
 
 
 @dataclass(frozen=True)
@@ -108,11 +108,10 @@ class WrongPartitionSummary(Finding):
     location: str
     reason: str
 
-    def __str__(self) -> str:
-        return (
-            f"The manifest list's summary of partition field {self.partition_field!r} for the manifest {self.manifest} "
-            f"leaves out {self.location}: {self.reason}. Scans with a filter lose its rows."
-        )
+    _text = (
+        "The manifest list's summary of partition field {partition_field!r} for the manifest {manifest} "
+        "leaves out {location}: {reason}. Scans with a filter lose its rows."
+    )
 
 
 @dataclass(frozen=True)
@@ -123,8 +122,7 @@ class MisplacedFile(Finding):
     location: str
     reason: str
 
-    def __str__(self) -> str:
-        return f"The manifest {self.manifest} must not hold {self.location}: {self.reason}."
+    _text = "The manifest {manifest} must not hold {location}: {reason}."
 
 
 @dataclass(frozen=True)
@@ -149,8 +147,7 @@ class RepeatedFile(Finding):
     location: str
     times: int
 
-    def __str__(self) -> str:
-        return f"In snapshot {self.snapshot_id} the file {self.location} is live {self.times} times."
+    _text = "In snapshot {snapshot_id} the file {location} is live {times} times."
 
 
 @dataclass(frozen=True)
@@ -161,8 +158,7 @@ class SecondDeletionVector(Finding):
     data_file: str
     vectors: int
 
-    def __str__(self) -> str:
-        return f"In snapshot {self.snapshot_id} the data file {self.data_file} has {self.vectors} deletion vectors."
+    _text = "In snapshot {snapshot_id} the data file {data_file} has {vectors} deletion vectors."
 
 
 @dataclass(frozen=True)
@@ -172,8 +168,7 @@ class WrongSequenceNumber(Finding):
     where: str
     reason: str
 
-    def __str__(self) -> str:
-        return f"Wrong sequence number of {self.where}: {self.reason}."
+    _text = "Wrong sequence number of {where}: {reason}."
 
 
 @dataclass(frozen=True)
@@ -183,8 +178,7 @@ class WrongRowIds(Finding):
     where: str
     reason: str
 
-    def __str__(self) -> str:
-        return f"Wrong row ids of {self.where}: {self.reason}."
+    _text = "Wrong row ids of {where}: {reason}."
 
 
 @dataclass(frozen=True)
@@ -195,8 +189,7 @@ class WrongRecordCount(Finding):
     recorded: int
     found: int
 
-    def __str__(self) -> str:
-        return f"The file {self.location} holds {self.found:,} records; its manifest entry says {self.recorded:,}."
+    _text = "The file {location} holds {found:,} records; its manifest entry says {recorded:,}."
 
 
 @dataclass(frozen=True)
@@ -207,10 +200,7 @@ class WrongValues(Finding):
     column: str
     reason: str
 
-    def __str__(self) -> str:
-        return (
-            f"The file {self.location} holds other values of {self.column} than its manifest entry says: {self.reason}."
-        )
+    _text = "The file {location} holds other values of {column} than its manifest entry says: {reason}."
 
 
 @dataclass(frozen=True)
@@ -220,8 +210,7 @@ class WrongStatistics(Finding):
     location: str
     reason: str
 
-    def __str__(self) -> str:
-        return self.reason
+    _text = "{reason}"
 
 
 def check_owner(version: MetadataVersion, pointer: TablePointer) -> OtherTable | None:

@@ -47,7 +47,7 @@ def check_repeated(snapshot: Snapshot, listed: Sequence[Listed], read: ReadAgain
 
 
 def check_row_ids(snapshot: Snapshot, listed: Sequence[Listed], read: ReadAgain) -> Iterator[Finding]:
-    """Every live row has an id of its own, below the snapshot's next one.
+    """Checks that every live row has a row id of its own, below the snapshot's next row id.
 
     Args:
         snapshot: the snapshot; one of before format version 3 has no row ids.

@@ -63,7 +63,7 @@ class EntryCounts:
 
 
 def check_summary(snapshot: Snapshot, counts: EntryCounts) -> Iterator[Finding]:
-    """Counts of the summary that are not those of the entries.
+    """The totals of a snapshot's summary that differ from those of its entries.
 
     Totals that the summary leaves out are not missed: a writer must, if the parent's are unknown.
 

@@ -130,7 +130,8 @@ def read_list(snapshot: Snapshot, storage: Storage) -> list[ManifestFile] | str:
 
 @dataclass(frozen=True)
 class ReadManifest:
-    """The digest of a manifest, None if it is damaged; and what is wrong with it, or with its row."""
+    """A manifest as it was read: its digest (None if it is damaged), and what is wrong with it or with its row in the
+    list."""
 
     digest: ManifestDigest | None
     wrong: str = ""

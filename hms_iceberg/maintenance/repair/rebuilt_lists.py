@@ -50,7 +50,7 @@ def rebuild_lists(examination: Examination) -> dict[int, list[ManifestFile]]:
 
 
 def _after_its_child(examination: Examination, snapshot: Snapshot) -> list[ManifestFile] | None:
-    """What a snapshot made from this one kept of it."""
+    """The manifests of a snapshot as far as a child snapshot still lists them; None if no child lists them all."""
     for child in examination.metadata.snapshots:
         if child.parent_snapshot_id == snapshot.snapshot_id and child.snapshot_id in examination.lists:
             listed = examination.lists[child.snapshot_id]
@@ -63,7 +63,7 @@ def _after_its_child(examination: Examination, snapshot: Snapshot) -> list[Manif
 def _after_its_parent(
     examination: Examination, snapshot: Snapshot, unlisted: Sequence[Unlisted]
 ) -> list[ManifestFile] | None:
-    """The manifests that the snapshot wrote, and those of its parent whose files these do not name."""
+    """The manifests that the snapshot wrote, and those of its parent that list none of the same files."""
     parent = snapshot.parent_snapshot_id
     if parent is not None and parent not in examination.lists:
         return None
@@ -104,7 +104,7 @@ def _name(manifest: ManifestFile) -> str:
 
 
 def _with_row_ids(own: Iterable[ManifestFile], snapshot: Snapshot) -> list[ManifestFile]:
-    """Data manifests with the first of their row ids, as the list gave them: one after the other."""
+    """Data manifests with their first row ids: assigned one after the other, in the order of the list."""
     free, result = snapshot.first_row_id, []
     for manifest in own:
         if free is not None and manifest.content is ManifestContent.DATA and manifest.first_row_id is None:
@@ -123,7 +123,7 @@ def described(
 
 
 def _fits(examination: Examination, snapshot: Snapshot, manifests: Sequence[ManifestFile]) -> bool:
-    """Whether the snapshot's summary says of these manifests what they hold."""
+    """Whether the totals in the snapshot's summary agree with these manifests."""
     listed = examination.entries.digests(manifests)
     if listed is None or any(key not in snapshot.summary for key in _NEEDED):
         return False
@@ -166,7 +166,8 @@ def _unlisted(examination: Examination) -> list[Unlisted]:
 
 
 def _probed(examination: Examination, location: str, size: int) -> tuple[Unlisted, ManifestDigest] | None:
-    """A manifest that nobody describes; None for other files, and for manifests that say not whose they are."""
+    """A manifest file that no list describes, read for what it is; None for other files and if its writer cannot be
+    told."""
     try:
         data = examination.storage.read(location)
         container = read_container(data, location)

@@ -31,7 +31,7 @@ _SIZES = "total-files-size"
 def doubts(
     examination: Examination, made: Mapping[str, Sequence[ManifestEntry]], counted: Mapping[str, ManifestFile]
 ) -> dict[str, str]:
-    """By the location of a manifest, what speaks against what was found for it, or that nothing speaks for it.
+    """By manifest location: why the rebuilt entries may be wrong, or that nothing confirms them.
 
     As many files and rows prove little: a failed attempt wrote as many as the one that was committed.
 
@@ -62,7 +62,7 @@ def doubts(
 def _counts(
     examination: Examination, made: Mapping[str, Sequence[ManifestEntry]], places: Iterable[str], snapshot_id: int
 ) -> EntryCounts | None:
-    """What a snapshot counts to with the manifests that were made; None if others of it are damaged."""
+    """The totals of a snapshot over its rebuilt and its whole manifests; None if one of them is still damaged."""
     parts = []
     for place in places:
         if place in made:
@@ -100,7 +100,7 @@ class Rebuilt:
 
 
 def rebuild_manifests(examination: Examination) -> dict[str, Rebuilt]:
-    """By location, what damaged manifests held, as far as it can be told for certain."""
+    """By location, the entries that damaged manifests held, as far as that is certain."""
     damaged = [
         row
         for location, row in examination.rows.items()
@@ -189,7 +189,8 @@ def _carried(examination: Examination, manifest: ManifestFile) -> list[ManifestE
 def _not_beside(
     examination: Examination, manifest: ManifestFile, found: Mapping[tuple[str, int | None], ManifestEntry]
 ) -> list[ManifestEntry]:
-    """Entries but those of manifests that stand in one list with this one: they are not in it as well."""
+    """The entries found for a manifest, without files that another manifest of the same manifest list holds: a file is
+    in one manifest of a list only."""
     beside = {
         other.manifest_path
         for listed in examination.lists.values()

@@ -89,7 +89,7 @@ class RunReport:
 
 @dataclass(frozen=True)
 class _Settled:
-    """A table that is left alone as long as nobody changes it.
+    """Remembers a table that needed nothing, so that it is looked at again only when it changes or time is up.
 
     Attributes:
         state: in which it was left.
@@ -223,7 +223,7 @@ class MaintenanceService:
         return settled is not None and settled.state == _state(table) and time.monotonic() < settled.until
 
     def _maintain(self, table: Table, policy: Policy, budget: _Budget, note: Callable[[Step], None]) -> object:
-        """Does what a table needs; the state in which nothing more was found."""
+        """Does what a table needs, and returns the state of the table at which nothing more was needed."""
         name = ".".join(table.identifier)
         with claimed(table, self._owner) as claim:
             if claim is None:
@@ -260,7 +260,8 @@ class MaintenanceService:
 
 
 def _state(table: Table) -> object:
-    """What has to change before a table needs anything but for time: not what services note in its properties."""
+    """The part of a table's metadata that has to change before the table can need care again, apart from the passing of
+    time."""
     metadata = table.metadata
     properties = {name: value for name, value in metadata.properties.items() if not name.startswith(SERVICE_STATE)}
     return metadata.table_uuid, metadata.refs, metadata.default_spec_id, metadata.format_version, properties
@@ -281,7 +282,8 @@ class _Budget:
         return self._stop.is_set() or (self._end is not None and time.monotonic() > self._end)
 
     def take(self, size: int) -> bool:
-        """Takes bytes off; False if they are not left. What is larger than all of them takes all of them."""
+        """Takes bytes off the budget; False if too few are left. A request larger than the whole budget takes all of
+        it."""
         if self.is_over():
             return False
         with self._lock:

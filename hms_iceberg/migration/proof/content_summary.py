@@ -43,7 +43,7 @@ class ColumnSummary:
     checksum: int = 0
 
     def plus(self, other: ColumnSummary) -> ColumnSummary:
-        """Of the values of both."""
+        """The summary of the values of both together."""
         totals = [Decimal(each) for each in (self.total, other.total) if each is not None]
         total = reduce(_EXACT.add, totals) if totals else None
         lows = [each for each in (self.least, other.least) if each is not None]
@@ -73,13 +73,13 @@ class TableSummary:
     columns: dict[str, ColumnSummary]
 
     def plus(self, other: TableSummary) -> TableSummary:
-        """Of the rows of both."""
+        """The summary of the rows of both together."""
         columns = {name: column.plus(other.columns[name]) for name, column in self.columns.items()}
         return TableSummary(self.rows + other.rows, (self.checksum + other.checksum) % _WORD, columns)
 
 
 def empty_summary(schema: pa.Schema) -> TableSummary:
-    """Of no rows."""
+    """The summary of a table without rows."""
     return TableSummary(0, 0, {name: ColumnSummary() for name in schema.names})
 
 

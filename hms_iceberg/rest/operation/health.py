@@ -10,7 +10,7 @@ from hms_iceberg.rest.serving.calls import Answer, Call
 
 
 def health(door: Door, call: Call) -> Answer:
-    """That the metastore answers; asked without a login, it tells nothing else."""
+    """Whether the metastore answers; needs no login, so it tells nothing else."""
     with suppress(NoSuchNamespaceError):
         door.catalog.load_namespace_properties("default")
     return Answer({"status": "ok"})

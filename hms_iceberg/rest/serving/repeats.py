@@ -108,7 +108,8 @@ class Repeats:
             return made.rowcount == 1 or self._inherited(connection, key, request)
 
     def _inherited(self, connection: sqlite3.Connection, key: str, request: str) -> bool:
-        """Whether the process of the first request has died over it, and this one is the first to see that.
+        """Takes over a request whose process died before it answered; False if that process may live, or another one
+        took it over.
 
         Whatever it has done: a commit of snapshots that are there is told as made, and others do not fit any more.
         """

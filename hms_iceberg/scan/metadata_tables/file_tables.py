@@ -135,7 +135,7 @@ def _wanted(request: MetadataRequest, fields: Sequence[NestedField]) -> list[Nes
 
 
 def _maps(fields: Sequence[NestedField]) -> list[str]:
-    """The maps of metrics that some fields are made of."""
+    """Names of the metric columns (such as `value_counts`) that the asked-for fields are computed from."""
     needed = {each.name for each in fields}
     for each in fields:
         if each.name == _METRICS:

@@ -78,7 +78,7 @@ def table_requirements(base: TableMetadata | None, updates: Iterable[Json]) -> l
 
 
 def view_updates(base: ViewMetadata, new: ViewMetadata) -> list[Json]:
-    """The changes that make `new` of a view."""
+    """The REST changes that turn the view `base` into the view `new`."""
     updates: list[Json] = []
     if base.location != new.location:
         updates.append({"action": "set-location", "location": new.location})

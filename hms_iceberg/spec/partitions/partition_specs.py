@@ -123,7 +123,7 @@ class PartitionSpec(JsonModel):
         return all(mine.equivalent_to(theirs) for mine, theirs in zip(self.fields, other.fields, strict=True))
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """The spec as HTML, for notebooks."""
         return SPEC_HTML(self)
 
     def __str__(self) -> str:

@@ -271,7 +271,7 @@ class TableScan(RowSource):
     planner: TaskPlanner | None = field(default=None, kw_only=True, repr=False, compare=False)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """The scan as HTML, for notebooks."""
         return SCAN_HTML(self)
 
     def use_ref(self, name: str) -> TableScan:

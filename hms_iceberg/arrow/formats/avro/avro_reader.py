@@ -163,7 +163,7 @@ class AvroReader:
         return [self._calendar.rule(leaf.type) for leaf in file_leaves(schema)]
 
     def is_int96(self, leaf: int) -> bool:
-        """Never: only Parquet has them."""
+        """False: only Parquet has INT96 timestamps."""
         return False
 
     def is_uuid(self, path: tuple[str, ...]) -> bool:
@@ -180,7 +180,7 @@ class AvroReader:
 
     @cached_property
     def old_columns(self) -> list[str]:
-        """Columns with days or times that mean others than they say."""
+        """Columns with dates or times that were counted in the old calendar."""
         if not any(self._rules(self.file_schema)):
             return []
         found: set[str] = set()

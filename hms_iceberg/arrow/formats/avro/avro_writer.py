@@ -143,7 +143,7 @@ def _codec(properties: Mapping[str, str]) -> str:
 
 
 def _values(array: pa.Array, kind: IcebergType) -> list[Any]:
-    """What the encoder takes for each row."""
+    """One column's values in the form that the Avro encoder takes."""
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     if isinstance(kind, StructType):

@@ -142,7 +142,8 @@ class OrcReader:
     def _streamed(
         self, rows: RowRange, names: tuple[str, ...], batch_rows: int
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """The rows of a stripe, decoded as they are asked for; none or not all if that cannot be (see `_Stream`)."""
+        """The rows of a stripe, decoded step by step; may stop early, and the caller reads the rest at once (see
+        `_Stream`)."""
         if names not in self._streams:
             with self._decoding():
                 self._streams[names] = _Stream(self._file, names, min(batch_rows, _STREAMED_ROWS))
@@ -218,7 +219,7 @@ class OrcReader:
         return pa.RecordBatch.from_arrays(arrays, names=names)
 
     def is_int96(self, leaf: int) -> bool:
-        """Never: only Parquet has them."""
+        """False: only Parquet has INT96 timestamps."""
         return False
 
     def is_uuid(self, path: tuple[str, ...]) -> None:
@@ -244,7 +245,7 @@ class OrcReader:
 
 
 def _is_dotted(names: Sequence[str]) -> bool:
-    """Whether pyarrow would take a name for that of a field in a struct."""
+    """Whether pyarrow would mistake a name with dots for a field in a struct."""
     return any("." in name for name in names)
 
 

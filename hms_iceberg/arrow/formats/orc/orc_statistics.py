@@ -146,7 +146,7 @@ def problems_of(layout: OrcLayout, of_iceberg: bool) -> list[str]:
 
 
 def _pair(found: dict[int, list[Any]], number: int, first: int, decode: Any) -> tuple[Any, Any] | None:
-    """Two fields of one kind of statistics, which stand side by side; None if one is missing."""
+    """Two related statistics of a column, such as minimum and maximum; None if one is missing."""
     if number not in found:
         return None
     fields = message(found[number][-1])

@@ -110,7 +110,7 @@ class OrcContentWriter:
 
     @property
     def held(self) -> int:
-        """Bytes of memory that the open file keeps, about: those of the stripe that is not whole yet."""
+        """About how many bytes of memory the open file takes: the rows of the unfinished stripe."""
         return HELD_BYTES + self._pending
 
     def write_row_group(self, batches: list[pa.RecordBatch]) -> None:
@@ -170,7 +170,7 @@ class OrcContentWriter:
         self._draft.close()
 
     def _stripes(self, size: int) -> tuple[int, ...] | None:
-        """Where the stripes begin, which only the file tells: the library decides where they end."""
+        """Offsets of the stripes, read from the finished file, since the ORC library decides where stripes end."""
         if not self._rows:
             return None
         with open_for_arrow(self._storage, self.location) as file:
@@ -218,7 +218,8 @@ def _has_timestamps(schema: Schema) -> bool:
 
 
 def _orc_field(field: NestedField) -> pa.Field:
-    """The column as pyarrow's ORC writer takes it: what ORC lacks as its storage type, the rest as attributes."""
+    """The column in a form that pyarrow's ORC writer takes: types that ORC lacks by their storage type, Iceberg's ids
+    as attributes."""
     kind = field.field_type
     attributes = {ORC_FIELD_ID_KEY.decode(): str(field.field_id), "iceberg.required": str(field.required).lower()}
     if isinstance(kind, TimeType):

@@ -72,7 +72,7 @@ def _from_file(path: Path) -> dict[str, str]:
 
 
 def _filled(value: str, settings: Mapping[str, str]) -> str:
-    """A value with what its variables stand for; one that stands for nothing stays."""
+    """A setting with its `${…}` variables replaced; unknown variables stay as they are."""
     for _ in range(_DEEPEST):
         filled = _VARIABLE.sub(lambda match: _variable(match[1], settings) or match[0], value)
         if filled == value:
@@ -98,7 +98,7 @@ _LIBHDFS = "set the property hdfs.client to libhdfs, which needs a Hadoop instal
 
 @dataclass(frozen=True, slots=True)
 class ClusterAddress:
-    """What a client is to connect to.
+    """The NameNodes and settings that a client connects with.
 
     Args:
         url: for hdfs-native.
@@ -133,7 +133,7 @@ def cluster_address(
 
 
 def check_default(authority: str, settings: Mapping[str, str]) -> None:
-    """Refuses a cluster for locations without a host that is another than that of Hadoop's settings.
+    """Refuses a location without a host if the catalog names another cluster than Hadoop's settings do.
 
     Args:
         authority: what `hdfs.host` and `hdfs.port` say.
@@ -155,7 +155,7 @@ def check_default(authority: str, settings: Mapping[str, str]) -> None:
 
 
 def _addresses(authority: str, settings: Mapping[str, str]) -> list[str]:
-    """The NameNodes that an authority means."""
+    """The addresses of the NameNodes behind an authority (host or nameservice)."""
     name, port = _host_and_port(authority.rpartition("@")[2])
     if f"{_NAMENODES}{name}" in settings:
         return list(_namenodes(name, settings).values())

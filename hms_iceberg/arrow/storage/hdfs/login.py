@@ -53,12 +53,12 @@ class Login:
 
     @property
     def arguments(self) -> dict[str, str]:
-        """What hdfs-native is given."""
+        """The login as arguments for hdfs-native."""
         own = {"kerberos_principal": self.principal, "kerberos_keytab": self.keytab, "kerberos_cache": self.cache}
         return {name: value for name, value in own.items() if value}
 
     def advice(self, reason: str) -> str:
-        """What to do if no ticket can be had for a reason that the library of Kerberos tells."""
+        """What the user can do when Kerberos gives no ticket."""
         if self.keytab:
             return (
                 f"the keytab {self.keytab} gives no Kerberos ticket to {self.principal} ({reason}): check {_PRINCIPAL} "
@@ -75,7 +75,7 @@ class Login:
         )
 
     def advice_if_refused(self, reason: str) -> str:
-        """What to do if the NameNode does not take a ticket or token, for a reason that it tells."""
+        """What the user can do when the NameNode refuses a ticket or token."""
         found = os.environ.get(tokens.VARIABLE)
         other = f"get a new token for {tokens.VARIABLE}, or " if found else ""
         return f"the NameNode does not accept this login ({reason}): {other}run {self._kinit}"
@@ -150,7 +150,7 @@ def has_kerberos(settings: Mapping[str, str]) -> bool:
 
 
 def protection_advice(settings: Mapping[str, str]) -> str | None:
-    """What to do if DataNodes end connections: they say nothing to clients that do not protect data as they do."""
+    """What the user can do when DataNodes end connections, as they do with clients that protect data in another way."""
     if not has_kerberos(settings) or settings.get(_PROTECTION):
         return None
     return (

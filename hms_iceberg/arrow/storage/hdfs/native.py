@@ -102,7 +102,7 @@ class NativeHdfs(fs.FileSystemHandler):
         return path
 
     def get_file_info(self, paths: Iterable[str]) -> list[fs.FileInfo]:
-        """What is at each path."""
+        """Type, size and time of each path."""
         return [self._info(path) for path in paths]
 
     def _info(self, path: str) -> fs.FileInfo:
@@ -113,7 +113,7 @@ class NativeHdfs(fs.FileSystemHandler):
             return fs.FileInfo(path, fs.FileType.NotFound)
 
     def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
-        """What is in a folder."""
+        """Type, size and time of what is in a folder."""
         try:
             return list(self._listed(selector))
         except FileNotFoundError:
@@ -221,7 +221,7 @@ def _number(settings: Mapping[str, str], name: str, read: Callable[[str], int]) 
 
 
 def _umask(text: str) -> int:
-    """A umask as a number, or as what it leaves: `u=rwx,g=rx,o=`."""
+    """A umask given as an octal number or as the rights that it leaves: `u=rwx,g=rx,o=`."""
     if "=" not in text:
         return int(text, 8)
     left = 0

@@ -43,7 +43,7 @@ class HdfsInput(io.RawIOBase):
         return data
 
     def readall(self) -> bytes:
-        """What is left."""
+        """The rest of the file."""
         return self.read()
 
     def readinto(self, buffer: Any) -> int:
@@ -54,7 +54,7 @@ class HdfsInput(io.RawIOBase):
         return len(data)
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Goes to a position, which may be behind the end."""
+        """Goes to a position, which may be beyond the end."""
         start = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence]
         if start + offset < 0:
             raise ValueError(f"negative seek position {start + offset}")

@@ -89,7 +89,7 @@ def _port(properties: Mapping[str, str]) -> int:
 
 
 def _act_as(user: str | None) -> None:
-    """Has the process be one user to clusters that believe what a client says.
+    """Makes the process act as a user, for clusters without Kerberos, which believe the name that a client gives.
 
     The client reads the variable whenever it connects, and so again in the middle of its work: a process has one user.
     """

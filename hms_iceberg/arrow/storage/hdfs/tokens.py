@@ -45,12 +45,12 @@ def hdfs_tokens() -> tuple[HdfsToken, ...]:
 
 
 def services() -> tuple[str, ...]:
-    """What the tokens of this process are for that have not ended."""
+    """The services for which this process has delegation tokens that have not expired."""
     return tuple(token.service for token in hdfs_tokens() if not token.has_ended)
 
 
 def service_of(address: str, known: Iterable[str]) -> str | None:
-    """The one of several services that is the NameNode at an address, by whichever name."""
+    """Which of the known services is the NameNode at an address, under any of its names; None if none is."""
     known = [each for each in known if not each.startswith(OF_NAMESERVICE)]
     if address in known:
         return address
