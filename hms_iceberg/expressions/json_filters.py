@@ -42,6 +42,18 @@ def filter_to_json(bound: BooleanExpression) -> Any:
     return fold(bound, _Writer())
 
 
+def columns_of_filter(data: Any) -> set[str]:
+    """The columns that parsed JSON of a filter names, as far as it can be read at all."""
+    names, parts = set[str](), [data]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, Mapping):
+            term = part.get("term")
+            names |= {term} if isinstance(term, str) else set()
+            parts += [term, part.get("child"), part.get("left"), part.get("right")]
+    return names
+
+
 class FilterReader:
     """Reads predicates on the columns of a schema.
 

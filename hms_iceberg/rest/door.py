@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from hms_iceberg.catalog.catalog import Catalog
 from hms_iceberg.errors import MissingFileError, NotAnIcebergTableError
-from hms_iceberg.metastore import Identifier, MetadataVersion
+from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer
 from hms_iceberg.rest.access import Right
 from hms_iceberg.rest.errors import RefusedError
 from hms_iceberg.rest.files.access import SIGNED, VENDED, FileAccess, asked, places
@@ -19,6 +19,7 @@ from hms_iceberg.rest.security.foreign_folders import check_folders
 from hms_iceberg.rest.security.locations import AllowedLocations, new_locations
 from hms_iceberg.rest.serving.bounded import BoundedCache
 from hms_iceberg.rest.serving.calls import Call
+from hms_iceberg.rest.serving.sightings import Sightings
 from hms_iceberg.rest.settings import MEBIBYTE, RestSettings
 from hms_iceberg.scan.tasks import ScanPlan
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
@@ -39,6 +40,7 @@ class Door:
         plans: what clients fetch the rest of.
         plan_parts: parts of plans, of which pages are asked for one after the other.
         vendor, signer: what gives clients a way to files in S3; None if the server does not.
+        sightings: the newest versions of tables, as this process saw them.
         bodies: metadata as JSON, by location and by how much of it is told. A metadata file never changes.
     """
 
@@ -56,6 +58,7 @@ class Door:
         followers = settings.hive_tables
         self.hive = HiveTablesBehind(catalog, followers.lower(), settings.hive_tables_seconds) if followers else None
         self._versions: BoundedCache[MetadataVersion] = BoundedCache(1_000_000, _weight)
+        self.sightings = Sightings()
 
     def check(self, call: Call, right: Right, namespace: str, name: str | None = None) -> None:
         """Refuses a caller who lacks a right.
@@ -150,7 +153,7 @@ class Door:
                 raise
             pointer = self.catalog.metastore.load(self.hive.follower(identifier))
             return identifier, self.version_at(pointer.metadata_location)
-        return pointer.identifier, self.version_at(pointer.metadata_location)
+        return self._found(pointer)
 
     def writable(self, identifier: Identifier) -> tuple[Identifier, MetadataVersion]:
         """As `current`, of a table that can be changed.
@@ -165,6 +168,10 @@ class Door:
             if self.hive is None:
                 raise
             raise read_only(identifier, error) from error
+        return self._found(pointer)
+
+    def _found(self, pointer: TablePointer) -> tuple[Identifier, MetadataVersion]:
+        self.sightings.note(pointer.identifier, pointer.metadata_location)
         return pointer.identifier, self.version_at(pointer.metadata_location)
 
     def version_at(self, location: str) -> MetadataVersion:
@@ -183,9 +190,10 @@ class Door:
         if not self.catalog.storage.exists(location):
             raise _missing(location, "There is no such file.")
 
-    def remember(self, version: MetadataVersion) -> None:
+    def remember(self, identifier: Identifier, version: MetadataVersion) -> None:
         """Keeps a version that was just made, which is asked for next."""
         self._versions.put(version.location, version)
+        self.sightings.note(identifier, version.location, made_from=next(reversed(version.previous), None))
 
 
 def _missing(location: str, why: str) -> MissingFileError:

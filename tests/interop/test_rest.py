@@ -21,6 +21,7 @@ from tests.interop.engines.engines import PYTHON_ENGINES
 from tests.interop.engines.trino import Trino
 from tests.support.guides import Block, block
 from tests.support.maven import UnavailableError
+from tests.support.pyspark_home import environment
 from tests.support.rest_kit import run_kit
 from tests.support.rest_server import RestServer, served
 from tests.support.s3_store import BUCKET, s3_store, s3a_jars
@@ -164,6 +165,34 @@ def test_java_on_spark_reads_writes_and_changes_tables(
     assert not hive.table_exists(f"{name}_made")
 
 
+@pytest.mark.spark
+@pytest.mark.whole
+@pytest.mark.parametrize("planning", ["client", "server"])
+def test_java_gives_through_the_server_what_it_gives_on_the_metastore(
+    metastore: Any,
+    server: RestServer,
+    answered: Counter[str],
+    java_runtime: tuple[Path, Path],
+    planning: str,
+    tmp_path: Path,
+) -> None:
+    """All recorded SQL scenarios, or those that HMS_ICEBERG_SQL_GOLDEN names (see tests/golden/sql)."""
+    wanted = os.environ.get("HMS_ICEBERG_SQL_GOLDEN", "all")
+    jar, home = java_runtime
+    arguments = [jar, metastore.uri, metastore.warehouse, server.url, planning, "" if wanted == "all" else wanted]
+    before = answered["POST plan"]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.support.java_scenarios", *map(str, arguments), str(tmp_path)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**environment(home), "SPARK_HOME": str(home / "pyspark"), "TZ": "UTC"},
+    )
+    problems = dict(json.loads(line) for line in done.stdout.splitlines())
+    assert done.returncode == 0 and problems
+    assert {name: problem for name, problem in problems.items() if problem is not None} == {}
+    assert (answered["POST plan"] > before) == (planning == "server")
+
+
 def test_pyiceberg_reads_what_the_server_planned(
     server: RestServer, answered: Counter[str], hive: Catalog, name: str
 ) -> None:
@@ -198,6 +227,10 @@ def test_java_on_spark_reads_what_the_server_planned(
     assert iceberg_java.sql(f"SELECT id FROM planned.{name} WHERE city = 'Bonn'") == [[1], [1], [1]]
     assert iceberg_java.sql(f"SELECT id FROM planned.{name} VERSION AS OF {first} ORDER BY id") == [[1], [2], [3]]
     assert answered["POST plan"] >= before + 3
+    iceberg_java.sql(f"DELETE FROM planned.{name} WHERE city = '' AND id IN (SELECT 3)")
+    iceberg_java.sql(f"ALTER TABLE planned.{name} DROP COLUMN id")
+    iceberg_java.sql(f"ALTER TABLE planned.{name} ADD COLUMN id INT")
+    assert iceberg_java.sql(f"SELECT city, id FROM planned.{name} WHERE id IS NULL") == [["Bonn", None]] * 3
 
 
 DUCK = """

@@ -39,6 +39,7 @@ class HiveLease(Generic[V]):
         self._is_granted = False
         self._row: tuple[ttypes.Table, float] | None = None
         self._refuses_late = False
+        self._is_done = False
 
     @property
     def refuses_late(self) -> bool:
@@ -79,6 +80,7 @@ class HiveLease(Generic[V]):
             if not (isinstance(error, CommitFailedError) and is_optimistic and _keeps_all_out(lock)):
                 self.release()
             raise
+        self._is_done = True
 
     def rename(self, target: Identifier) -> None:
         """Gives the row another name, which must be acquired before.
@@ -97,7 +99,7 @@ class HiveLease(Generic[V]):
         lock, self._lock = self._lock, None
         self._is_granted, self._row = False, None
         if lock is not None:
-            lock.release()
+            lock.release(wait=not self._is_done)  # a commit that was made need not wait until others may commit
 
     # ------------------------------------------------------------------------------------------- details
 

@@ -300,6 +300,19 @@ class HmsClient:
         """Gives a lock, granted or waiting, back."""
         self._call("unlock", ttypes.UnlockRequest(lockid=lock_id), subject=subject, timeout=timeout)
 
+    def unlock_behind(
+        self, lock_id: int, subject: str, timeout: float, then: Callable[[BaseException | None], None]
+    ) -> None:
+        """Gives a lock back without waiting for the answer: `then` is called with its error, or None, by a thread."""
+
+        def answered(error: BaseException | None) -> None:
+            if isinstance(error, TException):
+                cause, error = error, _typed(error, "unlock", subject, str(self.pool))
+                error.__cause__ = cause
+            then(error)
+
+        self.pool.call_behind("unlock", ttypes.UnlockRequest(lockid=lock_id), timeout=timeout, then=answered)
+
     def show_locks(
         self, database: str | None = None, name: str | None = None, timeout: float | None = None
     ) -> list[ttypes.ShowLocksResponseElement]:

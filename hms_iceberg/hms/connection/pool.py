@@ -12,7 +12,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from struct import error as struct_error
 from typing import Any
 
@@ -40,6 +40,7 @@ class ConnectionPool:
         self._idle: list[Connection] = []
         self._preferred = 0
         self._pid = os.getpid()
+        self._behind: set[threading.Thread] = set()
         weakref.finalize(self, _close_all, self._idle)
 
     def __str__(self) -> str:
@@ -87,6 +88,73 @@ class ConnectionPool:
                 return result
         raise AssertionError("unreachable")
 
+    def call_behind(
+        self, name: str, *arguments: Any, timeout: float, then: Callable[[BaseException | None], None]
+    ) -> None:
+        """Sends a request that may be repeated; a thread waits for its answer, so that the caller need not.
+
+        It has left when this returns. The program does not end, and the pool does not close, before it is answered.
+
+        Args:
+            name, arguments: as of `call`.
+            timeout: seconds to wait for the answer.
+            then: is called by that thread, with the error of the call or None; must not raise.
+
+        Raises:
+            MetastoreUnavailableError: it could not be reached; nothing was sent.
+        """
+        connection: Connection | None = self._acquire()
+        assert connection is not None
+        try:
+            connection.transport.set_timeout(timeout)
+            connection.send(name, *arguments)
+        except _BROKEN:
+            self._discard(connection)
+            connection = None
+        except BaseException:
+            self._discard(connection)
+            raise
+
+        def wait() -> None:
+            failure: BaseException | None = None
+            try:
+                self._await(connection, name, arguments, timeout)
+            except BaseException as error:
+                failure = error
+                if not isinstance(error, Exception):
+                    raise
+            finally:
+                then(failure)
+                with self._mutex:
+                    self._behind.discard(thread)
+
+        thread = threading.Thread(target=wait, name=f"hms-iceberg-{name}")
+        with self._mutex:
+            self._behind.add(thread)
+        try:
+            thread.start()
+        except RuntimeError:  # the program ends, or has too many threads
+            wait()
+
+    def _await(self, connection: Connection | None, name: str, arguments: Sequence[Any], timeout: float) -> None:
+        """Waits for the answer to a request that may be repeated, and does so if its connection broke (None)."""
+        if connection is not None:
+            try:
+                connection.receive(name)
+            except _BROKEN as error:
+                logger.info("Repeating %s, as the connection to %s broke: %s", name, connection.address, error)
+                self._discard(connection)
+            except TException:
+                self._release(connection)
+                raise
+            except BaseException:
+                self._discard(connection)
+                raise
+            else:
+                self._release(connection)
+                return
+        self.call(name, *arguments, repeatable=True, timeout=timeout)
+
     def pipeline(self, name: str, requests: Sequence[Sequence[Any]]) -> list[tuple[BaseException | None, float]]:
         """Sends several requests of one method over one connection before it reads the first answer.
 
@@ -128,7 +196,11 @@ class ConnectionPool:
         return answers
 
     def close(self) -> None:
-        """Closes the idle connections. The pool opens new ones if it is used again."""
+        """Closes the connections, those under way once they are idle. New ones are opened if it is used again."""
+        with self._mutex:
+            behind = list(self._behind)
+        for thread in behind:
+            thread.join()
         with self._mutex:
             _close_all(self._idle)
 

@@ -16,6 +16,8 @@ from hms_iceberg.errors import LockTimeoutError
 PATIENCE_SECONDS = 2.0
 """Who waits for longer is told for whom."""
 
+_LEAVING_SECONDS = 1.0
+
 
 class Place:
     """A place in a queue: taken on creation, given up by `leave`."""
@@ -26,6 +28,13 @@ class Place:
         self._first_in_line = threading.Event()
         self.holder = threading.current_thread().name
         self.since = time.monotonic()
+        self.is_leaving = False
+
+    def is_first(self) -> bool:
+        """Whether nobody is before this one; one who only waits for an answer before it leaves is waited for."""
+        return self.ahead() == 0 or (
+            self._queue._is_next_to_one_who_leaves(self._key, self) and self._first_in_line.wait(_LEAVING_SECONDS)
+        )
 
     def ahead(self) -> int:
         """How many are before this one; 0 when it is the first."""
@@ -96,6 +105,11 @@ class FairQueue:
         with self._mutex:
             places = self._places.get(key, ())
             return next((index for index, other in enumerate(places) if other is place), 0)
+
+    def _is_next_to_one_who_leaves(self, key: Hashable, place: Place) -> bool:
+        with self._mutex:
+            places = self._places.get(key)
+            return places is not None and len(places) > 1 and places[1] is place and places[0].is_leaving
 
     def _first(self, key: Hashable) -> Place | None:
         with self._mutex:

@@ -32,7 +32,7 @@ class LocalMutex:
 
     def try_acquire(self) -> bool:
         """Takes it if nobody is before this writer; else keeps a place in the process's queue."""
-        return self._enter().ahead() == 0 and self._host.try_acquire()
+        return self._enter().is_first() and self._host.try_acquire()
 
     def acquire(self, timeout: float, tell: Callable[[str], None] = lambda why: None) -> None:
         """Waits for it.
@@ -47,6 +47,11 @@ class LocalMutex:
         deadline = time.monotonic() + timeout
         self._enter().wait(timeout, tell)
         self._host.acquire(min(_HOST_SECONDS, max(0.0, deadline - time.monotonic())), tell)
+
+    def announce_release(self) -> None:
+        """Tells the next one that it is worth waiting a moment for the release."""
+        if self._place is not None:
+            self._place.is_leaving = True
 
     def release(self) -> None:
         """Lets the next one in; gives the place up if it was not taken yet."""

@@ -58,12 +58,15 @@ class TableLock:
         self._settings = settings
         self._agent = ""
         self._dead_since: dict[int, float] = {}
-        self._mutex = LocalMutex(str(client.pool), (database, table))
+        self._mutex = self._new_mutex()
         self._lock_id: int | None = None
         self._heartbeat: Heartbeat | None = None
         self._granted = False
         self._answer_lost = False
         self._has_told = False
+
+    def _new_mutex(self) -> LocalMutex:
+        return LocalMutex(str(self._client.pool), (self._database, self._table))
 
     @property
     def name(self) -> str:
@@ -133,8 +136,22 @@ class TableLock:
                 "iceberg.hive.lock-heartbeat-interval-ms below the metastore's hive.txn.timeout."
             )
 
-    def release(self) -> None:
-        """Gives the lock back. A failure is logged only: the metastore drops the lock by itself after a while."""
+    def release(self, wait: bool = True) -> None:
+        """Gives the lock back. A failure is logged only: the metastore drops the lock by itself after a while.
+
+        Args:
+            wait: for the metastore's answer. If not, a thread does, and until it is there the writers of this machine
+                are kept away: the metastore would have them wait for a lock that is about to be free.
+        """
+        if not wait and self._lock_id is not None and not self._answer_lost:
+            try:
+                self._release_behind(self._lock_id)
+                return
+            except MetastoreUnavailableError as error:
+                logger.info("The lock on table %s could not be given back at once: %s", self.name, error)
+            except BaseException:  # an interrupt
+                self.release()
+                raise
         self._granted = False
         self._stop_heartbeat()
         try:
@@ -146,6 +163,21 @@ class TableLock:
                 self._answer_lost = False
                 give_back_late_locks(self._client, (self._database, self._table), self._agent)
             self._mutex.release()
+
+    def _release_behind(self, lock_id: int) -> None:
+        """Gives the lock back without waiting for the answer."""
+        agent, mutex = self._agent, self._mutex
+
+        def answered(error: BaseException | None) -> None:
+            AGENTS.retire(agent)
+            if error is not None:
+                self._tell_not_released(lock_id, error)
+            mutex.release()
+
+        self._stop_heartbeat()
+        mutex.announce_release()
+        self._client.unlock_behind(lock_id, self.name, _ANSWER_SECONDS, answered)
+        self._granted, self._lock_id, self._mutex = False, None, self._new_mutex()
 
     def _forget_request(self) -> None:
         self._stop_heartbeat()
@@ -371,15 +403,18 @@ class TableLock:
         try:
             self._client.unlock(lock_id, self.name, _ANSWER_SECONDS)
         except IcebergError as error:
-            if isinstance(error.__cause__, ttypes.NoSuchLockException):
-                logger.info("Lock %d on table %s is not there any more", lock_id, self.name)
-                return
-            logger.warning(
-                "Lock %d on table %s could not be given back, and blocks it until the metastore drops it: %s",
-                lock_id,
-                self.name,
-                error,
-            )
+            self._tell_not_released(lock_id, error)
+
+    def _tell_not_released(self, lock_id: int, error: BaseException) -> None:
+        if isinstance(error.__cause__, ttypes.NoSuchLockException):
+            logger.info("Lock %d on table %s is not there any more", lock_id, self.name)
+            return
+        logger.warning(
+            "Lock %d on table %s could not be given back, and blocks it until the metastore drops it: %s",
+            lock_id,
+            self.name,
+            error,
+        )
 
 
 def _waits(shortest: float, longest: float, growth: float) -> Iterator[float]:

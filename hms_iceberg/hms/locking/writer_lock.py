@@ -37,8 +37,8 @@ class WriterLock(Protocol):
         """Raises LockError if it was lost."""
         ...
 
-    def release(self) -> None:
-        """Gives it, or the place in its queue, back; twice is no error."""
+    def release(self, wait: bool = True) -> None:
+        """Gives it, or the place in its queue, back; twice is no error. Whether it is free may be waited for."""
         ...
 
 
@@ -81,6 +81,6 @@ class LocalLock:
     def ensure_active(self) -> None:
         """Nothing can take it away, and nothing depends on it."""
 
-    def release(self) -> None:
-        """Lets the next one in."""
+    def release(self, wait: bool = True) -> None:
+        """Lets the next one in, at once."""
         self._mutex.release()

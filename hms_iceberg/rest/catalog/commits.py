@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from hms_iceberg.errors import CommitConflictError, InvalidInputError
+from contextlib import suppress
+
+from hms_iceberg.errors import CommitConflictError, InvalidInputError, MissingFileError, NotFoundError
 from hms_iceberg.metastore import Identifier, MetadataVersion
 from hms_iceberg.rest.access import Right
 from hms_iceberg.rest.catalog.bodies import Commit
@@ -17,6 +19,9 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.transaction.outcome import Approach
 from hms_iceberg.transaction.transaction import Created, Existing, Origin, Transaction
 from hms_iceberg.updates.requested_changes import RequestedChanges
+
+# Errors that a version of the table has to do with, of changes that were not made for certain.
+_OF_THE_VERSION = (RefusedError, InvalidInputError, CommitConflictError, NotFoundError, MissingFileError)
 
 
 def commit_table(door: Door, call: Call) -> Answer:
@@ -37,19 +42,32 @@ def commit_table(door: Door, call: Call) -> Answer:
         door.check(call, Right.MANAGE, *identifier)
         door.catalog.metastore.check_new_name(identifier)
         door.catalog.load_namespace_properties(identifier[0])
-        start: MetadataVersion | None = None
         metadata = new_table(changes, now_ms())
         door.check_table(call, identifier, metadata, None)
-        return committed(door, _made_new(door, identifier, metadata))
+        return committed(door, identifier, _made_new(door, identifier, metadata))
+    update = RequestedChanges(requirements, changes, added_snapshots(asked.updates or []))
+    seen = door.sightings.newest(identifier)
+    if seen is not None:
+        with suppress(*_OF_THE_VERSION):  # which may not be the newest any more
+            version = _changed(door, call, identifier, door.version_at(seen), update)
+            if version.location != seen:  # else there was nothing to do, and so nobody looked
+                return committed(door, identifier, version)
     identifier, start = door.writable(identifier)
+    return committed(door, identifier, _changed(door, call, identifier, start, update))
+
+
+def _changed(
+    door: Door, call: Call, identifier: Identifier, start: MetadataVersion, update: RequestedChanges
+) -> MetadataVersion:
+    """Changes a table; if it is not at `start` any more, the requirements decide."""
     transaction = _transaction(door, identifier, Existing(start))
     try:
-        transaction.add(RequestedChanges(requirements, changes, added_snapshots(asked.updates or [])))
+        transaction.add(update)
         door.check_table(call, identifier, transaction.metadata, start)
     except (RefusedError, InvalidInputError, CommitConflictError):
         transaction.abandon()
         raise
-    return committed(door, transaction.commit())
+    return transaction.commit()
 
 
 def _made_new(door: Door, identifier: Identifier, metadata: TableMetadata) -> MetadataVersion:

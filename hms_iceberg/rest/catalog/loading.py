@@ -48,9 +48,9 @@ def loaded(door: Door, call: Call, identifier: Identifier, version: MetadataVers
     return Answer(body, status, {"ETag": tag})
 
 
-def committed(door: Door, version: MetadataVersion) -> Answer:
+def committed(door: Door, identifier: Identifier, version: MetadataVersion) -> Answer:
     """The answer to a commit."""
-    door.remember(version)
+    door.remember(identifier, version)
     body = metadata_json(door, version, ALL)
     location = msgspec.json.encode(version.location)
     return Answer(b'{"metadata-location":' + location + b',"metadata":' + body + b"}")

@@ -6,7 +6,6 @@ decoded manifests that are kept. So a plan of any size takes the memory of a par
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Any
 
 import msgspec
@@ -16,7 +15,15 @@ from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.rest.door import Door
 from hms_iceberg.rest.errors import RefusedError
 from hms_iceberg.rest.planning.content_json import tasks_json
-from hms_iceberg.rest.planning.requests import PlanBody, StoredPlan, count_parts, part_of, planned, stats_fields
+from hms_iceberg.rest.planning.requests import (
+    PlanBody,
+    StoredPlan,
+    count_parts,
+    left_to_the_client,
+    part_of,
+    planned,
+    stats_fields,
+)
 from hms_iceberg.rest.serving.calls import NOTHING, Answer, Call
 from hms_iceberg.scan.tasks import ScanPlan
 
@@ -58,7 +65,7 @@ def fetch_tasks(door: Door, call: Call) -> Answer:
     made = _part(door, plan, plan_id, part, version)
     if made is None or row > len(made):
         raise _no_such_task(task)
-    return Answer(_page(door, made, plan_id, part, row, stats_fields(plan, version)))
+    return Answer(_page(door, plan, version, made, plan_id, part, row))
 
 
 def _first_page(door: Door, plan: StoredPlan, plan_id: str, version: MetadataVersion) -> dict[str, Any]:
@@ -69,14 +76,16 @@ def _first_page(door: Door, plan: StoredPlan, plan_id: str, version: MetadataVer
         made = _part(door, plan, plan_id, number, version)
     if made is None:
         return {"file-scan-tasks": [], "delete-files": [], "plan-tasks": []}
-    page = _page(door, made, plan_id, number, 0, stats_fields(plan, version))
+    page = _page(door, plan, version, made, plan_id, number, 0)
     page["plan-tasks"] += [_task(plan_id, part, 0) for part in range(number + 1, parts)]
     return page
 
 
-def _page(door: Door, made: ScanPlan, plan_id: str, part: int, row: int, stats: Collection[int]) -> dict[str, Any]:
+def _page(
+    door: Door, plan: StoredPlan, version: MetadataVersion, made: ScanPlan, plan_id: str, part: int, row: int
+) -> dict[str, Any]:
     size = door.settings.limits.plan_page_files
-    page = tasks_json(made, row, size, stats)
+    page = tasks_json(made, row, size, stats_fields(plan, version), left_to_the_client(plan, version))
     page["plan-tasks"] = [_task(plan_id, part, row + size)] if row + size < len(made) else []
     return page
 

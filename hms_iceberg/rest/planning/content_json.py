@@ -26,7 +26,9 @@ _CONTENTS = {
 _METRICS = ("value-counts", "null-value-counts", "nan-value-counts", "lower-bounds", "upper-bounds")
 
 
-def tasks_json(plan: ScanPlan, start: int, length: int, stats: Collection[int] = ()) -> dict[str, Any]:
+def tasks_json(
+    plan: ScanPlan, start: int, length: int, stats: Collection[int] = (), left: Any = None
+) -> dict[str, Any]:
     """Some data files of a plan in a row, and the delete files that apply to them.
 
     Args:
@@ -34,14 +36,18 @@ def tasks_json(plan: ScanPlan, start: int, length: int, stats: Collection[int] =
         start: the first file's row.
         length: how many.
         stats: ids of the fields whose metrics are told; the plan must have them.
+        left: a filter in JSON that the client must apply to all rows, instead of what the plan leaves of its own.
     """
     rows = plan.files.slice(start, length)
     types = {spec_id: _partition_types(plan, spec_id) for spec_id in plan.metadata.specs_by_id}
     files = content_files(rows, plan.partitions)
-    residual, written = residuals(plan), lru_cache(1000)(_residual_json)
+    remains, written = residuals(plan), lru_cache(1000)(_residual_json)
     # Iceberg's Java implementation fails on a partitioned table if no residual is told.
     tasks: list[dict[str, Any]] = [
-        {"data-file": _file_json(file, types[file.spec_id]), "residual-filter": written(residual(file))}
+        {
+            "data-file": _file_json(file, types[file.spec_id]),
+            "residual-filter": written(remains(file)) if left is None else left,
+        }
         for file in files
     ]
     for task, metrics in zip(tasks, _metrics_json(rows, stats), strict=bool(stats)):

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError
-from hms_iceberg.expressions.json_filters import FilterReader
+from hms_iceberg.expressions.json_filters import FilterReader, columns_of_filter
+from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.metastore import MetadataVersion
+from hms_iceberg.rest.planning.columns import Columns
 from hms_iceberg.scan.appends import AppendRequest, plan_appends
 from hms_iceberg.scan.planner import begin_plan, plan_part
 from hms_iceberg.scan.tasks import ScanPlan, ScanRequest
 from hms_iceberg.spec.data_types import IcebergType, PrimitiveType
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
 
@@ -63,9 +67,8 @@ def planned(table: tuple[str, str], version: MetadataVersion, body: PlanBody) ->
     for snapshot_id in (body.snapshot_id, body.start_snapshot_id, body.end_snapshot_id):
         if snapshot_id is not None and snapshot_id not in metadata.snapshots_by_id:
             raise NoSuchSnapshotError(f"Table {'.'.join(table)} has no snapshot {snapshot_id}; it may have expired.")
-    schema = _schema(version, body)
-    for name in (*(body.select or ()), *(body.stats_fields or ())):
-        schema.find_field(name, body.case_sensitive is not False)
+    columns = _columns(metadata, body)
+    columns.check((*(body.select or ()), *(body.stats_fields or ())))
     snapshot_id = metadata.current_snapshot_id if body.snapshot_id is None else body.snapshot_id
     return StoredPlan(table, version.location, body, None if body.start_snapshot_id is not None else snapshot_id)
 
@@ -97,12 +100,12 @@ def _planner(
     if body.start_snapshot_id is None:
         request = _scan_request(plan, version)
         return lambda part: plan_part(request, storage, part, entries)
-    schema = _schema(version, body)
+    schema, row_filter = _filter(plan, version)
     appended = AppendRequest(
         version.metadata,
         body.start_snapshot_id,
         body.end_snapshot_id,
-        row_filter=FilterReader(schema, body.case_sensitive is not False).read(body.filter),
+        row_filter=row_filter,
         case_sensitive=body.case_sensitive is not False,
         schema=schema,
         table_name=".".join(plan.table),
@@ -111,28 +114,47 @@ def _planner(
 
 
 def _scan_request(plan: StoredPlan, version: MetadataVersion) -> ScanRequest:
-    schema, case_sensitive = _schema(version, plan.body), plan.body.case_sensitive is not False
+    schema, row_filter = _filter(plan, version)
     return ScanRequest(
         version.metadata,
         plan.snapshot_id,
-        FilterReader(schema, case_sensitive).read(plan.body.filter),
-        case_sensitive,
+        row_filter,
+        plan.body.case_sensitive is not False,
         schema,
         table_name=".".join(plan.table),
         stats=stats_fields(plan, version),
     )
 
 
+def _filter(plan: StoredPlan, version: MetadataVersion) -> tuple[Schema, BooleanExpression]:
+    """The filter with the schema that it is read by; it is true if all of it is left to the client."""
+    read = _read_filter(plan, version)
+    return (version.metadata.schema(), AlwaysTrue()) if read is None else read
+
+
+def left_to_the_client(plan: StoredPlan, version: MetadataVersion) -> Any:
+    """The filter as it was asked for, if the server cannot tell what its columns are; else None."""
+    return plan.body.filter if _read_filter(plan, version) is None else None
+
+
+def _read_filter(plan: StoredPlan, version: MetadataVersion) -> tuple[Schema, BooleanExpression] | None:
+    columns, asked = _columns(version.metadata, plan.body), plan.body.filter
+    return columns.read(
+        columns_of_filter(asked), lambda schema: (schema, FilterReader(schema, columns.case_sensitive).read(asked))
+    )
+
+
 def stats_fields(plan: StoredPlan, version: MetadataVersion) -> dict[int, IcebergType]:
     """Ids and types of the fields whose metrics were asked for; values in lists, maps and structs have none."""
-    schema, case_sensitive = _schema(version, plan.body), plan.body.case_sensitive is not False
-    fields = (schema.find_field(name, case_sensitive) for name in plan.body.stats_fields or ())
-    return {each.field_id: each.field_type for each in fields if isinstance(each.field_type, PrimitiveType)}
+    columns, found = _columns(version.metadata, plan.body), dict[int, IcebergType]()
+    for name in plan.body.stats_fields or ():
+        find = partial(Schema.find_field, name_or_id=name, case_sensitive=columns.case_sensitive)
+        field = columns.read((name,), find)
+        if field is not None and isinstance(field.field_type, PrimitiveType):
+            found[field.field_id] = field.field_type
+    return found
 
 
-def _schema(version: MetadataVersion, body: PlanBody) -> Schema:
-    metadata = version.metadata
-    snapshot = metadata.snapshots_by_id.get(body.snapshot_id) if body.snapshot_id is not None else None
-    if snapshot is not None and body.use_snapshot_schema:
-        return metadata.schema_for_snapshot(snapshot)
-    return metadata.schema()
+def _columns(metadata: TableMetadata, body: PlanBody) -> Columns:
+    snapshot_id = body.end_snapshot_id if body.snapshot_id is None else body.snapshot_id
+    return Columns.of(metadata, snapshot_id, body.case_sensitive is not False)

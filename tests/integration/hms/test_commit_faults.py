@@ -134,6 +134,7 @@ def test_where_the_server_does_not_compare_a_late_alter_is_waited_for_under_the_
         proxy.heal()
     assert reported == "made"
     assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [0, 1, 7]
+    catalog.close()  # waits until its lock is given back
     assert list_locks(catalog.metastore.client, *name.split(".")) == []  # type: ignore[attr-defined]
 
 

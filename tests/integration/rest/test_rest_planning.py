@@ -177,6 +177,39 @@ def test_a_plan_is_of_the_snapshot_that_was_asked_for(server: RestServer, table:
     assert len(all_files(server, appended)) == len(both - here)
 
 
+def test_columns_are_those_of_the_table_or_of_the_snapshot_whichever_a_client_means(
+    server: RestServer, hive: Catalog
+) -> None:
+    made = hive.create_table("plans.changed", pa.schema([("id", pa.int64()), ("n", pa.int32()), ("old", pa.int32())]))
+    made.append(pa.table({"id": pa.array([1]), "n": pa.array([5], pa.int32()), "old": pa.array([1], pa.int32())}))
+    made.append(pa.table({"id": pa.array([2]), "n": pa.array([6], pa.int32()), "old": pa.array([2], pa.int32())}))
+    with made.update_schema() as change:
+        change.delete_column("n")
+        change.rename_column("id", "key")
+        change.update_column("old", LongType())
+    with made.update_schema() as change:
+        change.add_column("n", "int")
+
+    def planned(condition: Any, *stats: str, **body: Any) -> list[dict[str, Any]]:
+        asked = {"snapshot-id": made.snapshots()[-1].snapshot_id, "filter": condition, "stats-fields": list(stats)}
+        answer = server.ask("POST", PLAN.replace("/t/", "/changed/"), {**asked, **body})
+        assert answer.status == 200, answer.body
+        return list(answer.body["file-scan-tasks"])
+
+    for uses_snapshots in (True, False):
+        told = {"use-snapshot-schema": uses_snapshots, "select": ["key", "id", "n", "_file", "_partition.x"]}
+        for name in ("id", "key"):
+            assert len(planned({"type": "eq", "term": name, "value": 2}, **told)) == 1
+        assert planned({"type": "gt", "term": "old", "value": 10**10}, **told) == []
+        is_null = {"type": "is-null", "term": "n"}  # now a column without values, then one without nulls
+        for condition in (is_null, {"type": "starts-with", "term": "_file", "value": "s3:"}):
+            assert [task["residual-filter"] for task in planned(condition, **told)] == [condition] * 2
+        (file,) = (task["data-file"] for task in planned({"type": "eq", "term": "key", "value": 1}, "n", "old", **told))
+        assert file["value-counts"]["keys"] == [3]
+    answer = server.ask("POST", PLAN.replace("/t/", "/changed/"), {"select": ["_none"]})
+    assert answer.status == 400
+
+
 def test_a_plan_is_kept_until_it_is_cancelled(server: RestServer, hive: Catalog) -> None:
     made = server.ask("POST", PLAN, {}).body
     again = server.ask("GET", f"{PLAN}/{made['plan-id']}").body

@@ -17,10 +17,12 @@ from hms_iceberg.rest import Limits, RestSettings
 from hms_iceberg.rest.access import Caller, Right
 from hms_iceberg.rest.security.logins import StaticTokens
 from hms_iceberg.rest.security.policy import Policy, PolicyRule
+from hms_iceberg.rest.serving import sightings
 from hms_iceberg.rest_client.channel import new_key
 from hms_iceberg.spec.changes.differences import table_requirements, table_updates
 from hms_iceberg.spec.metadata.metadata_json import metadata_to_dict
 from tests.support.rest_server import RestServer, served
+from tests.support.thrift_proxy import ThriftProxy
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "city": ["Bonn", None, ""]})
 SCHEMA = {
@@ -117,6 +119,43 @@ def test_a_commit_whose_requirement_does_not_hold_changes_nothing(server: RestSe
     lost = server.ask("POST", path(name), body)
     assert (lost.status, lost.error) == (409, "CommitFailedException")
     assert hive.load_table(name).metadata_location == table.metadata_location
+
+
+def test_a_commit_right_after_another_asks_little_and_misses_nothing(
+    hive: Catalog, name: str, metastore: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def committed(**properties: str) -> int:
+        body = {"requirements": [], "updates": [{"action": "set-properties", "updates": properties}]}
+        return server.ask("POST", path(name), body).status
+
+    table = hive.create_table(name, ROWS.schema)
+    with (
+        ThriftProxy(metastore.port) as proxy,
+        load_catalog("counted", uri=proxy.uri) as catalog,
+        served(catalog) as server,
+    ):
+        assert committed(a="1") == 200
+        proxy.calls.clear()
+        assert committed(a="2") == 200
+        assert proxy.calls == ["lock", "get_table_req", "alter_table_with_environment_context", "unlock"]
+        with monkeypatch.context() as patch:
+            patch.setattr(sightings, "_SHARED_SECONDS", 0.0)
+            table.refresh().set_properties({"a": "3"})
+            assert committed(a="2") == 200, "which is no change of what the server saw last"
+            assert hive.load_table(name).properties["a"] == "2"
+            table.refresh().set_properties({"b": "1"})
+            assert committed(c="1") == 200
+            assert {"b": "1", "c": "1"}.items() <= hive.load_table(name).properties.items()
+            hive.drop_table(name)
+            hive.create_table(name, ROWS.schema)
+            assert committed(d="1") == 200, "the table of that name is another one"
+            assert "c" not in hive.load_table(name).properties
+            hive.drop_table(name)
+            assert committed(e="1") == 404
+        table = hive.create_table(name, ROWS.schema)
+        assert committed(f="1") == 200
+        proxy.calls.clear()
+        assert committed(f="2") == 200 and proxy.calls[0] == "get_table_req", "others change it as well"
 
 
 def test_a_table_is_told_again_only_if_it_changed(server: RestServer, hive: Catalog, name: str) -> None:

@@ -58,6 +58,17 @@ def test_leaving_twice_or_from_the_middle_harms_nobody() -> None:
     assert queue.enter("t").ahead() == 0
 
 
+def test_one_who_is_about_to_leave_is_waited_for_by_the_next_one_alone() -> None:
+    queue = FairQueue()
+    first, second, third = (queue.enter("t") for _ in range(3))
+    assert not second.is_first()
+    first.is_leaving = True
+    leaves = threading.Timer(0.05, first.leave)
+    leaves.start()
+    assert not third.is_first() and second.is_first()
+    leaves.join()
+
+
 def test_an_empty_queue_takes_no_memory() -> None:
     queue = FairQueue()
     queue.enter("t").leave()
