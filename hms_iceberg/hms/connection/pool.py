@@ -129,10 +129,10 @@ class ConnectionPool:
                     self._behind.discard(thread)
 
         thread = threading.Thread(target=wait, name=f"hms-iceberg-{name}")
-        with self._mutex:
-            self._behind.add(thread)
         try:
-            thread.start()
+            with self._mutex:
+                thread.start()
+                self._behind.add(thread)
         except RuntimeError:  # the program ends, or has too many threads
             wait()
 

@@ -147,7 +147,7 @@ class TableLock:
             try:
                 self._release_behind(self._lock_id)
                 return
-            except MetastoreUnavailableError as error:
+            except IcebergError as error:
                 logger.info("The lock on table %s could not be given back at once: %s", self.name, error)
             except BaseException:  # an interrupt
                 self.release()
