@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 
 def import_polars() -> ModuleType:
-    """Imports polars, and keeps what Ctrl-C does.
+    """Imports polars, and lets Ctrl-C interrupt waiting, as it does without polars.
 
     The handler that polars puts before Python's lets waiting go on, so that a thread that waits for another one would
     not notice Ctrl-C before the other one ends.

@@ -123,7 +123,8 @@ class Lease(Protocol[V]):
         ...
 
     def acquire(self) -> None:
-        """Waits for the lock, so that what is loaded after it cannot be outdated before the swap; twice is no error.
+        """Waits for the lock, so that a version loaded afterwards is current until the swap; a second call does
+        nothing.
 
         If locks are off, only the writers of this process are kept away, one after the other.
 
@@ -156,7 +157,7 @@ class Lease(Protocol[V]):
 
 @runtime_checkable
 class Metastore(Protocol):
-    """What a commit needs of a metastore. Safe to use from several threads."""
+    """The part of a metastore that a commit needs. Safe to use from several threads."""
 
     def load(self, identifier: Identifier) -> TablePointer:
         """The table's current pointer; see `Lease.load`."""
@@ -169,7 +170,7 @@ class Metastore(Protocol):
     def lease(
         self, identifier: Identifier, properties: Mapping[str, str]
     ) -> AbstractContextManager[Lease[MetadataVersion]]:
-        """What one commit needs of the metastore; nothing is asked of it yet.
+        """Opens a lease for one commit; the metastore is not asked yet.
 
         Args:
             identifier: the table.
@@ -344,7 +345,7 @@ class TableRows(Protocol):
 
 @runtime_checkable
 class ViewMetastore(Protocol):
-    """The views of a metastore. Their names are those of tables as well: a name is one or the other."""
+    """The views of a metastore. Views and tables share one set of names."""
 
     def load(self, identifier: Identifier) -> TablePointer:
         """The view's current pointer; see `Lease.load`."""
@@ -355,7 +356,7 @@ class ViewMetastore(Protocol):
         ...
 
     def lease(self, identifier: Identifier) -> AbstractContextManager[Lease[ViewMetadataVersion]]:
-        """What one commit to a view needs of the metastore."""
+        """Opens a lease for one commit to a view."""
         ...
 
     def list(self, namespace: str) -> list[Identifier]:
@@ -367,7 +368,7 @@ class ViewMetastore(Protocol):
         ...
 
     def names_file(self, metadata_location: str) -> bool:
-        """Whether the row of any view, or of a table, may name a metadata file now, in whatever spelling.
+        """Whether the row of any view or table may name a metadata file now, in any spelling.
 
         Raises:
             MetastoreError: it cannot be told.
@@ -418,7 +419,7 @@ def table_identifier(identifier: str | Identifier) -> Identifier:
 
 
 def metadata_file_location(location: str) -> str:
-    """The location of a metadata file, as it is given.
+    """A metadata file's location, which must not be empty.
 
     Raises:
         InvalidInputError: it is empty.

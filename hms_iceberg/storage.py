@@ -146,7 +146,7 @@ class OutputFile(_NamedFile):
 
 @dataclass(frozen=True)
 class FileIO:
-    """A storage by PyIceberg's names, as `table.io`; what it lacks here is that of the storage."""
+    """PyIceberg's `table.io`: a storage with PyIceberg's names; everything else is passed on to the storage."""
 
     storage: Storage
 

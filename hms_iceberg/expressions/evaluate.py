@@ -48,7 +48,7 @@ def value_test(expression: BooleanExpression) -> Test:
 
 
 class _ValueVisitor(BoundExpressionVisitor[Test]):
-    """Makes functions of rows; a row is whatever `read` makes a value of."""
+    """Turns a predicate into a function of rows; `read` gets a term's value out of a row."""
 
     def read(self, term: BoundTerm) -> Callable[[Any], Any] | None:
         """The function from row to value; None if the row is the value."""

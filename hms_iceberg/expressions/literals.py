@@ -187,7 +187,7 @@ class Literal:
     type: IcebergType
 
     def __class_getitem__(cls, types: Any) -> builtins.type[Literal]:
-        """The class itself: annotations such as PyIceberg's `Literal[int]` mean nothing more."""
+        """The class itself, so that annotations such as PyIceberg's `Literal[int]` work."""
         return cls
 
     def __str__(self) -> str:

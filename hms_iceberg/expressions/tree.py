@@ -64,11 +64,11 @@ class BooleanExpression:
         return hash((type(self).__name__, self._key()))
 
     def _arguments(self) -> tuple[Any, ...]:
-        """What makes an equal node when it is given to the class."""
+        """The arguments with which the class makes an equal predicate."""
         return ()
 
     def _key(self) -> Any:
-        """What equality is about."""
+        """The values that equality compares."""
         return self._arguments()
 
 

@@ -180,7 +180,7 @@ def fold(expression: BooleanExpression, visitor: ExpressionVisitor[T]) -> T:
 
 
 class RebuildingVisitor(ExpressionVisitor[BooleanExpression]):
-    """Makes the same tree again, simplified by what becomes of its tests."""
+    """Copies a tree, and simplifies it where its tests become true or false."""
 
     def visit_true(self) -> BooleanExpression:
         return AlwaysTrue()

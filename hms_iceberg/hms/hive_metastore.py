@@ -78,7 +78,7 @@ class HiveMetastore:
 
     @contextmanager
     def lease(self, identifier: Identifier, properties: Mapping[str, str]) -> Iterator[HiveLease[MetadataVersion]]:
-        """What one commit needs of the metastore; what it holds at the end of the context is given back. See the port.
+        """Opens a lease for one commit; whatever it holds is released at the end of the context. See the port.
 
         Raises:
             ConfigurationError: the properties do not say how the table is locked.
@@ -197,7 +197,7 @@ class HiveMetastore:
         return [(namespace.lower(), name) for name in names]
 
     def list_rows(self, namespace: str) -> list[str]:
-        """Names of all that is in a namespace, of whatever kind."""
+        """Names of all rows in a namespace: tables of every kind, and views."""
         return sorted(name for name in self.client.list_tables(namespace.lower()) if not is_scratch(name))
 
     def table_exists(self, identifier: Identifier) -> bool:
@@ -246,7 +246,7 @@ class HiveMetastore:
 
 
 def hive_client(metastore: CatalogMetastore) -> HmsClient:
-    """The client of a catalog's Hive Metastore, for what the port does not have.
+    """The client of a catalog's Hive Metastore, for calls that the port does not have.
 
     Raises:
         UnsupportedError: it is another kind of metastore.

@@ -70,7 +70,7 @@ def made_external(marker: Mapping[str, str | None]) -> HiveRowChange:
 
 
 class HiveTables:
-    """Rows of the metastore, whatever kind of table they are.
+    """Rows of the metastore for tables of every kind.
 
     Every method raises `MetastoreUnavailableError` if no metastore answers, `MetastoreAnswerLostError` if a
     change was sent and its answer did not come, and `MetastoreError` if the metastore refuses.
@@ -124,7 +124,7 @@ class HiveTables:
         return len(self._client.list_partition_names(database, name))
 
     def add_partitions(self, database: str, name: str, partitions: Sequence[HivePartition]) -> None:
-        """Add partitions that are stored as their table is, each at a location of its own.
+        """Adds partitions with the table's format, each at its own location.
 
         Raises:
             NoSuchTableError: no table of that name.
@@ -144,7 +144,7 @@ class HiveTables:
             self._client.drop_partition(database, name, values)
 
     def forget_statistics(self, database: str, name: str, partitions: Sequence[Sequence[str]]) -> None:
-        """Make Hive count again, instead of answering from what it once counted.
+        """Removes Hive's stored statistics, so that Hive counts again instead of answering from them.
 
         Args:
             database, name: the table.
@@ -188,7 +188,7 @@ class HiveTables:
         self._client.create_table(row)
 
     def take_over(self, database: str, target: str, source: str, change: HiveRowChange) -> None:
-        """Make the row `target` say what the row `source` says, in one step; `source` stays.
+        """Gives the row `target` the content of the row `source` in one step; `source` stays.
 
         A metastore refuses to change partition keys, so neither may have any.
 

@@ -47,7 +47,7 @@ class HiveViews:
 
     @contextmanager
     def lease(self, identifier: Identifier) -> Iterator[HiveLease[ViewMetadataVersion]]:
-        """What one commit to a view needs of the metastore. See the port."""
+        """Opens a lease for one commit to a view. See the port."""
         lease = HiveLease(_lower(identifier), self._swap, self._locks, {})
         try:
             yield lease
@@ -67,7 +67,7 @@ class HiveViews:
         return [(namespace.lower(), name) for name in names]
 
     def names_file(self, metadata_location: str) -> bool:
-        """Whether a row names a file of this name, wherever it is: nobody else draws the same. See the port."""
+        """Whether any row names a file with this file name, in whatever folder; names are unique. See the port."""
         return HiveTableRows(self._client).is_any_with(METADATA_LOCATION, metadata_location.rpartition("/")[2])
 
     def drop(self, identifier: Identifier) -> None:

@@ -79,7 +79,7 @@ def remove_orphan_files(
     keep_backup: bool = True,
     rows: TableRows | None = None,
 ) -> OrphanFiles:
-    """Deletes files below a table's folder that nobody names.
+    """Deletes files below a table's folder that no table names.
 
     Named are the data files, delete files, manifests and manifest lists of every snapshot, statistics, the current
     metadata file and those of its log; journals, and what the undo of the last repair needs; and what others need: the
@@ -221,7 +221,7 @@ class _Named:
         return "none" if not named else "same" if prefix in named else "other prefix"
 
     def _parts(self, location: str) -> tuple[str, _Prefix, str]:
-        """The path of its folder, its scheme and authority as they are compared, and its name."""
+        """A location split into folder path, normalized scheme and authority, and file name."""
         folder, _, name = location.rpartition("/")
         found = self._folders.get(folder)
         if found is None or "\0" in name:

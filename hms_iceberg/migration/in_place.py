@@ -30,11 +30,11 @@ class InPlace:
         self._planner = planner
 
     def plan(self, table: HiveTable) -> MigrationPlan:
-        """What the table becomes."""
+        """Plans the Iceberg table."""
         return self._planner.plan(table)
 
     def is_current(self, plan: MigrationPlan, table: HiveTable) -> bool:
-        """Whether the Hive table and its files still are what was planned for."""
+        """Whether the Hive table and its files are still as they were planned."""
         return self._planner.is_current(plan, table)
 
     def stage(self, plan: MigrationPlan, journal: Journal) -> Table:
@@ -74,7 +74,7 @@ class InPlace:
             raise MigrationError("The columns were numbered differently from the metrics. Please report this.")
 
     def _read_back(self, table: Table, plan: MigrationPlan) -> None:
-        """Check that what was written can be read, and holds every file, before anybody depends on it."""
+        """Checks that the new metadata can be read and lists every file, before it is used."""
         manifests = manifest_list_of(table.current_snapshot(), self._storage)
         found = {
             (entry.data_file.file_path, partition_key(entry.data_file.partition), entry.data_file.record_count)

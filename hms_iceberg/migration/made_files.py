@@ -89,7 +89,7 @@ class MadeFiles:
         return tuple(each for each in found if kept is not None and path_of(each) not in kept)
 
     def delete(self) -> None:
-        """Delete them; what was deleted before is no error, so that this can be repeated.
+        """Deletes the files; those that are gone already are no error, so the call can be repeated.
 
         Data files of a migration in place are the Hive table's, or were added to the folders around it, and stay.
         """

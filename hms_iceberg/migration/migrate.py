@@ -133,11 +133,11 @@ class MigrationMethod(Protocol):
     """How the Iceberg table of a migration is made."""
 
     def plan(self, table: HiveTable) -> Any:
-        """What the table becomes; raises UnsupportedError if it cannot."""
+        """Plans the Iceberg table; raises UnsupportedError if that is not possible."""
         ...
 
     def is_current(self, plan: Any, table: HiveTable) -> bool:
-        """Whether the Hive table and its files still are what was planned for."""
+        """Whether the Hive table and its files are still as they were planned."""
         ...
 
     def stage(self, plan: Any, journal: Journal) -> Table:
@@ -266,7 +266,7 @@ class _Migration:
         )
 
     def _end_earlier_run(self) -> MigrationResult | None:
-        """The result if the table is migrated already, or can be with one more step; else undoes what was begun."""
+        """Finishes an earlier run that was nearly done, and returns its result; undoes any other, and returns None."""
         state = self._recovery.take_up(self._options.take_over)
         if state is None:
             return None
@@ -326,7 +326,8 @@ class _Migration:
                 )
 
     def _carry_out(self, plan: Plan) -> Table | None:
-        """Make the Iceberg table and switch to it; None if the Hive table changed meanwhile, and all is undone."""
+        """Makes the Iceberg table and switches to it; None if the Hive table changed during this, and everything was
+        undone."""
         journal = self._begin(plan)
         try:
             files = ((file.location, file.size) for file in plan.listing.files)
@@ -345,7 +346,8 @@ class _Migration:
         return None
 
     def _prove(self, plan: Plan, table: Table) -> None:
-        """Refuse to switch to a table that differs, unless what differs is what came to the Hive table since."""
+        """Refuses to switch to an Iceberg table whose rows differ, unless the difference is rows that the Hive table
+        got since."""
         found = self._proof(self._full_name, table) if self._proof is not None else ()
         if found and self._way.is_current(plan, self._hive_table()):
             raise MigrationError("the Iceberg table does not hold what the Hive table holds: " + "; ".join(found))

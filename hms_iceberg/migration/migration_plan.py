@@ -164,7 +164,7 @@ def _as_it_is(schema: Schema) -> Schema:
 
 
 class MigrationPlanner:
-    """Looks at a Hive table as often as it must, and reads the footer of a file once."""
+    """Plans the migration of a Hive table; reads the footer of each file once, however often it plans."""
 
     def __init__(
         self, hive: HiveTables, storage: Storage, options: MigrationOptions, progress: Progress = silent
@@ -176,7 +176,7 @@ class MigrationPlanner:
         self._reader: FooterReader | None = None
 
     def plan(self, table: HiveTable, numbered: Callable[[Schema], Schema] = _as_it_is) -> MigrationPlan:
-        """Find out what the table becomes.
+        """Plans the Iceberg table.
 
         Args:
             table: the Hive table.
@@ -191,7 +191,7 @@ class MigrationPlanner:
         return found
 
     def look(self, table: HiveTable, numbered: Callable[[Schema], Schema] = _as_it_is) -> MigrationPlan | Refusal:
-        """Find out what the table becomes, or every reason why it cannot be migrated in place."""
+        """Plans the Iceberg table, or gives every reason why the table cannot be migrated in place."""
         source = look_at_source(table, self._partitions(table), self._options.types, self._avro_schema(table))
         if isinstance(source, Refusal):
             return source
@@ -223,7 +223,7 @@ class MigrationPlanner:
         return MigrationPlan(source, listing, schema, spec, footers.data_files, properties)
 
     def is_current(self, plan: MigrationPlan, table: HiveTable) -> bool:
-        """Whether the Hive table and its files still are what was planned for."""
+        """Whether the Hive table and its files are still as they were planned."""
         before = plan.source.table
         same_row = (table.columns, table.partition_keys, table.storage) == (
             before.columns,

@@ -53,7 +53,7 @@ def _safe_until(table: Table) -> int | None:
 
 
 def kept_until(metadata: TableMetadata, snapshot: Snapshot) -> int:
-    """Until when expiries keep a snapshot, whatever is committed: so `min-snapshots-to-keep` promises nothing.
+    """Until when a snapshot survives every expiry. `min-snapshots-to-keep` does not count: later commits use it up.
 
     Args:
         metadata: the table.

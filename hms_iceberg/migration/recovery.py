@@ -66,7 +66,7 @@ def only_one(database: str, name: str) -> Iterator[None]:
 
 
 class Recovery:
-    """The traces of a migration of one table, and what to do about them.
+    """Finds traces of an earlier migration of a table, and finishes or removes them.
 
     Args:
         hive: the metastore's rows.
@@ -86,7 +86,7 @@ class Recovery:
         self._name = f"{database}.{name}"
 
     def find(self) -> MigrationState | None:
-        """Where the migration stands; None if there is no trace of one.
+        """The state of the migration according to its traces; None if there are none.
 
         Raises:
             MigrationError: its journal cannot be read.
@@ -108,7 +108,7 @@ class Recovery:
         return state
 
     def take_up(self, take_over: bool) -> MigrationState | None:
-        """The state, with nobody else at work on it: an unfinished migration is taken over from a dead process.
+        """The state of the migration, taken over from a dead process if it is unfinished.
 
         Args:
             take_over: go on even if the process may be alive.
@@ -155,7 +155,7 @@ class Recovery:
             forget_switched(self._storage, state.folder, state.journal)
 
     def forget_to_take_back(self, state: MigrationState) -> None:
-        """Deletes the journal of a rollback, and what the Hive table was given for it.
+        """Deletes the journal of an unfinished rollback, and takes back what it gave the Hive table.
 
         Nothing if names were switched: what Hive was given is Hive's, and the same command has to go on.
         """
@@ -228,7 +228,7 @@ class Recovery:
         logger.info("Table %s is the Hive table that it was", self._name)
 
     def _made_files(self, state: MigrationState) -> MadeFiles | None:
-        """What the migration made; None if nothing is there: the list of files is written first, and goes first."""
+        """The list of files that the migration made; None if there is no list, and so no such file."""
         if state.journal is None or state.folder is None:
             return None
         if not self._storage.exists(files_location(state.folder, state.journal)):
@@ -295,7 +295,7 @@ def newest_version(files: Iterable[str]) -> int:
 
 
 def _remove_notes(storage: Storage, folder: str, journal: Journal) -> None:
-    """Delete what the migration noted: first the list of files, which says that something may be left, the journal
+    """Deletes the migration's notes: first the list of files, which says that something may be left; the journal
     last."""
     names = (NOTE_NAME, ROLLBACK_NAME)
     places = (files_location(folder, journal), *(f"{folder}/{name}" for name in names))

@@ -137,7 +137,7 @@ class _Copy:
         self._rows = rows
 
     def plan(self, table: HiveTable) -> CopyPlan:
-        """Plans what is copied."""
+        """Plans the copy."""
         reason = _reason_against(table)
         if reason is not None:
             raise _refused(table, reason)
@@ -152,7 +152,7 @@ class _Copy:
     def _misread(
         self, table: HiveTable, partitions: tuple[HivePartition, ...], listing: Listing
     ) -> Iterator[str | None]:
-        """Of each file, why Spark would read other values than Hive means, without an error, if it would."""
+        """For each file, why Spark would silently read other values than Hive; None if it reads the same."""
 
         def misread(file: SourceFile) -> str | None:
             file_format = format_of(table, partitions[file.partition] if partitions else None)
@@ -175,7 +175,7 @@ class _Copy:
                 return folder
 
     def is_current(self, plan: CopyPlan, table: HiveTable) -> bool:
-        """Whether the Hive table and its files still are what was planned for."""
+        """Whether the Hive table and its files are still as they were planned."""
         partitions, listing = self._look(table)
         rows = [(each.columns, each.partition_keys, each.storage) for each in (table, plan.table)]
         same_partitions = {each.values for each in partitions} == {each.values for each in plan.partitions}

@@ -135,7 +135,7 @@ def _nothing_to_undo(table: HiveTable | None, name: str) -> MigrationError | NoS
 
 
 class _Changes(enum.Enum):
-    """What becomes of what was written to the Iceberg table since its migration."""
+    """What a rollback does with rows that were written to the Iceberg table since the migration."""
 
     REFUSE = "refuse"
     DISCARD = "discard"
@@ -224,7 +224,8 @@ class _Rollback:
         return MigrationError(f"Table {self._name} cannot be rolled back: {reason} Nothing was changed.")
 
     def _go_back(self, state: MigrationState, backup: HiveTable) -> tuple[Handback | None, int, float]:
-        """Give the Hive table what it lacks, if that is wanted, and switch, unless the table was changed meanwhile."""
+        """Gives the Hive table the missing rows if that is wanted, and switches names, unless the table changed during
+        this."""
         if state.staging is not None:  # a row that a migration left; one of this name shows the switch from now on
             self._hive.drop(state.database, state.staging.name)
         for _ in range(_ROUNDS):
@@ -249,7 +250,7 @@ class _Rollback:
         return handback
 
     def _given(self, state: MigrationState) -> GivenNote | None:
-        """What an earlier attempt gave the Hive table; only another way back with copies goes on with it."""
+        """What an earlier attempt already gave the Hive table; taken back unless this rollback copies too."""
         if state.folder is None:
             return None
         if self._changes is not _Changes.COPY:

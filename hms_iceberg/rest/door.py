@@ -141,7 +141,7 @@ class Door:
         return [{"prefix": place.location, "config": {**self.settings.table_config, **config}} for place in folders]
 
     def current(self, identifier: Identifier) -> tuple[Identifier, MetadataVersion]:
-        """A table's name as the metastore has it, and its newest version; the metastore is asked every time.
+        """A table's name in the metastore, and its newest version; asks the metastore every time.
 
         Raises:
             NoSuchTableError: no table of that name.

@@ -13,7 +13,7 @@ from hms_iceberg import errors
 
 @dataclass(frozen=True)
 class Told:
-    """What a client is told: the status, and the type of the error by its name in Apache Iceberg."""
+    """The answer for an error: HTTP status, and the type of the error by its name in Apache Iceberg."""
 
     status: int
     type: str
@@ -69,7 +69,7 @@ _UNEXPECTED = Told(500, "InternalServerError")
 
 
 def told(error: Exception) -> Told:
-    """What a client is told of an error."""
+    """The answer for an error: HTTP status and error type."""
     if isinstance(error, RefusedError):
         return error.told
     return next((answer for kind, answer in _TOLD if isinstance(error, kind)), _UNEXPECTED)

@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ServerSettings:
-    """A server as it is started. It can be handed to the processes that it consists of.
+    """The settings of a server, which can be passed to its processes.
 
     Attributes:
         catalog_name, catalog_properties: the catalog, as of `load_catalog`.
@@ -119,9 +119,8 @@ class ServerSettings:
 
 
 def event_loop() -> asyncio.AbstractEventLoop:
-    """uvicorn's own choice; but the end of a TLS connection waits for the other side's word for a second only, not for
-    half a minute: a client that is idle gives none, and would hold up the end of the server.
-    """
+    """uvicorn's event loop, except that closing a TLS connection waits one second for the other side instead of thirty,
+    so that idle clients do not delay the end of the server."""
     from uvicorn.loops.auto import auto_loop_factory
 
     loop = auto_loop_factory()()

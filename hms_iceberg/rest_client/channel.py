@@ -79,7 +79,7 @@ class RestChannel:
         self._pool.clear()
 
     def configured(self) -> Mapping[str, str]:
-        """The properties of the catalog, with what the server says of them; it is asked once."""
+        """The catalog's properties, merged with the server's configuration, which is asked for once."""
         with self._lock:
             if not self._configured:
                 warehouse = self.properties.get("warehouse")
@@ -97,7 +97,7 @@ class RestChannel:
     # -------------------------------------------------------------------------------------------- requests
 
     def get(self, path: str, what: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
-        """What a path holds.
+        """The JSON answer to a GET request.
 
         Raises:
             IcebergError: as the server says; see `failure`.
@@ -132,11 +132,11 @@ class RestChannel:
         return self._decoded(self._sent("POST", self._url(path), {}, body, what, False))
 
     def ask(self, path: str, body: Any, what: str) -> dict[str, Any]:
-        """What a request with a body asks for; it changes nothing, and is repeated as `get` is."""
+        """The JSON answer to a POST request that changes nothing, and so is repeated like a GET."""
         return self._decoded(self._sent("POST", self._url(path), {}, body, what, True))
 
     def delete(self, path: str, what: str, query: Mapping[str, str] | None = None) -> None:
-        """Removes what is at a path; as `post`."""
+        """Sends a DELETE request; retried like `post`."""
         self._sent("DELETE", self._url(path), query or {}, None, what, False)
 
     # ----------------------------------------------------------------------------------------------- below
@@ -212,7 +212,7 @@ class RestChannel:
         return self._token is not None and bool(self.properties.get("credential"))
 
     def _bearer(self) -> str | None:
-        """The token; one that was got for a credential is got anew before it ends."""
+        """The token; one that was fetched for a credential is renewed before it expires."""
         credential = self.properties.get("credential")
         is_good = self._token is not None and (self._token_ends is None or time.monotonic() < self._token_ends)
         if not credential or is_good:

@@ -12,7 +12,7 @@ _MOST = 64
 
 
 class Documents:
-    """Contents of metadata files. A metadata file never changes, so that the one that was told is as good as it."""
+    """A cache of metadata files by location; they never change, so a cached one is always right."""
 
     def __init__(self) -> None:
         self._told: OrderedDict[str, bytes] = OrderedDict()
@@ -20,7 +20,7 @@ class Documents:
         self._lock = threading.Lock()
 
     def tell(self, location: str, content: bytes) -> None:
-        """Keeps what a server has told."""
+        """Keeps a metadata file that a server sent."""
         with self._lock:
             self._told[location] = content
             self._told.move_to_end(location)
@@ -28,7 +28,7 @@ class Documents:
                 self._told.popitem(last=False)
 
     def prepare(self, location: str, content: bytes) -> None:
-        """Keeps what a commit has prepared, until it is forgotten."""
+        """Keeps a metadata file that a commit has prepared, until `forget`."""
         with self._lock:
             self._prepared[location] = content
 
@@ -38,7 +38,7 @@ class Documents:
             return location in self._prepared
 
     def forget(self, location: str) -> bool:
-        """Gives up what a commit has prepared; whether there was something."""
+        """Removes a metadata file that a commit has prepared; returns whether there was one."""
         with self._lock:
             return self._prepared.pop(location, None) is not None
 

@@ -31,7 +31,7 @@ class RestNames:
         return table_path(identifier, f"{self._kind}s")
 
     def load(self, identifier: Identifier) -> tuple[dict[str, Any], str]:
-        """What the server tells of a name, and the location of its metadata, which is kept."""
+        """The server's answer for a name, and the location of its metadata, which is cached."""
         try:
             told = self.channel.get(self.path(identifier), self._kind)
         except NoSuchTableError as error:  # also of a server that says 404 alone
@@ -65,7 +65,7 @@ class RestNames:
         return self.channel.exists(self.path(identifier), self._kind)
 
     def register(self, identifier: Identifier, location: str, **more: Any) -> dict[str, Any]:
-        """Makes a metadata file that is there the one of a name."""
+        """Registers an existing metadata file under a name."""
         endpoint = "register" if self._kind == "table" else "register-view"
         body = {"name": identifier[-1], "metadata-location": location, **more}
         return self.channel.post(f"{namespace_path(identifier[0])}/{endpoint}", body, self._kind)

@@ -36,7 +36,7 @@ _CONTENTS = {
 
 
 def planner(channel: RestChannel, identifier: Identifier, config: Mapping[str, str]) -> TaskPlanner | None:
-    """What has a table's scans planned by the server; None if the server or the user wants it otherwise.
+    """A planner that lets the server plan a table's scans; None if the server or the user does not want that.
 
     Args:
         channel: the catalog.

@@ -44,13 +44,13 @@ class RestMetastore:
     # -------------------------------------------------------------------------------------------- commits
 
     def load(self, identifier: Identifier) -> TablePointer:
-        """The table's current pointer; the metadata that comes with it is kept. See the port."""
+        """The table's current pointer; the metadata in the answer is cached. See the port."""
         told, location = self.tables.load(identifier)
         config = self._note_config(identifier, told)
         return TablePointer(identifier, location, config, str(told["metadata"].get("location", "")))
 
     def config(self, identifier: Identifier) -> Mapping[str, str]:
-        """What the server said last of how a table's files are reached."""
+        """The latest configuration that the server sent for access to a table's files."""
         return self._configs.get(identifier, {})
 
     def _note_config(self, identifier: Identifier, told: Mapping[str, Any]) -> dict[str, str]:
@@ -67,7 +67,7 @@ class RestMetastore:
         return config
 
     def shows(self, location: str, new: MetadataVersion) -> bool:
-        """Whether the metadata that the server told for a location has what `new` was to have. See the port."""
+        """Whether the cached metadata of a location has the content of `new`. See the port."""
         content = self.documents.get(location)
         if location == new.location or content is None:
             return location == new.location
@@ -81,7 +81,7 @@ class RestMetastore:
 
     @contextmanager
     def lease(self, identifier: Identifier, properties: Mapping[str, str]) -> Iterator[RestLease]:
-        """What one commit needs; the server locks. See the port."""
+        """Opens a lease for one commit; locking is up to the server. See the port."""
         yield RestLease(self, identifier)
 
     def new_table(self, identifier: Identifier, definition: Mapping[str, Any]) -> TableMetadata:

@@ -34,7 +34,7 @@ class RestViews:
         return TablePointer(identifier, location, {}, str(told["metadata"].get("location", "")))
 
     def shows(self, location: str, new: ViewMetadataVersion) -> bool:
-        """Whether the metadata that the server told for a location is that of `new`. See the port."""
+        """Whether the cached metadata of a location is that of `new`. See the port."""
         content = self._documents.get(location)
         if location == new.location or content is None:
             return location == new.location
@@ -43,7 +43,7 @@ class RestViews:
 
     @contextmanager
     def lease(self, identifier: Identifier) -> Iterator[RestViewLease]:
-        """What one commit to a view needs. See the port."""
+        """Opens a lease for one commit to a view. See the port."""
         yield RestViewLease(self, identifier)
 
     def list(self, namespace: str) -> list[Identifier]:

@@ -149,6 +149,6 @@ def _added_manifests(snapshots: Iterable[Snapshot], storage: Storage) -> list[Ma
 
 
 def _added_by(files: pl.DataFrame, snapshots: Iterable[Snapshot]) -> pl.DataFrame:
-    """Files that these snapshots added, each once: a manifest may also carry over what another of them added."""
+    """Files that these snapshots added, each once, although several manifests may list a file."""
     ids = pl.Series([each.snapshot_id for each in snapshots], dtype=pl.Int64)
     return files.filter(files["snapshot_id"].is_in(ids.implode())).unique("file_path", maintain_order=True)

@@ -119,7 +119,7 @@ class SnapshotChanges:
         yield from self._between(ChangeType.DELETE, self.before, self.after)
 
     def inserts(self) -> Iterator[ChangelogScanTask]:
-        """Files in which rows were inserted, or were freed of what deleted them."""
+        """Files with inserted rows, and files whose deleted rows became live again."""
         for task in self.added.tasks():
             yield self._task(ChangeType.INSERT, task)
         yield from self._between(ChangeType.INSERT, self.after, self.before)
@@ -137,7 +137,7 @@ class SnapshotChanges:
     def _between(
         self, change: ChangeType, with_rows: ScanPlan | None, without_rows: ScanPlan | None
     ) -> Iterator[ChangelogScanTask]:
-        """Files that stayed, whose rows are live in one state and deleted in the other."""
+        """Files in both states with rows that are live in only one of them."""
         if with_rows is None or without_rows is None:
             return
         for live, gone in zip(with_rows.tasks(), without_rows.tasks(), strict=True):
@@ -265,7 +265,7 @@ class _SnapshotDiffer:
         return self._planner.data_files(manifests, deletes.key_types)
 
     def _paths(self, manifests: Sequence[ManifestFile]) -> pl.Series:
-        """Locations of all files, those that the filter leaves out as well."""
+        """Locations of all files, including those that the filter leaves out."""
         return self._unfiltered.data_files(manifests, {}).frame["file_path"].implode()
 
     def _affected(

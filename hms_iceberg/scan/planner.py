@@ -404,7 +404,8 @@ class Planner:
         return frame.select(*_DATA_COLUMNS, *names, *metrics), decoded.frame.height
 
     def _metrics_mask(self, spec_id: int, decoded: ManifestFrame, mask: pl.Series | None) -> pl.Series:
-        """Which files may hold matching rows; metrics are not looked at where the partitions decide the filter."""
+        """Which files may hold matching rows by their metrics, which are read only where partitions do not decide the
+        filter."""
         all_match = None if mask is None else self._partition_mask(spec_id, decoded.frame, strict=True)
         if mask is not None and all_match is not None and (all_match | ~mask).all():
             return all_match
@@ -475,7 +476,8 @@ def _key_metrics(decoded: ManifestFrame, key_types: Mapping[int, IcebergType]) -
 
 
 def _referenced_data_file(decoded: ManifestFrame) -> pl.Series:
-    """The one data file that a position delete file is about: named, or both bounds of the paths in it."""
+    """The only data file that each position delete file applies to, as recorded or by equal bounds of its paths; else
+    null."""
     named = decoded.frame["referenced_data_file"]
     lower, upper = decoded.metrics.stored_bounds(DELETE_FILE_PATH_ID)
     is_position = decoded.frame["content"] == int(DataFileContent.POSITION_DELETES)

@@ -113,7 +113,7 @@ def split(task: FileScanTask, target_size: int) -> Iterator[FileScanTask]:
 
 
 def _offsets(file: DataFile) -> list[int]:
-    """Where row groups after the first begin; none if the offsets cannot be right."""
+    """Offsets of the row groups after the first; empty if the recorded offsets are not plausible."""
     offsets = list(file.split_offsets or ())
     ascending = all(one < other for one, other in pairwise(offsets))
     return offsets[1:] if ascending and offsets and offsets[-1] < file.file_size_in_bytes else []

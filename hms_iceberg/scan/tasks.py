@@ -73,7 +73,7 @@ class FileScanTask(msgspec.Struct, eq=False, gc=False):
         return cls(rows, 0, byte_range)
 
     def part(self, start: int, length: int) -> FileScanTask:
-        """The task for what begins in a range of bytes of the file; see `byte_range`."""
+        """A task for the rows that begin within a range of bytes of the file; see `byte_range`."""
         return FileScanTask(self._rows, self._row, (start, length))
 
     @property
@@ -223,7 +223,7 @@ def planned_tasks(plan: TaskSource) -> Iterator[FileScanTask]:
 
 
 def residuals(plan: TaskSource) -> Callable[[DataFile], BooleanExpression]:
-    """A function from a data file of a plan to what is left of the filter in it; bound."""
+    """A function from a data file of a plan to the filter that is left for its rows, as a bound predicate."""
     return _Shared(plan).residual
 
 
@@ -492,7 +492,7 @@ class ScanPlan:
         )
 
     def of_paths(self, paths: Iterable[str]) -> ScanPlan:
-        """The plan of those of some files that are in it."""
+        """The part of the plan that concerns the given files."""
         return self.subset(self.files["file_path"].is_in(pl.Series(list(paths), dtype=pl.String).implode()))
 
     def with_deletes(self) -> ScanPlan:

@@ -96,7 +96,7 @@ def _jar(gateway: Any, sources: Mapping[str, str], name: str) -> Path:
 
 
 def _folder_of_process() -> Path:
-    """For users without a home: a folder that goes with this process."""
+    """A cache folder for users without a home; deleted at the end of the process."""
     folder, pid = temporary_folder(), os.getpid()
     atexit.register(lambda: shutil.rmtree(folder, ignore_errors=True) if os.getpid() == pid else None)
     return folder

@@ -123,7 +123,8 @@ def configure(
 
 
 def _session_properties(spark: SparkSession) -> dict[str, str]:
-    """The storage that the session's tables are on, as its settings tell: ours, and those of `s3a` for what we lack."""
+    """Storage properties from the session's settings: this package's own, and `s3a` settings where those are
+    missing."""
     settings = spark.sparkContext.getConf().getAll()
     own = {key[len(_PROPERTY_PREFIX) :]: value for key, value in settings if key.startswith(_PROPERTY_PREFIX)}
     hadoop = spark._jsparkSession.sessionState().newHadoopConf()
@@ -137,7 +138,7 @@ def _session_properties(spark: SparkSession) -> dict[str, str]:
 
 
 def _hdfs_settings(hadoop: Any) -> dict[str, str]:
-    """What the session's settings of Hadoop say of its clusters, without Hadoop's own defaults."""
+    """Settings of HDFS clusters in the session, without Hadoop's defaults."""
     from pyspark import SparkContext
 
     jvm: Any = SparkContext._jvm

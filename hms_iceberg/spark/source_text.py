@@ -51,7 +51,7 @@ def _is_for(room: str, version: tuple[int, int]) -> bool:
 
 
 def _place(room: str) -> tuple[int, ...]:
-    """Those for all versions come first, and then the older ones."""
+    """The sort key of a source folder: folders for all versions first, then by version."""
     return _bound(room)[1] or ()
 
 

@@ -21,7 +21,7 @@ def release(version: str) -> tuple[int, int]:
 
 
 def require_version(version: str, scala: str) -> None:
-    """Refuses what is known not to work.
+    """Refuses versions of Spark that are known not to work.
 
     Args:
         version: that of Spark, as in ``spark.version``.
@@ -43,7 +43,7 @@ def require_version(version: str, scala: str) -> None:
 
 
 def require_shapes(version: str, missing: Mapping[str, str], warn: bool) -> None:
-    """Judges what a version of Spark lacks of the private parts that the bridge relies on.
+    """Refuses or warns of a version of Spark that lacks private parts on which the bridge relies.
 
     Args:
         version: that of Spark.

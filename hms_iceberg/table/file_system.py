@@ -168,7 +168,7 @@ class FileSystemMetastore:
                 raise CommitFailedError(f"Cannot commit to the table at {table}: {error}") from error
 
     def _write_hint(self, folder: str, version: int) -> None:
-        """Says where to look first; a hint that is missing or old costs time and nothing else."""
+        """Writes the version hint, where readers look first; a missing or old hint only costs them time."""
         try:
             # Hadoop's checksum of the hint that it wrote would make it refuse ours.
             self._storage.delete(f"{folder}/.{HINT}.crc")
@@ -186,7 +186,7 @@ class FileSystemMetastore:
 
     @contextmanager
     def lease(self, identifier: Identifier, properties: Mapping[str, str]) -> Iterator[FileSystemLease]:
-        """What one commit needs; there are no locks between processes."""
+        """Opens a lease for one commit; there are no locks between processes."""
         with self._mutex:
             queue = self._queues.setdefault(self.location_of(identifier), threading.Lock())
         lease = FileSystemLease(self, identifier, queue)
@@ -243,7 +243,8 @@ def _version_of(table: str, location: str) -> int:
 
 
 def _refuse_elsewhere(table: str, metadata: TableMetadata) -> None:
-    """Refuses metadata that is not the folder's own: a reader of the folder would not find what a writer left."""
+    """Refuses metadata of another location than the folder: readers of the folder would not find files written
+    there."""
     here, there = parse_location(table), parse_location(metadata.location.rstrip("/"))
     if here != there:
         raise UnsupportedError(

@@ -16,7 +16,7 @@ from hms_iceberg.storage import Storage
 
 
 class InspectTable:
-    """What the metadata of a table says, as rows; names and columns are those of Apache Iceberg (Java).
+    """The metadata of a table as Arrow tables; names and columns are those of Apache Iceberg (Java).
 
     Tables about one snapshot take its id, and the current one without it. Each method raises ``NoSuchSnapshotError``
     for a snapshot that the table does not have, and ``MissingFileError`` or ``CorruptManifestError`` if metadata is

@@ -98,7 +98,7 @@ class ReadableTable:
 
     @property
     def inspect(self) -> InspectTable:
-        """What the table's metadata says, as Arrow tables."""
+        """The table's metadata tables."""
         return InspectTable(self._version, self.storage)
 
     @property
@@ -175,7 +175,7 @@ class ReadableTable:
         return snapshot_as_of(self.metadata, timestamp_ms, inclusive)
 
     def history(self) -> list[SnapshotLogEntry]:
-        """Which snapshot became current when, oldest first."""
+        """The snapshots that were current, with their times, oldest first."""
         return list(self.metadata.snapshot_log)
 
     def metadata_log(self) -> list[MetadataLogEntry]:
@@ -245,7 +245,7 @@ class ReadableTable:
         return self.scan().to_polars_lazy()
 
     def _planner(self) -> TaskPlanner | None:
-        """Who plans scans instead of this process; nobody, if the catalog does not."""
+        """The planner of scans if the catalog plans on a server; None if this process plans."""
         return None
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:

@@ -217,7 +217,7 @@ class Commit(Generic[V]):
     # ------------------------------------------------------------------------------------------ attempts
 
     def run(self, attempts: Callable[[], object]) -> Made[V]:
-        """Makes the attempts, finds out what became of them, and deletes the files that this leaves unused.
+        """Makes the attempts, determines their outcome, and deletes the files that are not used.
 
         Args:
             attempts: makes them, by `swap`; returns once one was made, raises if none was.
@@ -318,7 +318,8 @@ class Commit(Generic[V]):
         return None if any(not each.is_refused for each in self._open) else False
 
     def _look_until_known(self) -> bool | None:
-        """Looks as often as `commit.status-check.*` allows. See `_look`; None also if no look got an answer."""
+        """Looks at the table as often as `commit.status-check.*` allows; None also if no look got an answer. See
+        `_look`."""
         return self._open[-1].looks(self._look)
 
     def _find_out(self, error: Exception) -> None:
@@ -371,7 +372,7 @@ _GROWTH = 1.3
 def commit_policy(
     properties: Mapping[str, str], retries_without_waiting: Callable[[int], bool] = lambda attempt: False
 ) -> Retrying:
-    """Retries what says of itself that it is retryable, with growing jittered waits; the last error is raised as is.
+    """Retries retryable errors with growing, jittered waits; the last error is raised unchanged.
 
     Args:
         properties: the table's.
@@ -392,7 +393,7 @@ def commit_policy(
 
 
 def status_policy(properties: Mapping[str, str]) -> Retrying:
-    """Repeats a look at the table until it says yes or no, or the checks are used up and nobody knows (None)."""
+    """Repeats a look at the table until it says yes or no; None if the tries are used up."""
     return Retrying(
         retry=retry_if_result(lambda found: found is None) | retry_if_exception_type(Exception),
         stop=stop_after_attempt(1 + max(0, STATUS_CHECK_NUM_RETRIES.of(properties)))
@@ -453,7 +454,7 @@ class Eagerness:
 
 @dataclass(frozen=True)
 class Freshness:
-    """How fresh a version is that somebody holds of a table, and whether others commit to the table as well.
+    """When a version was last known to be current, and whether others commit to the table as well.
 
     Attributes:
         seen_at: when it was the current one (`time.monotonic`).

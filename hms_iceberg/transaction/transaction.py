@@ -247,7 +247,8 @@ class Transaction:
         return replayed
 
     def _check_files(self, start: TableMetadata, base: TableMetadata, replayed: TableMetadata) -> None:
-        """Refuses a replay that files do not fit: those of this transaction, and those that were added meanwhile."""
+        """Refuses a replay on a version for which the files of this transaction, or files that others added, do not
+        fit."""
         files = [file for update in self._updates for file in update.new_files]
         if files:
             check_new_ids(start, self._preview, replayed, self._name)
@@ -265,7 +266,7 @@ class Transaction:
             raise self._appeared(False, error) from error
 
     def _appeared(self, exists: bool, error: CatalogError) -> IcebergError:
-        """The error if the table came or went during the attempt; retryable if both are fine."""
+        """The error for a table that was created or dropped during the attempt; retryable if both are allowed."""
         self._exists = exists
         if not self.origin.either:
             dropped = f"Cannot commit to table {self._name}: it was dropped meanwhile. {error}"

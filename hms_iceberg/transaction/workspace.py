@@ -84,7 +84,7 @@ class FileWorkspace:
         return cast(T, result)
 
     def release(self, location: str) -> None:
-        """Says that the current attempt does not use a file after all."""
+        """Notes that the current attempt does not use a file."""
         self._used.discard(location)
 
     def track(self, location: str) -> None:
@@ -93,7 +93,7 @@ class FileWorkspace:
         self._used.add(location)
 
     def begin_attempt(self) -> None:
-        """Starts anew with the files that the attempt uses; nothing is deleted yet."""
+        """Begins an attempt, which uses none of the files yet; nothing is deleted."""
         self._used = set(self._tracked)
 
     def used(self) -> frozenset[str]:
@@ -101,7 +101,7 @@ class FileWorkspace:
         return frozenset(self._used)
 
     def clean_up(self, committed: frozenset[str] | None) -> list[str]:
-        """Deletes what the certain outcome leaves unused, and forgets it.
+        """Deletes the files that are not used, once the outcome is certain.
 
         Args:
             committed: what the committed attempt uses; None after a failure.

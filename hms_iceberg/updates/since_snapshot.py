@@ -58,7 +58,7 @@ class SinceSnapshot(Update):
 
 @dataclass(frozen=True)
 class RequireUnchanged(Update):
-    """Changes nothing, and refuses the other changes of its transaction if rows of a filter changed meanwhile.
+    """Changes nothing, but makes its transaction fail if rows that match a filter were changed by others since.
 
     A transaction of such updates alone is a read, which is never refused.
 
@@ -86,7 +86,7 @@ class RequireUnchanged(Update):
         concurrent.check_nothing_read_changed(self.row_filter)
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata as it is."""
+        """The metadata, unchanged."""
         return base
 
 

@@ -73,7 +73,7 @@ class SetLocation(Update):
     location: str
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
-        """Refuses if somebody else moved the table meanwhile."""
+        """Refuses if another writer moved the table since."""
         if base.location not in (start.location, self.location):
             raise CommitConflictError(
                 f"Cannot set the location of the table at {start.location} to {self.location}: a concurrent commit set "

@@ -55,7 +55,7 @@ def change_view(
     metastore: ViewMetastore,
     storage: Storage,
 ) -> ViewMetadataVersion:
-    """Replaces a view's metadata by what `change` makes of the newest; nothing is written if that is the same.
+    """Replaces a view's metadata by the result of `change` on the newest version; writes nothing if it is the same.
 
     Args:
         identifier: the view's name.

@@ -114,7 +114,7 @@ class View:
     # ---------------------------------------------------------------------------------------------- changes
 
     def replace(self, view_version: ViewVersion, schema: Schema | pa.Schema | None = None) -> View:
-        """Gives it another query; the one before stays as a version.
+        """Gives the view a new query; the earlier one stays as a version.
 
         Args:
             view_version: such as `ViewVersion.of_sql({"spark": "select …"}, default_namespace=("db",))`.
@@ -154,7 +154,8 @@ class View:
         return self.change(lambda metadata: set_view_properties(metadata, {}, names))
 
     def change(self, change: Callable[[ViewMetadata], ViewMetadata]) -> View:
-        """Makes the view what a function makes of its newest metadata; called again if another writer was first.
+        """Applies a function to the view's newest metadata and commits the result; repeats it if another writer was
+        first.
 
         Raises:
             NoSuchViewError: it was dropped.

@@ -261,14 +261,12 @@ class _Blocks:
         return limit if self.wrapped is None else And(limit, NotEqualTo(self.term, self.literal(self.wrapped)))
 
     def _or_folded(self, result: int, node: Node, folded: BooleanExpression) -> BooleanExpression:
-        """The test for a partition limit, or `folded`; only a test for null if the limit is out of the range of an
-        int."""
+        """The test for a partition limit, or `folded`; every value that is not null if no int holds the limit."""
         holds = INT_RANGE[0] <= result <= INT_RANGE[1]
         return Or(node(self.term, self.literal(result)), folded) if holds else NotNull(self.term)
 
     def _but_folded(self, result: int, node: Node, plain: BooleanExpression) -> BooleanExpression | None:
-        """The test for a partition limit without the values in `folded`; false for every partition if the limit is out
-        of range."""
+        """The test for a partition limit together with `plain`; None (nothing is known) if no int holds the limit."""
         holds = INT_RANGE[0] <= result <= INT_RANGE[1]
         return And(node(self.term, self.literal(result)), plain) if holds else None
 

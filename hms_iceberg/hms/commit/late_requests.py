@@ -14,7 +14,7 @@ _LATE_SECONDS = 30.0
 
 
 def looks(what: str, compares: bool) -> Iterator[None]:
-    """Pauses before each look at what a lost request has done.
+    """The pauses between looks at what a request whose answer was lost has done.
 
     If the server does not compare, a request that arrives late would undo what others commit meanwhile. So the
     caller, and with it the lock that it holds, waits for longer there.

@@ -80,7 +80,7 @@ def rename_row(
 
 
 def _is_true(look: Callable[[], bool]) -> bool:
-    """What a look says; no if it fails."""
+    """The result of a check; False if it fails."""
     try:
         return look()
     except IcebergError:

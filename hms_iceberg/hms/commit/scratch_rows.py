@@ -29,7 +29,7 @@ _MAX_AGE_SECONDS = 3600.0  # no probe takes that long, and no two clocks are tha
 
 
 def new_name() -> str:
-    """A name that nobody else draws, and that tells of which process it is, and since when."""
+    """A unique name for a scratch row that holds its process and time, so that others can tell when it is left over."""
     return f"{_PREFIX}{system_mark()}_{os.getpid()}_{time.time():.0f}_{uuid.uuid4().hex[:12]}"
 
 
@@ -76,7 +76,7 @@ def drop(client: HmsClient, database: str, name: str) -> None:
 
 
 def drop_left_behind(client: HmsClient, database: str) -> None:
-    """Drops what killed processes left in a namespace: those of this machine at once, others after an hour."""
+    """Drops scratch rows of killed processes: those of this machine at once, those of others after an hour."""
     try:
         for name in filter(_is_left_behind, client.list_tables(database, f"{_PREFIX}*")):
             if PARAMETER in (client.get_table(database, name).parameters or {}):

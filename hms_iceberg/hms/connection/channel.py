@@ -46,7 +46,7 @@ class Channel(Protocol):
 
 
 def open_channel(address: Address, settings: ClientSettings) -> Channel:
-    """Connects, encrypts and logs in, as the settings say; the time-out is then that of an answer.
+    """Connects, encrypts and logs in as the settings say; afterwards the channel has the time-out of an answer.
 
     Raises:
         OSError: nobody answers there, or not in time.
@@ -71,7 +71,7 @@ def open_channel(address: Address, settings: ClientSettings) -> Channel:
 
 
 def is_idle(connection: socket.socket) -> bool:
-    """Whether a connection is open and nothing came over it that nobody asked for."""
+    """Whether a connection is open and has received nothing since the last answer."""
     try:
         if isinstance(connection, ssl.SSLSocket) and connection.pending():
             return False
@@ -82,7 +82,7 @@ def is_idle(connection: socket.socket) -> bool:
 
 
 class SocketChannel:
-    """A socket's bytes as they are.
+    """A channel over a plain socket.
 
     Args:
         connection: the socket.
@@ -151,7 +151,7 @@ def _encrypted(plain: socket.socket, address: Address, tls: Tls) -> socket.socke
 
 
 def log_in(channel: Channel, address: Address, login: Login) -> Channel:
-    """Proves who the client is. What is sent from then on goes through what is returned.
+    """Authenticates the client. Use the returned channel from then on: it may encrypt what is sent.
 
     Raises:
         OSError, EOFError: the connection broke.

@@ -88,7 +88,7 @@ class HmsClient:
         return self._call("get_database", name, subject=f"namespace {name}")
 
     def alter_database(self, name: str, database: ttypes.Database) -> None:
-        """Replaces what is known of a namespace.
+        """Replaces the metastore's row of a namespace.
 
         Raises:
             NoSuchNamespaceError: no namespace of that name.
@@ -113,7 +113,7 @@ class HmsClient:
     # -------------------------------------------------------------------------------------------- tables
 
     def get_table(self, database: str, name: str) -> ttypes.Table:
-        """A table of any kind, as the metastore has it.
+        """The row of a table of any kind.
 
         Raises:
             NoSuchTableError: no table of that name.
@@ -330,7 +330,7 @@ class HmsClient:
     # ------------------------------------------------------------------------------------------- details
 
     def version(self) -> str:
-        """The version that the server tells: that of Hive from Hive 4 on, and 3.0 before."""
+        """The version that the server reports: that of Hive since Hive 4; older servers all report 3.0."""
         return str(self._call("getVersion", subject="the version"))
 
     def config_value(self, name: str, default: str, timeout: float | None = None) -> str:

@@ -36,7 +36,7 @@ class ChannelTransport(TTransportBase, CReadableTransport):
         self._channel.socket.close()
 
     def is_stale(self) -> bool:
-        """Whether the server closed the connection, or sent what nobody asked for, while it was idle."""
+        """Whether the server closed the connection, or sent something unexpected, while it was idle."""
         return not is_idle(self._channel.socket)
 
     def set_timeout(self, seconds: float) -> None:
@@ -55,7 +55,7 @@ class ChannelTransport(TTransportBase, CReadableTransport):
         self._channel.send(framed)
 
     def discard_request(self) -> None:
-        """Forgets what was written since the last request."""
+        """Discards the bytes of a request that was not sent."""
         self._request = BytesIO()
 
     def read(self, sz: int) -> bytes:

@@ -85,7 +85,7 @@ class HttpChannel:
 
 
 class _Received(io.RawIOBase):
-    """What comes over a channel, as a file."""
+    """The bytes received over a channel, as a file."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel

@@ -35,7 +35,7 @@ class Bearer:
     file: str | None = None
 
     def read(self) -> str:
-        """The token as it is now.
+        """The token, read from its file each time.
 
         Raises:
             ConfigurationError: its file cannot be read, or is empty.

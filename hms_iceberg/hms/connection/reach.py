@@ -24,7 +24,7 @@ _SECONDS = 8.0
 
 
 def check_reach(properties: Mapping[str, str], seconds: float = _SECONDS) -> None:
-    """Asks a metastore a small question, on a connection of its own, and gives up soon.
+    """Checks that a metastore answers: one small question, a connection of its own, a short time-out.
 
     Nothing is done if the properties set a time-out for connections: that one counts then.
 

@@ -101,7 +101,7 @@ def _quoted(option: str) -> str:
 
 
 def template_path(jars: Sequence[Path]) -> Path | None:
-    """Where the prepared empty database for these jars is kept; None if no cache folder can be written.
+    """Where the prepared empty database for these jars is cached; None if there is no writable cache folder.
 
     A change of the jars or of the launcher makes another template.
     """

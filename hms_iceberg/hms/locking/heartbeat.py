@@ -46,7 +46,7 @@ class Heartbeat:
         return self.failure is None and time.monotonic() - self.last_sign <= self.interval
 
     def send(self) -> None:
-        """Sends it now, and notes how it went."""
+        """Sends a heartbeat now, and notes whether it arrived."""
         try:
             self.beat()
         except MetastoreUnavailableError as error:
@@ -64,7 +64,8 @@ class Heartbeat:
 
 
 class HeartbeatThread:
-    """Sends what is due. The thread is started by the first lock and ends when there has been none for a while."""
+    """Sends heartbeats of all locks. The thread starts with the first lock and ends when there has been none for a
+    while."""
 
     def __init__(self, idle_seconds: float = 30.0) -> None:
         self._idle_seconds = idle_seconds

@@ -47,7 +47,7 @@ class HostLock:
         return True
 
     def acquire(self, timeout: float, tell: Callable[[str], None] = lambda why: None) -> bool:
-        """Waits for it; False if it was not free in time, and the caller goes on without it.
+        """Waits for the lock; False if it was not free in time, in which case the caller goes on without it.
 
         Args:
             timeout: seconds.
@@ -81,7 +81,7 @@ class HostLock:
 
 
 class _Waiter:
-    """Waits for the lock of an open file in a thread of its own, as the system has no such wait with a time-out.
+    """Waits for a file lock in a thread, since the operating system has no such wait with a time-out.
 
     The system wakes it when its turn has come, in the order of the requests; nothing is asked again and again.
     """

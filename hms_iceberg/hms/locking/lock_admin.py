@@ -18,7 +18,8 @@ _ANSWER_SECONDS = 30.0
 
 
 def give_back_late_locks(client: HmsClient, identifier: Identifier, agent: str) -> None:
-    """Looks for them from the background, for half a minute.
+    """Releases locks that the server grants late, after their request was given up; watches in the background for half
+    a minute.
 
     Args:
         client: the metastore.
@@ -55,7 +56,8 @@ def list_locks(client: HmsClient, namespace: str | None = None, table: str | Non
 
 
 def is_abandoned(lock: LockInfo) -> bool:
-    """Whether nobody uses a lock for certain: its holder was a process of this machine that is gone, or gave it up."""
+    """Whether a lock certainly has no user: its holder was a process of this machine that has ended, or has given the
+    lock up."""
     return AGENTS.is_left_behind(lock.agent) or is_dead(lock.host, lock.agent)
 
 

@@ -33,7 +33,7 @@ class LockAgents:
         return agent
 
     def retire(self, agent: str) -> None:
-        """Nobody uses the lock of this agent any more, whether or not it could be given back."""
+        """Notes that no lock of this agent is in use any more, whether or not it could be released."""
         self._in_use.discard(agent)
 
     def is_left_behind(self, agent: str | None) -> bool:

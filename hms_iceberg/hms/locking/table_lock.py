@@ -278,7 +278,8 @@ class TableLock:
     # -------------------------------------------------------------------------------------------- waiting
 
     def _wait_until_granted(self, began: float, deadline: float) -> bool:
-        """Looks at the queue, which costs the server little, and asks for the lock when nobody is before it.
+        """Watches the queue, which is cheap for the server, and asks for the lock once no other writer is before this
+        one.
 
         Returns False if the metastore does not know the request any more.
         """
@@ -314,7 +315,7 @@ class TableLock:
         return sum(row.lockid < self._lock_id and not self._taken_from_nobody(row) for row in rows)
 
     def _taken_from_nobody(self, row: ttypes.ShowLocksResponseElement) -> bool:
-        """Gives back a lock that nobody uses, and that would else block the table until the metastore's time-out.
+        """Releases an abandoned lock that would block the table until the metastore's time-out.
 
         It is of an earlier request of ours, one that this process could not give back, or of a killed process of this
         machine. What such a process sent last is given a moment to be over.
@@ -352,7 +353,7 @@ class TableLock:
         )
 
     def _tell(self, why: str) -> None:
-        """Says, once, for whom is waited, and what can be done."""
+        """Logs once who holds the lock, and what the user can do."""
         if not self._has_told:
             self._has_told = True
             logger.warning(
@@ -389,7 +390,7 @@ class TableLock:
         HEARTBEATS.add(self._heartbeat)
 
     def _numbers(self) -> list[int]:
-        """Locks to give back: ours, and those of requests whose answer was lost and that came through late."""
+        """Ids of the locks to release: this one, and those of requests whose answer was lost."""
         numbers = [] if self._lock_id is None else [self._lock_id]
         if self._answer_lost:
             try:

@@ -17,7 +17,7 @@ class WriterLock(Protocol):
 
     @property
     def excludes_all(self) -> bool:
-        """Whether it keeps the writers of other machines away as well."""
+        """Whether the lock also excludes writers on other machines."""
         ...
 
     def try_acquire(self) -> bool:
@@ -59,7 +59,7 @@ class LocalLock:
         self._timeout = timeout
 
     def try_acquire(self) -> bool:
-        """Takes it if nobody is before this writer."""
+        """Takes the lock if no other writer is before this one."""
         return self._mutex.try_acquire()
 
     def acquire(self) -> None:

@@ -211,7 +211,7 @@ def _obsolete_properties(base: MetadataVersion | None, new: MetadataVersion) -> 
 
 
 def _derived(metadata: TableMetadata, settings: RowSettings) -> dict[str, str]:
-    """Statistics, and what the metastore shows of schema, spec, order and snapshot."""
+    """Row properties computed from the metadata: statistics, and texts of schema, spec, order and snapshot."""
     shown = {"snapshot-count": str(len(metadata.snapshots))}
     snapshot = metadata.current_snapshot()
     if snapshot is not None:

@@ -112,7 +112,8 @@ class Values:
             return [found.UnreadableFile(file.file_path, role, str(error))]
 
     def _decode(self, file: DataFile) -> set[int]:
-        """Decodes what the table's columns do not read: columns that were dropped, and delete files.
+        """Decodes columns that no column of the table reads (dropped ones, and those of delete files), to find damage
+        in them.
 
         Returns the columns of the table that the file has: others read as null, or as their default.
         """

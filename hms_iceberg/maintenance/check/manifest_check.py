@@ -112,7 +112,8 @@ def _partition_summaries(
 
 
 def _bounds(kind: IcebergType, summary: FieldSummary) -> tuple[Any, Any]:
-    """Lower and upper bound, None if there is none or their order is not that of Python's values."""
+    """Lower and upper bound as Python values; None if one is missing, or for UUIDs, whose order is another one in
+    Python."""
     if isinstance(kind, UUIDType):
         return None, None
     low, high = summary.lower_bound, summary.upper_bound

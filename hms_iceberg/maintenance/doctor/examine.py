@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def examine_surroundings(catalog: Catalog | None) -> Iterator[Diagnosis]:
-    """Looks at this machine, and at the metastore and the storage of a catalog, one thing after the other.
+    """Checks this machine, the metastore, and the storage of a catalog, one after the other.
 
     Args:
         catalog: None looks at this machine only.

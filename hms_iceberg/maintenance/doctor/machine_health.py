@@ -25,7 +25,7 @@ _SPARK = ((4, 0), (5, 0))
 
 
 def examine_machine() -> Iterator[Diagnosis]:
-    """Looks at what is installed here, and at the limits of this process."""
+    """Checks what is installed on this machine, and the limits of this process."""
     yield good("Python", f"{platform.python_version()} with {', '.join(map(_told, _PACKAGES))}")
     yield _spark()
     yield _java()
@@ -78,7 +78,7 @@ _CLOCK = 5.0
 
 
 def examine_storage(storage: Storage, folder: str) -> Iterator[Diagnosis]:
-    """Writes a small file into a folder of its own, reads it, lists it, and deletes it.
+    """Checks a storage: writes a small file into a new folder, reads it, lists it, and deletes it.
 
     Args:
         storage: the catalog's storage.

@@ -24,7 +24,7 @@ _TEST = "hive.in.test"
 
 
 def examine_metastore(metastore: HiveMetastore, properties: Mapping[str, str]) -> Iterator[Diagnosis]:
-    """Looks at a metastore. It makes no table: it takes a lock on a name that nobody has, and asks questions.
+    """Checks a metastore: takes a lock on a name that no table has, and asks questions; makes no table.
 
     Args:
         metastore: the metastore.
@@ -156,7 +156,7 @@ _WANTED = (
 
 
 def examine_rest_catalog(metastore: RestMetastore) -> Iterator[Diagnosis]:
-    """Looks at a server: whether it answers, how fast, what it offers, and whether others can listen."""
+    """Checks a REST server: does it answer, how fast, what can it do, is the connection encrypted?"""
     channel, started = metastore.channel, time.monotonic()
     try:
         names = metastore.list_namespaces()

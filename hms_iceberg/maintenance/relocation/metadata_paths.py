@@ -48,7 +48,7 @@ class PrefixChange:
         return _joined(self.target, self._relative(path))
 
     def staged_path(self, path: str) -> str:
-        """Where a file that is written anew is staged, in the same folders as under the source.
+        """Where a rewritten file is staged: the same relative path, below the staging folder.
 
         Raises:
             InvalidInputError: it is not under the source.
@@ -56,7 +56,7 @@ class PrefixChange:
         return _joined(self.staging, self._relative(path))
 
     def _relative(self, path: str) -> str:
-        """What follows the source; nothing for the source itself."""
+        """The part of a location below the source prefix; empty for the prefix itself."""
         source = self.source.rstrip("/") + "/"
         if path.rstrip("/") + "/" == source:
             return ""
@@ -101,7 +101,7 @@ def with_new_paths(metadata: TableMetadata, change: PrefixChange) -> TableMetada
 
 
 def _properties(properties: Mapping[str, str], change: PrefixChange) -> dict[str, str]:
-    """Relative folders stay what they are: they move with the table."""
+    """The table's properties with moved paths; relative paths stay, since they move with the table."""
 
     def moved(name: str, value: str) -> str:
         is_absolute = value.startswith("/") or value.split("/", 1)[0].endswith(":")
@@ -135,7 +135,7 @@ _MEASURED = (
 
 
 class PositionDeleteMover:
-    """Writes position deletes anew, each file once, into the staging folder.
+    """Writes position delete files with the new paths into the staging folder, each file once.
 
     The rows that an old position delete file may repeat beside their positions are left out: no reader needs them.
 

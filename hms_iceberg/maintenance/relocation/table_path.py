@@ -154,7 +154,7 @@ def _versions_between(name: str, start: MetadataVersion | None, end: MetadataVer
 
 
 class _Relocation:
-    """Writes the files of a table anew, and notes what is to be copied where.
+    """Writes a table's metadata files with the new paths, and lists which files are to be copied where.
 
     Attributes:
         copies: from each file to copy to its place at the target.
@@ -194,7 +194,7 @@ class _Relocation:
         return location
 
     def discard(self) -> None:
-        """Deletes what was written."""
+        """Deletes the files that were written."""
         for location in self._created:
             try:
                 self._storage.delete(location)

@@ -93,7 +93,7 @@ def _state_after(versions: list[str], storage: Storage) -> str:
 
 
 def _swap(plan: RepairPlan, metastore: CatalogMetastore, storage: Storage) -> str:
-    """Makes the repaired metadata the table's, if nobody changed the table meanwhile; where it is."""
+    """Commits the repaired metadata if the table is unchanged since the plan; returns its location."""
     base, metadata = checked_base(plan)
     identifier = plan.pointer.identifier
     commit = table_commit(identifier, metastore, storage)

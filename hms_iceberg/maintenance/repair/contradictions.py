@@ -25,7 +25,7 @@ _CURRENT, _LAST = "current-snapshot-id", "last-sequence-number"
 def without_contradictions(
     pointer: TablePointer, damage: str, storage: Storage
 ) -> tuple[MetadataVersion, RepairStep] | None:
-    """The version that the metastore names with its references put right, and what was done; None if that is no help.
+    """The current version with its references mended, and what was done; None if that makes no valid version.
 
     Args:
         pointer: what the metastore's row says.
@@ -46,7 +46,7 @@ def without_contradictions(
 
 
 def _put_right(members: dict[str, Any]) -> tuple[list[str], list[str]]:
-    """Changes the members of a metadata file; what was done, and which names are lost."""
+    """Changes the references in a metadata file so that they agree; returns what was done, and which names are lost."""
     done: list[str] = []
     lost: list[str] = []
     numbers = {each["snapshot-id"]: each.get("sequence-number", 0) for each in members["snapshots"]}

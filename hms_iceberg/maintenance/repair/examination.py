@@ -159,7 +159,8 @@ def read_manifest(manifest: ManifestFile, storage: Storage) -> ReadManifest:
 
 
 def check_owner(manifest: ManifestFile, entries: Sequence[ManifestEntry]) -> None:
-    """Refuses a manifest that was written for another snapshot, as that of another table.
+    """Refuses a manifest whose entries were added by another snapshot than its manifest list says: it may be another
+    table's.
 
     Raises:
         CorruptManifestError: names both snapshots.

@@ -158,7 +158,7 @@ def without_snapshots(metadata: TableMetadata, lost: Collection[int]) -> tuple[T
 def without_lost_statistics(
     metadata: TableMetadata, examination: Examination
 ) -> tuple[TableMetadata, list[RepairStep]]:
-    """The metadata without statistics files that are not there, or not what it says; they can be computed again.
+    """The metadata without statistics files that are missing or damaged; they can be computed again.
 
     Args:
         metadata: the metadata, repaired so far.

@@ -177,7 +177,8 @@ class _Planner:
     # ------------------------------------------------------------------------------------ lists, manifests
 
     def _rebuild(self, examination: Examination) -> None:
-        """Finds what damaged lists and manifests held, and puts it into the examination."""
+        """Rebuilds damaged manifest lists and manifests, as far as possible, and adds the results to the
+        examination."""
         lists = rebuild_lists(examination)
         manifests = rebuild_manifests(examination)
         for location, rebuilt in manifests.items():
@@ -249,7 +250,8 @@ class _Planner:
         return self._written(examination, row, entries) if entries else None
 
     def _new_row(self, examination: Examination, row: ManifestFile) -> ManifestFile | None:
-        """The row of a manifest that is made anew, or counted anew; None for one that is left out."""
+        """The new row of a manifest list for a rebuilt manifest; None if the manifest is left out because it is
+        empty."""
         entries = examination.entries[row.manifest_path]
         if row.manifest_path in examination.wrong_rows:
             return described(examination.metadata, row, entries)
@@ -282,7 +284,7 @@ class _Planner:
     # ------------------------------------------------------------------------------- snapshots, summaries
 
     def _without_hopeless(self, metadata: TableMetadata, examination: Examination) -> TableMetadata:
-        """The metadata without snapshots whose list nobody can make anew."""
+        """The metadata without snapshots whose manifest list cannot be rebuilt."""
         lost = {id: damage for id, damage in examination.damaged_lists.items() if id not in examination.lists}
         if not lost:
             return metadata
@@ -322,7 +324,7 @@ def _known(added: int | None, existing: int | None) -> str:
 
 
 def checked_base(plan: RepairPlan) -> tuple[MetadataVersion, TableMetadata]:
-    """Base and metadata of a plan that has them.
+    """The base version and the repaired metadata of a plan.
 
     Raises:
         InvalidInputError: the plan has none, as no whole version of the table was found.

@@ -240,7 +240,8 @@ def own_share(
 def _shares(
     places: frozenset[int], manifest: ManifestFile, files: Sequence[DataFile]
 ) -> Iterator[tuple[frozenset[int], frozenset[int]]]:
-    """The ways to give a manifest its files, each with what is left."""
+    """The possible choices of files for a manifest, by its counts of files and rows; each with the files that are left
+    over."""
     count, rows = counts_of(manifest)
     for chosen in combinations(sorted(places), count):
         if sum(files[place].record_count for place in chosen) == rows:

@@ -47,7 +47,7 @@ class Written:
 
 
 class GroupCommits:
-    """Commits groups, whoever writes them, on the version of the table that was planned.
+    """Commits groups of rewritten files, based on the version of the table that was planned.
 
     Args:
         table: the table at that version.
@@ -101,7 +101,7 @@ class GroupCommits:
         self._note(group, error)
 
     def end(self) -> None:
-        """Commits what is written and not committed yet; raises as `take`."""
+        """Commits the groups that are written and not committed yet; raises what `take` raises."""
         ready, self._waiting = self._waiting, []
         if ready:
             self._commit_some(ready)
@@ -112,7 +112,7 @@ class GroupCommits:
         self.delete(waiting)
 
     def _commit_some(self, written: Sequence[Written]) -> None:
-        """Some groups in one commit; after a conflict each by itself, so that only what is concerned is lost."""
+        """Commits several groups at once; after a conflict one by one, so that only groups in conflict are lost."""
         transaction = Transaction(self.table.identifier, self._planned, self.table.metastore, self.table.storage)
         try:
             self._commit(transaction, written)

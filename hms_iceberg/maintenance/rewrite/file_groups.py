@@ -32,7 +32,7 @@ class FileGroup(Generic[T]):
 
 
 def packed(items: Iterable[T], size: Callable[[T], int], max_bytes: int, max_items: int) -> Iterator[list[T]]:
-    """Items in runs that are no larger than a group may be; an item that is larger by itself is a run of one."""
+    """Items packed into runs of limited size and number; an item larger than the limit is a run of its own."""
     run: list[T] = []
     total = 0
     for item in items:

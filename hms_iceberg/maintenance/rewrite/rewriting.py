@@ -41,7 +41,7 @@ class RewriteResult:
 
 @dataclass(frozen=True)
 class DataFileRewrite:
-    """A rewriting that is planned. Whoever writes its groups hands them to `commits`, or tells it that it could not.
+    """A planned rewriting. Who writes its groups passes the results, or failures, to `commits`.
 
     Attributes:
         table: the table, at the version that was planned.

@@ -57,7 +57,7 @@ class _Pool:
         self._stop = stop
 
     def written(self, groups: Sequence[Group], workers: int) -> Generator[Written, None, None]:
-        """The groups as they are done, a few at a time."""
+        """The groups in the order in which they are finished, with a few written at once."""
         todo = iter(groups)
         running: dict[Future[Written], Group] = {}
         with ThreadPoolExecutor(workers, thread_name_prefix="iceberg-rewrite") as pool:

@@ -51,7 +51,7 @@ class Need:
 
 @dataclass(frozen=True)
 class _Looked:
-    """A table, what is kept up in it, and the tables around it."""
+    """A table under assessment, the policy for it, and the tables around it."""
 
     table: Table
     policy: Policy
@@ -103,7 +103,7 @@ def _expiry(looked: _Looked) -> Iterator[Need]:
 
 
 def _kept(kept: Mapping[str, str]) -> str:
-    """Which files stay for others, and what to do about it."""
+    """Which files are kept because others need them, and how to give them up; as text for the outcome."""
     counts = Counter(kept.values())
     told = "; ".join(f"{count} stay for {who}" for who, count in counts.items())
     return f"; {told} (maintenance.keep-backups=false gives a way back up)" if told else ""
@@ -206,7 +206,7 @@ def _orphans(looked: _Looked) -> Iterator[Need]:
 
 
 def _outcome(text: str, files: int, failures: tuple[str, ...]) -> ActionOutcome:
-    """What became of groups of files, some of which may have failed."""
+    """The outcome of an action on groups of files, some of which may have failed."""
     if failures:
         text += f"; {len(failures)} groups were left for another run, the first because: {failures[0]}"
     return ActionOutcome(text, failed=bool(failures) and not files)

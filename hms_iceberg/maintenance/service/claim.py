@@ -35,7 +35,7 @@ class Claim:
         self._renewed = 0.0
 
     def renew(self) -> bool:
-        """Takes the claim, or prolongs it; False if somebody else has it."""
+        """Takes the claim, or renews it; False if another service holds it."""
         current = self._table.refresh().properties.get(CLAIM)
         if current is not None and not self._is_own(current) and _is_held(current):
             return False
@@ -48,7 +48,8 @@ class Claim:
         return True
 
     def keep(self) -> bool:
-        """Prolongs the claim in good time; False if somebody else has it. To be asked now and then in long work."""
+        """Renews the claim before it expires; False if another service holds it. Call it now and then during long
+        work."""
         return time.monotonic() - self._renewed < _RENEWED_AFTER_SECONDS or self.renew()
 
     def release(self) -> None:

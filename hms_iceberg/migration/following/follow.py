@@ -101,7 +101,7 @@ class TakeColumns(Update):
             raise CommitConflictError(f"The columns of the table at {base.location} were changed meanwhile.")
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata with these columns; the same object if it has them."""
+        """The metadata with the source's columns; the same object if it has them already."""
         if base.schema().same_as(self.schema):
             return base
         changed = set_current_schema(base, self.schema)
@@ -175,8 +175,8 @@ def follow(
 
 
 class Follower:
-    """Takes what changed in a Hive table into an Iceberg table over the same files: partitions, files and columns that
-    came, went or were replaced.
+    """Brings the changes of a Hive table into an Iceberg table over the same files: partitions, files and columns that
+    were added, removed or replaced.
 
     The Iceberg table is made by the first round, as `snapshot` makes it, and is for reading: a round refuses one that
     somebody else wrote to. Snapshots of it that name files which Hive has replaced since cannot be read any more; those
@@ -223,7 +223,7 @@ class Follower:
         return ".".join(self._target)
 
     def round(self) -> FollowRound:
-        """Take in what changed since the last round, in one commit.
+        """Takes over the changes since the last round, in one commit.
 
         Footers are read of files that this object has not seen yet.
 
@@ -292,7 +292,7 @@ class Follower:
         return len(added), len(removed), len(moving)
 
     def _refuse_foreign(self, table: Table) -> None:
-        """A follower has what its source has and nothing else; what others wrote would be lost or stand there twice."""
+        """Refuses a follower that others wrote to: their rows would be lost, or be there twice."""
         made_here = table.properties.get("snapshot") == "true" and all(
             each.summary.get(HIVE_TABLE) == self.source for each in table.metadata.snapshots
         )
@@ -303,7 +303,7 @@ class Follower:
             )
 
     def _look(self, row: HiveTable, table: Table) -> tuple[MigrationPlan, frozenset[tuple[Any, ...]]]:
-        """What the Iceberg table has to hold, and the partitions whose files were replaced while that was found out."""
+        """The files that the Iceberg table should have now, and the partitions whose files changed during the look."""
         for attempt in range(_LOOKS):
             time.sleep(_PAUSE_SECONDS * attempt)
             plan = self._plan(row, table)
@@ -371,7 +371,7 @@ def _by_path(table: Table) -> Mapping[str, DataFile]:
 
 
 def _facts(file: DataFile) -> tuple[Any, ...]:
-    """What tells a file from another one that took its name."""
+    """Facts that tell a file from a later file of the same name."""
     counts = (file.value_counts, file.null_value_counts, file.nan_value_counts, file.column_sizes)
     bounds = (file.lower_bounds, file.upper_bounds)
     metrics = tuple(sorted((each or {}).items()) for each in (*counts, *bounds))

@@ -103,7 +103,7 @@ def format_of(table: HiveTable, partition: HivePartition | None = None) -> str |
 
 
 def shown_format(table: HiveTable, partition: HivePartition | None = None) -> str:
-    """What people call the format: the data source or the class of the SerDe."""
+    """The usual name of a format, by the data source or the class of the SerDe."""
     provider = provider_of(table)
     return provider if provider != "hive" else _class_name((partition or table).storage) or "files of no known format"
 

@@ -22,7 +22,7 @@ _CHUNK = 8 * 1024 * 1024
 def give(
     hive: HiveTables, storage: Storage, folder: str, backup: HiveTable, handback: Handback, progress: Progress
 ) -> None:
-    """Copy the files and add the partitions; of the same version, only what an earlier attempt did not come to.
+    """Copies the files and adds the partitions; continues an earlier attempt at the same version where it stopped.
 
     Args:
         hive: the metastore's rows.
@@ -46,7 +46,7 @@ def give(
 
 
 def take_away(hive: HiveTables, storage: Storage, folder: str, backup: HiveTable | None) -> None:
-    """Undo what `give` did, or began to do; nothing if it did nothing.
+    """Undoes what `give` did so far.
 
     Raises:
         MigrationError: the note cannot be read.

@@ -19,7 +19,7 @@ _ESCAPED = frozenset("\"#%'*/:=?\\{[]^\x7f") | {chr(code) for code in range(1, 3
 
 
 def hive_values(keys: Sequence[NestedField], stored: Sequence[Any]) -> tuple[str, ...]:
-    """The values of a partition as Hive has them, as text.
+    """The values of a partition as text in Hive's form.
 
     Args:
         keys: the partition columns.

@@ -67,7 +67,7 @@ class Handback:
 def plan_handback(
     catalog: Catalog, hive: HiveTables, table: Table, backup: HiveTable, given: GivenNote | None = None
 ) -> Handback:
-    """Find out what a Hive table lacks of the Iceberg table that took its place.
+    """Finds out which files and rows the Hive table lacks that the Iceberg table has.
 
     Args:
         catalog: the catalog of both.
@@ -188,7 +188,7 @@ class _Plan:
                 yield f"the folder {partition.storage.location} of a new partition holds files already."
 
     def _of_footers(self) -> Iterator[str]:
-        """What Hive would read differently, as far as the files' own columns tell."""
+        """What Hive would read differently, according to the columns in the files themselves."""
         schema = self._table.schema()
         every = {partition_key(file.partition): file.partition for file in self._appended}
         new = [values for key, values in every.items() if key not in self._places]
@@ -251,7 +251,7 @@ class _Plan:
 
 
 def _columns(schema: Schema) -> list[tuple[Any, ...]]:
-    """What readers depend on, and no comments."""
+    """The parts of a schema that readers depend on: ids, names, types and whether null is allowed; not comments."""
     return [
         (field_id, schema.find_column_name(field_id), str(field.field_type), field.required)
         for field_id, field in schema.index_by_id.items()

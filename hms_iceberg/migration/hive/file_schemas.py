@@ -191,7 +191,7 @@ def _is_list(kind: pa.DataType) -> bool:
 
 
 def merge_mapped(groups: Sequence[Sequence[MappedField]]) -> tuple[MappedField, ...]:
-    """One mapping with the names of all: those of the first, then the others in their own order.
+    """The name mappings of several files as one: names of the first file come first.
 
     Args:
         groups: mappings of the same fields, each in the same order; after the first, their own order does not matter.
@@ -206,7 +206,7 @@ def _merged(same: Sequence[MappedField]) -> MappedField:
 
 
 def contradictions(mapped: Sequence[MappedField], prefix: str = "") -> Iterator[str]:
-    """Names that stand for two fields of the same struct once the names of all files are taken together."""
+    """Names that would stand for two fields of one struct in the merged mapping of all files."""
     seen: dict[str, MappedField] = {}
     for each in mapped:
         for name in each.names:

@@ -54,7 +54,8 @@ class _Facts:
 
 
 class FooterReader:
-    """Reads footers in threads, each file's once; files with the same schema share what was found out about it.
+    """Reads the footer of each file once, in threads; the findings for a schema are shared by the files that have
+    it.
 
     Args:
         storage: where the files are.
@@ -76,7 +77,7 @@ class FooterReader:
         self._lock = threading.Lock()
 
     def fits(self, source: SourceTable) -> bool:
-        """Whether what was read so far is of use for this state of the table."""
+        """Whether the footers that were read are still usable for this state of the table."""
         keys = frozenset(name.lower() for name in source.partition_columns)
         return self._schema == source.schema and self._keys == keys and self._avro_names == source.avro_names
 
@@ -166,7 +167,7 @@ class FooterReader:
         return found
 
     def _name_mapping(self) -> tuple[NameMapping, list[str]]:
-        """The names of all files together, and those that stand for two columns.
+        """The name mapping for the names of all files, and the names that stand for two columns.
 
         If files hold a partition column too, it has no name in the mapping: Hive takes its value from the
         partition, and so must Iceberg's readers.
@@ -184,7 +185,7 @@ class FooterReader:
         return NameMapping((*merged, *keys)), list(contradictions(merged))
 
     def _timestamps(self, keys: Iterable[Any]) -> dict[int, frozenset[str]]:
-        """What files of these schemas hold in each column of timestamps."""
+        """For each timestamp column, which kinds of timestamps the files hold."""
         merged: dict[int, frozenset[str]] = {}
         for key in keys:
             for field_id, kind in self._facts[key].of_schema.timestamps.items():
@@ -193,6 +194,6 @@ class FooterReader:
 
 
 def _key(file: SourceFile, source: SourceTable) -> _Key:
-    """What a file is known by: its partition's number may change."""
+    """The identity of a file: without the number of its partition, which may change between listings."""
     values = partition_key(source.partition_values[file.partition])
     return replace(file, partition=0), values, source.formats[file.partition]

@@ -20,7 +20,7 @@ REFS = "refs"
 
 
 def loaded(door: Door, call: Call, identifier: Identifier, version: MetadataVersion, status: int = 200) -> Answer:
-    """The answer that holds a table; without a body if the client has it already.
+    """The answer with a table's metadata; without a body if the client has this version already.
 
     Raises:
         InvalidInputError: the client asks for snapshots that there is no name for.

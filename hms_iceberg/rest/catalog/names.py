@@ -14,7 +14,7 @@ from hms_iceberg.rest.serving.calls import NOTHING, Answer, Call, one_level
 
 
 def listed(door: Door, call: Call, identifiers: Iterable[Identifier]) -> Answer:
-    """The page of a list that a request asks for, of what the caller may see."""
+    """The requested page of a list, with only the names that the caller may see."""
     namespace = call.namespace
     names = [name for _, name in identifiers if call.access.allows(Right.READ, namespace, name)]
     shown, token = page(call, names, door.settings.limits.page_size)

@@ -33,7 +33,7 @@ def observer() -> Observer:
 
 @contextmanager
 def served_metrics(host: str, port: int, folder: str) -> Iterator[None]:
-    """Tells the metrics of this process and its children at `/metrics` of a port of its own.
+    """Serves the metrics of this process and its children at `/metrics` on a port of its own.
 
     Args:
         host, port: where.

@@ -37,7 +37,7 @@ class PlanBody(msgspec.Struct, rename="kebab", frozen=True):
 
 
 class StoredPlan(msgspec.Struct, frozen=True):
-    """A plan as it is kept: what was asked, of which version of which table. Nothing of it ever changes.
+    """A scan plan that the server keeps: the request, and the version of the table; immutable.
 
     Attributes:
         table: the table's name.
@@ -53,7 +53,7 @@ class StoredPlan(msgspec.Struct, frozen=True):
 
 
 def planned(table: tuple[str, str], version: MetadataVersion, body: PlanBody) -> StoredPlan:
-    """The plan of a request, which is pinned to what is the current snapshot now.
+    """The plan of a request, for the snapshot that is current now.
 
     Raises:
         InvalidInputError: the request contradicts itself.

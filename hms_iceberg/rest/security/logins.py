@@ -13,10 +13,10 @@ from hms_iceberg.rest.errors import RefusedError
 
 
 class Login(Protocol):
-    """Tells callers by the header `Authorization`."""
+    """Identifies callers by the header `Authorization`."""
 
     def caller(self, header: str) -> Caller:
-        """Who asks.
+        """Identifies the caller of a request.
 
         Raises:
             RefusedError: 401 for no login or a wrong one, 419 for one that has expired.

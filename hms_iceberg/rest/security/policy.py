@@ -53,7 +53,7 @@ class PolicyRule:
 
 @dataclass(frozen=True)
 class Policy:
-    """Rules, of which one must allow what somebody does."""
+    """A list of rules; an action is allowed if one of them allows it."""
 
     rules: tuple[PolicyRule, ...]
 

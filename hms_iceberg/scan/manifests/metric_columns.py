@@ -143,7 +143,7 @@ class MetricColumns:
         return copy
 
     def prepare(self, metrics: Iterable[Metric]) -> None:
-        """Load several metrics at once, if they are not yet."""
+        """Loads several metrics at once, those that are not loaded yet."""
         missing = [metric for metric in metrics if metric not in self._values]
         if missing:
             self.keep(self._source.load(missing))

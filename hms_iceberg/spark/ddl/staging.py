@@ -70,6 +70,6 @@ def commit_staged(question: StagedTable, targets: Targets) -> dict[str, Any]:
 
 
 def abort_staged(question: StagedTable, targets: Targets) -> dict[str, Any]:
-    """Gives the table up; what was written for it is deleted."""
+    """Gives up a staged table and deletes the files that were written for it."""
     targets.unstage(question.staged).abandon()
     return {}

@@ -43,7 +43,7 @@ def for_spark(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
 
 
 def _is_no_partition(field: NestedField) -> bool:
-    """The partition of a table that never had any is null, as Iceberg's Java has it."""
+    """Whether the partition is null, as Iceberg's Java gives it for a table that was never partitioned."""
     return field.field_id == PARTITION_ID and not field.field_type.fields  # type: ignore[attr-defined]
 
 

@@ -143,7 +143,8 @@ def _snapshot_at(metadata: TableMetadata, time_ms: int) -> int | None:
 
 
 def command(scan: ChangelogScan, columns: Sequence[str] | None = None) -> bytes:
-    """What one of Spark's Python workers runs: it streams the changes, so that the driver holds none of them.
+    """The function, pickled for Spark's Python workers, that streams changed rows without passing them through the
+    driver.
 
     Args:
         scan: which changes.

@@ -49,7 +49,7 @@ _LOCAL_BYTES = 128 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Executors:
-    """Who may read manifests.
+    """The executors that may read manifests.
 
     Args:
         slots: tasks that run at once; 0 leaves all to the driver.

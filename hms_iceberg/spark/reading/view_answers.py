@@ -55,7 +55,7 @@ def _shown(metadata: ViewMetadata) -> dict[str, str]:
 
 
 def _query(version: ViewVersion, name: str) -> str:
-    """Spark's, or else the first there is, as Iceberg's Java has it."""
+    """The view's query for Spark, or its first query if there is none, as Iceberg's Java does."""
     queries = [each for each in version.representations if isinstance(each, SQLViewRepresentation)]
     found = version.sql_for("spark") or next(iter(queries), None)
     if found is None:

@@ -59,7 +59,8 @@ def delete_where(asked: DeleteWhere, table: Table) -> dict[str, Any]:
 
 
 def _remove(change: RowChange, wanted: BooleanExpression) -> None:
-    """By the filter, which replays on whatever is there; by name if only a plan tells that files are whole."""
+    """Removes whole files by the filter, so that a replay applies it again; by name if only the plan shows that all
+    rows match."""
     options = change.options.update_fields()
     try:
         change.transaction.add(DeleteFiles(row_filter=wanted, **options))

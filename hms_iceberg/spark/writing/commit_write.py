@@ -127,5 +127,5 @@ def snapshot_fields(asked: CommitWrite, settings: WriteSettings) -> dict[str, An
 
 
 def _epoch(asked: CommitWrite) -> Epoch | None:
-    """Of a stream, the epoch that is to be committed."""
+    """The epoch of a stream's write; None for other writes."""
     return None if asked.epoch is None else Epoch(asked.query_id, asked.epoch, asked.decided.branch or MAIN_BRANCH)

@@ -152,7 +152,7 @@ def _matched(
 
 
 def _typed(kind: Any, field: NestedField, name: str, checks: Checks, problems: list[str]) -> NestedField:
-    """The table's field with what of it the rows have."""
+    """The table's field, restricted to the nested fields that the rows have."""
     own = _typed_kind(kind, field.field_type, name, checks, problems)
     return NestedField(field.field_id, field.name, own, field.required)
 

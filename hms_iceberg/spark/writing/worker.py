@@ -141,7 +141,7 @@ def _answer(files: _Files, message: Mapping[str, Any], data: bytes) -> dict[str,
 
 
 def main() -> None:
-    """Serves the task at the other end of standard input and output; whatever else writes there goes to the errors."""
+    """Serves a task over standard input and output; everything else that is printed goes to standard error."""
     target = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     serve(sys.stdin.buffer, target)

@@ -14,7 +14,7 @@ LAST_ADDED = -1
 
 @dataclass
 class Added:
-    """The ids of what a request added last, by kind (`schema`, `partition spec` ...)."""
+    """The ids that the changes of a request added last, by kind (`schema`, `partition spec` …)."""
 
     last: dict[str, int] = field(default_factory=dict)
 

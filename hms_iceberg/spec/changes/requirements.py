@@ -113,7 +113,7 @@ def check_all(requirements: Sequence[TableRequirement], metadata: TableMetadata)
 
 
 def _same(what: str, expected: object, found: object, where: str) -> None:
-    """The words are those of Apache Iceberg's server: programs look for them."""
+    """Refuses another value than required, in the words of Apache Iceberg's server, which programs look for."""
     if expected != found:
         raise CommitConflictError(
             f"Requirement failed: {what}: expected {expected} != {found}. Load the table or view at {where} again, and "

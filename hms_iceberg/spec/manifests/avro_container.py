@@ -287,7 +287,7 @@ def read_contents(
 
 
 def most_bytes(size: int) -> int:
-    """How many bytes may come of so many compressed ones; more are an attack on memory, or damage."""
+    """An upper limit for the size of decompressed data, which guards against attacks on memory and damaged files."""
     return _PLAIN_BYTES + _MOST_RATIO * size
 
 

@@ -211,7 +211,7 @@ Count = tuple[int, int]
 
 
 def check_counts(manifest: ManifestFile, found: Mapping[int, Count]) -> None:
-    """Compares the entries of a manifest with what its manifest list says; what that leaves open is not compared.
+    """Compares the counts in a manifest list with a manifest's entries; counts that the list lacks are skipped.
 
     Args:
         manifest: the row of the manifest list.

@@ -45,7 +45,8 @@ def now_ms() -> int:
 
 
 def changed(metadata: TableMetadata, at_ms: int | None = None, **changes: Any) -> TableMetadata:
-    """The metadata with changes, checked, and updated at a time (now by default) that never goes back."""
+    """The metadata with some members replaced, checked, and with a last-updated time (now by default) that never goes
+    back."""
     last_updated_ms = max(metadata.last_updated_ms, now_ms() if at_ms is None else at_ms)
     new = replace(metadata, last_updated_ms=last_updated_ms, **changes)
     check_metadata(new)

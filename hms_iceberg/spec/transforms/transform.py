@@ -32,7 +32,7 @@ class Transform(JsonModel, ABC):
     """A function from a column's values to partition values (or sort keys); null always gives null."""
 
     def __class_getitem__(cls, types: Any) -> type[Transform]:
-        """The class itself: annotations such as PyIceberg's `Transform[int, int]` mean nothing more."""
+        """The class itself, so that annotations such as PyIceberg's `Transform[int, int]` work."""
         return cls
 
     spellings: ClassVar[tuple[str, ...]] = ()

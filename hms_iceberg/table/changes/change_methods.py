@@ -27,13 +27,12 @@ Self = TypeVar("Self", bound="ChangeMethods")
 
 
 class ChangeMethods(ABC):
-    """What begins here is part of the transaction it is called on. Called on a table it is a transaction of its own,
-    which `commit()` of the change, or the end of a `with` block, commits.
-    """
+    """Methods that begin a change. On a transaction the change is part of it. On a table it is a transaction of its
+    own, which `commit()` of the change, or the end of a `with` block, commits."""
 
     @abstractmethod
     def _begin(self) -> StartedChange:
-        """Where a change that begins now belongs."""
+        """The transaction that a new change becomes part of."""
 
     def add(self: Self, update: Update) -> Self:
         """Makes any pending update, such as those of `hms_iceberg.updates`."""

@@ -181,7 +181,7 @@ class DeleteDataFiles(FileChange):
 
 
 class Validated(FileChange):
-    """A change that may rely on what was read before it."""
+    """A change that can check for conflicting commits since a snapshot."""
 
     def conflict_detection_filter(self: Builder, row_filter: str | BooleanExpression) -> Builder:
         """The rows that the change has read; without it, all."""

@@ -16,7 +16,7 @@ Self = TypeVar("Self", bound="PendingChange")
 
 @dataclass(frozen=True)
 class StartedChange:
-    """Where a change belongs that has started.
+    """The transaction that a started change belongs to.
 
     Args:
         transaction: what it becomes part of.
@@ -27,7 +27,7 @@ class StartedChange:
     finish: Callable[[], object] | None = None
 
     def end(self) -> None:
-        """Commits what the change belongs to, if it was begun on the table itself; called when it is complete."""
+        """Commits the transaction if the change was begun on the table itself; called when the change is complete."""
         if self.finish is not None:
             self.finish()
 

@@ -155,7 +155,7 @@ class FilteredFiles:
         return len(self.whole) == len(self.plan)
 
     def partial(self) -> list[FileScanTask]:
-        """The other ones, which have to be read."""
+        """Files of which only some rows match: they have to be read."""
         return [] if self.is_whole else list(self.plan.subset(~self.plan.files[ALL_MATCH]).tasks())
 
 
@@ -420,8 +420,8 @@ def _delete_by_filter(row_filter: BooleanExpression, options: ChangeOptions) -> 
 
 
 def _add(transaction: Transaction, update: Update) -> bool:
-    """Adds an update of whole files by their filter, which replays on whatever is there; False if the update cannot
-    tell by itself that all files are whole."""
+    """Adds an update that removes whole files by a filter; False if the metadata alone does not show that all rows of
+    these files match."""
     try:
         transaction.add(update)
     except InvalidInputError as error:

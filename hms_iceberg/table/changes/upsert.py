@@ -166,7 +166,7 @@ class _UpsertRows:
     # -------------------------------------------------------------------------------------------- matching
 
     def matches(self, tasks: Sequence[FileScanTask]) -> list[AffectedRows]:
-        """The live rows of the table that have one of the keys, with the row that has it here."""
+        """The live rows of the table with one of the keys, each with the new row of the same key."""
         rewriter = self._change.rewriter
         schema = self._change.metadata.schema()
         keys = schema.select_ids([key.field.field_id for key in self._keys])
@@ -209,7 +209,7 @@ class _UpsertRows:
         return [f"k{place}" for place in range(len(self._keys))]
 
     def changed(self, matched: Sequence[AffectedRows]) -> list[AffectedRows]:
-        """Of matched rows those that differ from the row with their key."""
+        """The matched rows that differ from the new row of the same key."""
         if not self._updated:
             return []
         rewriter = self._change.rewriter
@@ -315,7 +315,7 @@ def _path(schema: Schema, field: NestedField) -> tuple[str, ...] | None:
 
 
 def _key_filter(name: str, field: NestedField, column: pa.ChunkedArray) -> BooleanExpression:
-    """What rows of the table with one of the keys have in a column: one of a few values, or one within bounds."""
+    """A filter for one key column: equal to one of a few values, or within their bounds."""
     if not isinstance(field.field_type, _BOUNDED):
         return AlwaysTrue()
     if column.null_count == len(column):

@@ -24,7 +24,7 @@ METADATA_LOCATION = "metadata_location"
 
 @dataclass(frozen=True)
 class OwnFolders:
-    """Where a table's files go, as `path_of` has it.
+    """The folders that a table writes to, as paths without scheme (see `path_of`).
 
     Attributes:
         location: the table's folder.

@@ -23,7 +23,8 @@ T = TypeVar("T")
 
 
 class RememberedRows:
-    """Implements `TableRows`. What rows of some minutes ago leave over may be deleted only if `fresh` ones do as well.
+    """Implements `TableRows` with a cache of some minutes. Before files are deleted, `fresh` rows have to confirm
+    it.
 
     Args:
         rows: the metastore.
@@ -192,7 +193,7 @@ class Search:
                 self._of_hive(str(row), place)
 
     def in_listing(self, listed: Iterable[FileInfo], storage: Storage) -> None:
-        """Finds those whose metadata files are in the folder, whoever knows them."""
+        """Finds tables by metadata files in the folder, also those that no metastore has."""
         newest: dict[str, FileInfo] = {}
         for file in listed:
             if file.location.endswith(_METADATA_FILES):

@@ -69,7 +69,7 @@ def needed_by_others(
 
 
 def _owners(paths: Collection[str], but: Collection[str], rows: TableRows) -> dict[str, str]:
-    """Of some paths, as `path_of` has them, those in the folders of tables, each with the table.
+    """Which of some paths lie in the folder of another table, and of which.
 
     Args:
         paths: the paths.

@@ -39,7 +39,7 @@ def default_backup_name(table: str) -> str:
 
 
 def table_rows_of(metastore: Metastore) -> TableRows | None:
-    """A metastore's rows of all tables; None if it has only the one that is asked for."""
+    """The interface to all rows of a metastore; None if it gives only single tables."""
     return getattr(metastore, "table_rows", None)
 
 
@@ -102,7 +102,7 @@ def backup_of(
 
 
 def looked_for(look: Callable[[], T]) -> T:
-    """The result of a search in the rows of a metastore; it is repeated if a table is renamed meanwhile.
+    """The result of a search in a metastore's rows; the search is repeated if a table is renamed during it.
 
     Raises:
         NoSuchTableError: they are renamed again and again.

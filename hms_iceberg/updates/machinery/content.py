@@ -422,12 +422,13 @@ def overwrite_operation(added: Sequence[DataFile], removed: Sequence[DataFile]) 
 
 
 def filter_operation(added: Sequence[DataFile], removed: Sequence[DataFile]) -> Operation:
-    """Of an overwrite by a filter it counts what was asked for, whether or not rows matched."""
+    """The operation of an overwrite by a filter: overwrite if files were added, else delete, also if no row matched."""
     return Operation.OVERWRITE if added else Operation.DELETE
 
 
 def overwriting(row_filter: BooleanExpression | None) -> Callable[[Sequence[DataFile], Sequence[DataFile]], Operation]:
-    """Which operation an overwrite was. A filter that no row can match asks for nothing, as none does."""
+    """The rule for the operation of an overwrite: by the filter if there is one, otherwise by the files removed and
+    added."""
     asks = row_filter is not None and not isinstance(row_filter, AlwaysFalse)
     return filter_operation if asks else overwrite_operation
 
@@ -445,7 +446,7 @@ def row_delta_operation(added: Sequence[DataFile], removed: Sequence[DataFile]) 
 
 
 def always(operation: Operation) -> OperationOf:
-    """A rule that always gives one operation, whatever was added and removed."""
+    """A rule that gives the same operation whatever was added and removed."""
     return OperationOf(operation)
 
 

@@ -41,7 +41,8 @@ OnUnreadable = Callable[[Exception], None] | None
 def in_batches(
     items: Iterable[T], location: Callable[[T], str], reader: FileReader
 ) -> Iterator[list[tuple[T, bytes | Exception]]]:
-    """Items with what is in their files, a few hundred at a time; an error if one cannot be read."""
+    """Items with the content of their files, a few hundred at a time; with the error in place of content that cannot be
+    read."""
 
     def read(part: Sequence[T]) -> list[tuple[T, bytes | Exception]]:
         return [(item, _contents(reader, location(item))) for item in part]

@@ -163,7 +163,7 @@ def _counted(manifest: ManifestFile, files: pl.DataFrame, format_version: int) -
 
 
 def changed_fields(base: TableMetadata) -> tuple[str, ...]:
-    """The fields of an entry that are written anew: those that are inherited become its own."""
+    """The fields of an entry that change in the copy: inherited values are written out."""
     numbers = _NUMBERS if base.format_version > 1 else ()
     return ("status", "snapshot_id", *numbers, *(("first_row_id",) if base.format_version > 2 else ()))
 

@@ -44,7 +44,7 @@ def check_added_nulls(files: Iterable[DataFile], written: Schema, now: Schema, w
 def check_nulls_added_since(
     start: TableMetadata, base: TableMetadata, replayed: Schema, reader: FileReader, table: str
 ) -> None:
-    """Refuses to make a column required if files were added meanwhile that may hold nulls in it.
+    """Refuses to make a column required if files added since may hold nulls in it.
 
     Args:
         start: the table that the change was made on.

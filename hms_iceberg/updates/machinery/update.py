@@ -40,7 +40,7 @@ class Workspace(FileReader, Protocol):
         ...
 
     def release(self, location: str) -> None:
-        """Says that the current attempt does not use a file after all."""
+        """Notes that the current attempt does not use a file."""
         ...
 
     def next_number(self, kind: str) -> int:

@@ -57,7 +57,7 @@ class RewriteFiles(Update):
         return self.added
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
-        """Refuses deletes that came meanwhile for data files that are replaced, and what new deletes cannot do without.
+        """Refuses if replaced data files got new deletes since, or if new deletes need files that are gone.
 
         A deletion vector is the only one of its data file: one that came meanwhile would be lost.
         """

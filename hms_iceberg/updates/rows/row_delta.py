@@ -62,7 +62,8 @@ class RowDelta(Update):
         return self.added
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
-        """Refuses if a data file that deletes point at was removed, and what the isolation level does not allow."""
+        """Refuses if a data file that the deletes point at was removed, and on conflicts that the isolation level rules
+        out."""
         head = parent_on(start, self.branch)
         concurrent = Concurrent.between(
             head.snapshot_id if head else None, base, self.branch, reader, self.action, self.case_sensitive

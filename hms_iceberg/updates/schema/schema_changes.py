@@ -22,21 +22,21 @@ class SchemaChange(ABC):
         """Makes the change."""
 
     def touches(self) -> tuple[Path, ...]:
-        """Columns that must still be what they were for the change to mean what it meant; none by default."""
+        """Columns that must be unchanged since the change was made; none by default."""
         return ()
 
     def adds(self) -> tuple[Path, ...]:
-        """Columns that the change brings, which nobody else may have brought; none by default."""
+        """Columns that the change adds, and that nobody else may have added since; none by default."""
         return ()
 
     @abstractmethod
     def __str__(self) -> str:
-        """What the change does, to complete 'cannot …'."""
+        """The change in words that complete 'cannot …'."""
 
 
 @dataclass(frozen=True)
 class ColumnChange(SchemaChange):
-    """A change of one column, which must still be what it was."""
+    """A change of one column, which must be unchanged since."""
 
     path: Path
 
@@ -99,7 +99,7 @@ class RenameColumn(ColumnChange):
 
 @dataclass(frozen=True)
 class UpdateColumn(ColumnChange):
-    """Changes what is not None of a column: its type, whether it is required, its doc."""
+    """Changes a column's type, whether it is required, or its doc; None leaves them."""
 
     field_type: IcebergType | None = None
     required: bool | None = None

@@ -58,7 +58,7 @@ class ExpireSnapshots(Update):
     of_others_files: bool = False
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
-        """Nothing: what goes is decided on the base."""
+        """Nothing to check: which snapshots expire is decided on the newest metadata."""
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
         """The metadata without the expired snapshots; the same object if none expires.

@@ -29,7 +29,7 @@ class SetCurrentSnapshot(Update):
     ref: str | None = None
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
-        """Refuses if main moved meanwhile."""
+        """Refuses if main moved since."""
         check_ref_unchanged(MAIN_BRANCH, start, base, "set the current snapshot")
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
@@ -57,7 +57,7 @@ class Rollback(Update):
     before_ms: int | None = None
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
-        """Refuses if main moved meanwhile."""
+        """Refuses if main moved since."""
         check_ref_unchanged(MAIN_BRANCH, start, base, "roll back")
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
@@ -108,7 +108,7 @@ class CherryPick(Update):
     snapshot_id: int = field(default_factory=new_snapshot_id)
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
-        """Nothing: the change is made on whatever main is, and checked then."""
+        """Nothing to check here: the change is checked when it is applied to the current main."""
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
         """The metadata with the change on main.

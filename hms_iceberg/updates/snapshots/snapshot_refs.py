@@ -56,7 +56,7 @@ class CreateRef(Update):
     max_ref_age_ms: int | None = None
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
-        """Refuses a name that somebody else took meanwhile."""
+        """Refuses a name that another writer took since."""
         check_ref_unchanged(self.name, start, base, f"create {self.kind} {self.name!r}")
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
@@ -91,7 +91,7 @@ class RemoveRef(Update):
     kind: SnapshotRefType
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
-        """Refuses if it moved meanwhile: what it points at now would be lost."""
+        """Refuses if the ref moved since: the snapshot it points at now would be lost."""
         check_ref_unchanged(self.name, start, base, f"remove {self.kind} {self.name!r}")
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
@@ -124,7 +124,7 @@ class RenameBranch(Update):
     new_name: str
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
-        """Refuses a branch that is gone meanwhile, and a new name that was taken. That the branch moved is fine."""
+        """Refuses if the branch was removed or the new name taken since. A branch that moved is fine."""
         if self.name in start.refs and self.name not in base.refs:
             check_ref_unchanged(self.name, start, base, f"rename branch {self.name!r}")
         check_ref_unchanged(self.new_name, start, base, f"rename branch {self.name!r}")
@@ -152,7 +152,7 @@ class ReplaceRef(Update):
     source: str | None = None
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
-        """Refuses if it moved meanwhile: what it points at now would be lost."""
+        """Refuses if the ref moved since: the snapshot it points at now would be lost."""
         check_ref_unchanged(self.name, start, base, f"replace {self.kind} {self.name!r}")
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
@@ -199,7 +199,7 @@ class FastForward(Update):
 
 @dataclass(frozen=True)
 class SetRetention(Update):
-    """Changes what is not None of a ref's retention."""
+    """Changes how long a ref and its snapshots are kept; None leaves a setting."""
 
     name: str
     min_snapshots_to_keep: int | None = None

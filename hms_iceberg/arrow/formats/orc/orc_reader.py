@@ -142,7 +142,7 @@ class OrcReader:
     def _streamed(
         self, rows: RowRange, names: tuple[str, ...], batch_rows: int
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """The rows of a stripe, decoded step by step; may stop early, and the caller reads the rest at once (see
+        """The rows of a stripe, decoded step by step. It may stop early; the caller reads the rest at once (see
         `_Stream`)."""
         if names not in self._streams:
             with self._decoding():

@@ -136,7 +136,7 @@ def _shortest_single(value: Any) -> float:
 
 
 def _reads_back(short: float, number: float) -> bool:
-    """Whether fewer digits are the same 32-bit float; those of the largest may be too large for any."""
+    """Whether a shorter decimal text reads back as the same 32-bit float."""
     try:
         return _single(short) == number
     except OverflowError:
