@@ -13,10 +13,12 @@ import pytest
 from hms_iceberg import load_catalog
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.catalog import Catalog
+from hms_iceberg.cli.main import main
 from hms_iceberg.errors import CorruptDataFileError, StorageError
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.table import Table
 from tests.support.failing_store import Failure
+from tests.support.guides import lines_of
 from tests.support.s3_store import BUCKET, S3Store, s3_store, s3a_jars
 from tests.support.spark_store import changed_by_spark
 from tests.support.storage_contract import StorageContract
@@ -76,6 +78,23 @@ def test_tables_are_created_changed_read_and_purged(catalog: Catalog, store: S3S
     assert ids(table) == [1, 3, 4]
     catalog.purge_table("web.visits")
     assert list(ArrowStorage(store.properties).list(table.location())) == []
+
+
+def test_the_cookbook_s_lines_scan_a_table_of_a_store_that_is_not_aws(
+    catalog: Catalog, store: S3Store, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    catalog.create_table("web.visits", SCHEMA).append(rows(1, 2))
+    here = {"thrift://metastore:9083": catalog.properties["uri"], "http://minio:9000": store.endpoint}
+
+    for program, *words in lines_of("docs/COOKBOOK.md", "S3, Azure, Google and HDFS"):
+        if program == "export":
+            name, _, value = words[0].partition("=")
+            monkeypatch.setenv(name, here[value])
+        else:
+            assert main(words) == 0
+
+    assert re.findall(r"/[12]$", capfd.readouterr().out, re.M) == ["/1", "/2"]
+    catalog.purge_table("web.visits")
 
 
 def test_appends_side_by_side_are_all_kept(catalog: Catalog, table: Table) -> None:

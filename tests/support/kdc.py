@@ -97,6 +97,10 @@ class Kdc:
         assert path.exists(), principal
         return path
 
+    def password(self, principal: str, password: str) -> None:
+        """Adds a principal who logs in by a password."""
+        self._run("kadmin.local", "-r", REALM, "-q", f"addprinc -pw {password} {principal}")
+
     def ticket(self, principal: str, keytab: Path, cache: Path, lifetime: str = "1h") -> None:
         """Has a file of tickets hold one that is valid for so long, as kinit does."""
         self._run("kinit", "-k", "-t", str(keytab), "-c", str(cache), "-l", lifetime, principal)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from hms_iceberg.catalog import load_catalog
 from hms_iceberg.errors import MetastoreAuthenticationError, MetastoreUnavailableError
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.hms.embedded.jars import find_java
+from tests.support.guides import lines_of
 from tests.support.hive_server.releases import HIVE_3_1, HIVE_4_0, Release
 from tests.support.hive_server.server import HiveServer
 from tests.support.kdc import REALM, Kdc
@@ -174,6 +177,7 @@ def kdc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kdc]:
         pytest.skip(f"needs a Kerberos server: {Kdc.missing_program()} is not installed (apt install krb5-kdc)")
     folder = tmp_path_factory.mktemp("kdc")
     with Kdc(folder) as kdc, pytest.MonkeyPatch.context() as patch:
+        kdc.password("alice", "of-alice")
         patch.setenv("KRB5_CONFIG", str(kdc.krb5_conf))
         patch.setenv("KRB5CCNAME", f"FILE:{folder / 'tickets'}")
         patch.setenv("KRB5_CLIENT_KTNAME", str(kdc.keytab("analyst")))
@@ -227,3 +231,21 @@ def test_kerberos_and_a_token_let_a_client_in(
     refusal(kerberized.uri, kerberos, MetastoreAuthenticationError, "kinit")
     if service == "metastore":
         commit_and_read(kerberized.uri, "by_token", {"hive.metastore.delegation-token": token})
+
+
+def test_the_cookbook_s_lines_log_in_and_list(kerberized: HiveServer, kdc: Kdc, tmp_path: Path) -> None:
+    service = "metastore" if "authentication" in kerberized.settings["hadoop.rpc.protection"] else "private"
+    login, listing = lines_of("docs/COOKBOOK.md", "Connect with Kerberos")
+    here = {"EXAMPLE.COM": REALM, "hive/_HOST": f"{service}/_HOST", "thrift://metastore:9083": kerberized.uri}
+    environment = {**os.environ, **kdc.environment, "KRB5CCNAME": f"FILE:{tmp_path / 'tickets'}"}
+    environment.pop("KRB5_CLIENT_KTNAME")
+
+    assert (login[0], listing[0]) == ("kinit", "hms-iceberg")
+    for command, text in ((["kinit"], "of-alice\n"), ([sys.executable, "-m", "hms_iceberg"], "")):
+        words = (login if text else listing)[1:]
+        for word, mine in here.items():
+            words = [each.replace(word, mine) for each in words]
+        ran = subprocess.run([*command, *words], env=environment, input=text, capture_output=True, text=True)
+        assert ran.returncode == 0, ran.stderr
+
+    assert "default" in ran.stdout
