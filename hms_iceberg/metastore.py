@@ -70,7 +70,7 @@ class ViewMetadataVersion:
 
     @property
     def uuid(self) -> str:
-        """The view's."""
+        """The view's UUID."""
         return self.metadata.view_uuid
 
     @property
@@ -80,7 +80,7 @@ class ViewMetadataVersion:
 
     @property
     def snapshot_ids(self) -> frozenset[int]:
-        """None."""
+        """Empty: a view has no snapshots."""
         return frozenset()
 
 

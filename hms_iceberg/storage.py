@@ -107,7 +107,7 @@ class _NamedFile:
         return True
 
     def exists(self) -> bool:
-        """Whether it is there."""
+        """Whether the file exists."""
         return self.storage.exists(self.location)
 
 

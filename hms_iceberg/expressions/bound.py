@@ -60,7 +60,7 @@ class BoundReference:
         return self
 
     def unbind(self) -> Reference:
-        """The reference by name."""
+        """The reference by name, no longer bound to a field id."""
         return Reference(self.name)
 
     def __str__(self) -> str:
@@ -95,7 +95,7 @@ class BoundTransform:
         return self.ref.nullable
 
     def unbind(self) -> Transformed:
-        """The term by name."""
+        """The term by column name, no longer bound to a field id."""
         return Transformed(self.ref.unbind(), self.transform)
 
     def __str__(self) -> str:
@@ -128,7 +128,7 @@ class BoundPredicate(BooleanExpression):
         return make(self.operation.negated, *self._arguments()[1:])
 
     def unbind(self) -> BooleanExpression:
-        """The predicate by name."""
+        """The predicate by column names, no longer bound to field ids."""
         raise NotImplementedError
 
     def __str__(self) -> str:

@@ -61,7 +61,8 @@ UNCHANGED = HiveRowChange({})
 
 
 def made_external(marker: Mapping[str, str | None]) -> HiveRowChange:
-    """The change after which dropping or renaming a table leaves its files alone, in every version of Hive.
+    """The change that makes a table external, so that no version of Hive touches its files when it is dropped or
+    renamed.
 
     Args:
         marker: further parameters to set.

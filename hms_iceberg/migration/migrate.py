@@ -100,7 +100,7 @@ class Plan(Protocol):
 
     @property
     def listing(self) -> Listing:
-        """The Hive table's files."""
+        """The files of the Hive table, as they were listed."""
         ...
 
     @property
@@ -120,7 +120,7 @@ class Plan(Protocol):
 
     @property
     def bytes(self) -> int:
-        """How large they are."""
+        """Size of the Hive table's files in bytes."""
         ...
 
     @property
@@ -224,7 +224,7 @@ class _Migration:
 
     @property
     def name(self) -> tuple[str, str]:
-        """Database and table."""
+        """The table's name with its namespace."""
         return self._database, self._name
 
     def run(self, dry_run: bool) -> MigrationResult:

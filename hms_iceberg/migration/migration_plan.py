@@ -126,7 +126,7 @@ class MigrationPlan:
 
     @property
     def bytes(self) -> int:
-        """How large they are."""
+        """Size of the Hive table's files in bytes."""
         return self.listing.total_bytes
 
     @property

@@ -93,7 +93,7 @@ class CopyPlan:
 
     @property
     def bytes(self) -> int:
-        """How large they are."""
+        """Size of the Hive table's files in bytes."""
         return self.listing.total_bytes
 
 

@@ -51,7 +51,7 @@ class Original:
         return cls(table.table_type, {key: table.parameters.get(key) for key in changed}, table.create_time)
 
     def to_text(self) -> str:
-        """As a parameter's value."""
+        """The values as text, to be kept in a row's parameter."""
         return json.dumps(self.to_json(), separators=(",", ":"))
 
     def to_json(self) -> dict[str, Any]:
@@ -60,7 +60,7 @@ class Original:
 
     @classmethod
     def from_text(cls, text: str) -> Original:
-        """From a parameter's value."""
+        """The values out of the text in a row's parameter."""
         content = json.loads(text)
         return cls(content["type"], content["parameters"], content["created"])
 

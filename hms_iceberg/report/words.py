@@ -25,7 +25,7 @@ def number(count: int | None) -> str:
 
 
 def files(count: int) -> str:
-    """A count of files."""
+    """A number of files in words, such as `1 file`."""
     return f"{count:,} file{'' if count == 1 else 's'}"
 
 

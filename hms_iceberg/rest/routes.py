@@ -21,7 +21,7 @@ _VIEW = f"{_NAMESPACE}/views/{{view}}"
 
 @dataclass(frozen=True)
 class Route:
-    """One route.
+    """A route: method and path, the function that answers, and the right that it needs.
 
     Attributes:
         method, path: of the request; the path has variables in braces.

@@ -13,7 +13,7 @@ from hms_iceberg.rest_client.documents import Documents
 
 
 class RestNames:
-    """Tables, or views.
+    """Requests about the tables, or the views, of a REST catalog.
 
     Args:
         channel: the catalog.

@@ -135,7 +135,7 @@ class RestMetastore:
         self.tables.drop(identifier)
 
     def purge_table(self, identifier: Identifier) -> None:
-        """Has the server drop a table and delete its files."""
+        """Makes the server drop a table and delete its files."""
         self.tables.drop(identifier, {"purgeRequested": "true"})
 
     def rename_table(self, source: Identifier, target: Identifier) -> None:

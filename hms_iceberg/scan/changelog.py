@@ -87,7 +87,7 @@ class ChangelogScanTask:
 
     @property
     def file(self) -> DataFile:
-        """The data file."""
+        """The data file with the changed rows."""
         return self.task.file
 
 

@@ -93,7 +93,7 @@ class _PartitionSummaries:
         return self._bound(ref, 1)
 
     def bounds(self, ref: BoundReference) -> tuple[pl.Series, pl.Series]:
-        """Both of them."""
+        """Lower and upper bounds of a field."""
         return self.lower(ref), self.upper(ref)
 
     def stored_bounds(self, field_id: int) -> tuple[pl.Series, pl.Series]:

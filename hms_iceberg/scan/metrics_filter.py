@@ -51,7 +51,7 @@ class ValueSummaries(Protocol):
         """No value but NaN is greater; comparable, null if unknown."""
 
     def bounds(self, ref: BoundReference) -> tuple[pl.Series, pl.Series]:
-        """Both of them."""
+        """Lower and upper bounds of a field."""
 
     def stored_bounds(self, field_id: int) -> tuple[pl.Series, pl.Series]:
         """Both of them as bytes."""

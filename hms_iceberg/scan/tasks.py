@@ -181,11 +181,11 @@ class TaskSource(Protocol):
 
     @property
     def metadata(self) -> TableMetadata:
-        """The table."""
+        """The metadata of the table that is scanned."""
 
     @property
     def snapshot(self) -> Snapshot | None:
-        """The snapshot."""
+        """The snapshot that is scanned."""
 
     @property
     def schema(self) -> Schema:
@@ -193,7 +193,7 @@ class TaskSource(Protocol):
 
     @property
     def row_filter(self) -> BooleanExpression:
-        """The filter, bound."""
+        """The bound filter."""
 
     @property
     def partitions(self) -> PartitionColumns:

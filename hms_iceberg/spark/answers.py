@@ -44,7 +44,7 @@ class AnswerWriter:
         return self._array(b"".join(values))
 
     def done(self) -> bytes:
-        """The whole answer."""
+        """The answer as bytes."""
         return b"".join(self._parts)
 
     def _array(self, data: bytes) -> AnswerWriter:

@@ -104,7 +104,7 @@ class Cost(Enum):
 
 @dataclass(frozen=True)
 class Question:
-    """A kind of question.
+    """A kind of question: its struct, the function that answers it, and whether it commits.
 
     Args:
         asked: its struct.

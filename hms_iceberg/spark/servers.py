@@ -121,7 +121,7 @@ def connect_server(spark: SparkSession, host: str, port: int) -> Iterator[None]:
 
 
 def _object(spark: SparkSession, name: str) -> Any:
-    """An object of Scala."""
+    """A singleton object of Scala."""
     gateway: Any = spark.sparkContext._gateway
     loader = gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
     try:
@@ -132,7 +132,7 @@ def _object(spark: SparkSession, name: str) -> Any:
 
 
 def _wait(host: str, port: int) -> None:
-    """Returns when somebody listens."""
+    """Waits until the server listens."""
     address = (_LOOPBACK if host in ("0.0.0.0", "::") else host, port)
     until = time.monotonic() + _SECONDS_TO_START
     while True:

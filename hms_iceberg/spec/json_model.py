@@ -121,7 +121,7 @@ class JsonObject:
         return value
 
     def integer(self, key: str) -> int:
-        """A 64-bit integer."""
+        """A member that is a 64-bit integer."""
         value: int = self._of(key, int, "an integer")
         if not -(2**63) <= value < 2**63:
             raise CorruptMetadataError(f"{key!r} of {self.what} is {value}, expected a 64-bit integer")
@@ -132,7 +132,7 @@ class JsonObject:
         return self.integer(key) if self.has(key) else None
 
     def text(self, key: str) -> str:
-        """A string."""
+        """A member that is a string."""
         value: str = self._of(key, str, "text")
         return value
 
@@ -141,7 +141,7 @@ class JsonObject:
         return self.text(key) if self.has(key) else None
 
     def sequence(self, key: str) -> list[Any]:
-        """A list."""
+        """A member that is a list."""
         value: list[Any] = self._of(key, list, "a list")
         return value
 
@@ -185,7 +185,7 @@ def column_names(names: Any, argument: str) -> tuple[str, ...]:
 
 
 def whole_number(number: Any, argument: str, what: str) -> int:
-    """A number from 0.
+    """Checks that a value is an integer of 0 or more.
 
     Args:
         number: what was given.
@@ -212,7 +212,7 @@ def snapshot_number(snapshot_id: Any) -> int:
 
 
 def mapping(given: Any, argument: str) -> Mapping[str, Any]:
-    """Values by name.
+    """Checks that a value is a mapping from names to values.
 
     Raises:
         InvalidInputError: it is something else.

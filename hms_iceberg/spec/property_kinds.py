@@ -171,7 +171,7 @@ class ChoiceProperty(TextProperty):
         return self._parsed(properties.get(self.name, self.default))
 
     def check(self, text: str) -> None:
-        """Refuses other words."""
+        """Refuses a value that is not one of the choices."""
         self._parsed(text)
 
     def _parsed(self, text: str) -> str:

@@ -51,7 +51,7 @@ class InspectTable:
         return self.table("history")
 
     def refs(self) -> pa.Table:
-        """Branches and tags."""
+        """Branches and tags as rows."""
         return self.table("refs")
 
     def metadata_log_entries(self) -> pa.Table:
@@ -100,7 +100,7 @@ class InspectTable:
         return MetadataRequest(self._version.metadata, self._storage, snapshot_id, self._version.location)
 
     def manifests(self, snapshot_id: int | None = None) -> pa.Table:
-        """Manifests of a snapshot."""
+        """The manifests of a snapshot as rows."""
         return self.table("manifests", snapshot_id)
 
     def all_manifests(self) -> pa.Table:

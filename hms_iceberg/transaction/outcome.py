@@ -102,7 +102,7 @@ class Newest(Generic[V]):
 
     @property
     def version(self) -> V:
-        """The version itself."""
+        """The newest version."""
         return self.read(self.location)
 
     def history(self) -> tuple[str, ...]:
@@ -415,7 +415,7 @@ VERIFIED_SECONDS = 1.0
 
 
 class Approach(Enum):
-    """How an attempt begins.
+    """How an attempt begins: which version it builds on, and when it takes the lock.
 
     Attributes:
         TRUST: the version at hand is changed as it is, since it was the current one a moment ago.

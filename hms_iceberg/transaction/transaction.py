@@ -336,7 +336,7 @@ class Existing:
     either: bool = False
 
     def metadata_on(self, base: MetadataVersion | None, identifier: Identifier) -> TableMetadata:
-        """The newest metadata.
+        """The newest metadata, on which the updates are replayed.
 
         Raises:
             NoSuchTableError: the table was dropped since.

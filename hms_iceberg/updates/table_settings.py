@@ -113,7 +113,7 @@ class RemoveStatistics(Update):
     of_partitions: bool = False
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
-        """Nothing: statistics are advisory."""
+        """Nothing to check: statistics are advisory."""
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
         """The metadata without the file."""

@@ -57,7 +57,7 @@ class View:
         return self._loaded.location
 
     def name(self) -> Identifier:
-        """Its name."""
+        """The view's name with its namespace."""
         return self.identifier
 
     def uuid(self) -> UUID:

@@ -192,7 +192,7 @@ _FEWEST_GAPS = 0.02
 
 
 class RowSelection:
-    """Rows of a batch.
+    """The rows of a batch that a mask chooses.
 
     Args:
         chosen: a numpy array of booleans, which is not changed any more.

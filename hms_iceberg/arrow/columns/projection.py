@@ -396,7 +396,7 @@ class FileLeaf:
 
 
 def identified(schema: pa.Schema, mapping: NameMapping | None) -> pa.Schema:
-    """The Arrow schema of a file with a field id on every field that has one.
+    """The Arrow schema of a file with field ids: its own, those of the name mapping, or consecutive ones.
 
     Args:
         schema: as the file's reader gives it.

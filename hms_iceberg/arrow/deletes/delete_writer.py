@@ -36,7 +36,7 @@ class RowDeletes(Protocol):
 
     @property
     def file(self) -> DataFile:
-        """The data file."""
+        """The data file whose rows are deleted."""
         ...
 
     def __len__(self) -> int: ...
@@ -64,7 +64,7 @@ class DeletedPositions:
         return len(self.positions)
 
     def merged(self) -> Any:
-        """All positions."""
+        """All deleted positions of the file, ascending."""
         if self.earlier is None or not len(self.earlier):
             return self.positions
         return np.union1d(self.earlier, self.positions)

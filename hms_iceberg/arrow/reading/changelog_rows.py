@@ -102,7 +102,7 @@ class _Changelog:
         self._local = parse_location(metadata.location).is_local
 
     def batches(self, changes: Iterable[SnapshotChanges]) -> Iterator[pa.RecordBatch]:
-        """The result."""
+        """The changed rows as record batches."""
         if self._options.net:
             yield from self._net(changes)
             return
@@ -228,7 +228,7 @@ def _numbered(batch: pa.RecordBatch, changes: SnapshotChanges) -> pa.RecordBatch
 
 
 def _without(rows: pa.Table, places: Any) -> pa.Table:
-    """All rows but some."""
+    """All rows of a batch but the given ones."""
     if not len(places):
         return rows
     mask = np.ones(rows.num_rows, np.bool_)

@@ -161,7 +161,7 @@ class FileImport:
         self._check_nulls(reader.schema, file)
 
     def _check_type(self, leaf: FileLeaf, file: DataFile, reader: ContentReader) -> None:
-        """Refuses values that this library would convert, and other readers take for other values or refuse."""
+        """Refuses columns whose values this library would convert, while other readers misread or refuse them."""
         wanted = self.metadata.schema().find_type(leaf.field_id or 0)
         marks = reader.is_int96(leaf.index), reader.is_uuid(leaf.path)
         if wanted.is_primitive and not stands_for(leaf.type, wanted, file.file_format, *marks):

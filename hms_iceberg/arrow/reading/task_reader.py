@@ -292,7 +292,7 @@ class _TaskReader:
     # -------------------------------------------------------------------------------------------- reading
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The result."""
+        """The task's rows as record batches."""
         batch_rows = self._context.batch_rows
         if self._deletes.has_keys or (self._only is not None and self._only.has_keys):
             batch_rows = max(_KEYED_BATCH_ROWS, batch_rows)

@@ -91,7 +91,8 @@ def along_hilbert(cells: list[np.ndarray], bits: int) -> list[np.ndarray]:
 
 
 def _ranks(cuts: pl.Series, values: pl.Series) -> np.ndarray:
-    """0 for null, then how many cut points are not above the value, plus one."""
+    """The rank of each value by cut points: 0 for null, otherwise one more than the number of cut points up to the
+    value."""
     if not len(cuts):
         return np.zeros(len(values), np.int64)
     nulls = values.is_null().to_numpy()

@@ -248,7 +248,7 @@ class PartitionSpill:
         self._pieces: list[list[tuple[int, int]]] = [[] for _ in range(_SHARES)]
 
     def add(self, batch: pa.RecordBatch, partitions: Sequence[Any], codes: Any) -> None:
-        """Takes rows in.
+        """Adds rows, which may be of several partitions.
 
         Args:
             batch: the rows.

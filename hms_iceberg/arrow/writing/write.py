@@ -81,7 +81,7 @@ class _PartitionRows:
 
 @dataclass(frozen=True)
 class WriteRules:
-    """How rows become files.
+    """The rules by which rows become files: formats, sizes, order and metrics.
 
     Args:
         spec: the partition spec of the files.

@@ -197,7 +197,7 @@ class Prompt:
                 self._run(statement)
 
     def _is_short(self, line: str) -> bool:
-        """Whether a line was a request for help or a short form, which is then done."""
+        """Handles a line such as `help` or `\d`; False if it is none of these."""
         if line.strip().rstrip(";").lower() in _HELP:
             click.echo(_HELP_TEXT)
             return True

@@ -80,7 +80,7 @@ class HmsClient:
         self._call("create_database", database, subject=f"namespace {database.name}", repeatable=False)
 
     def get_database(self, name: str) -> ttypes.Database:
-        """A namespace.
+        """The metastore's row of a namespace.
 
         Raises:
             NoSuchNamespaceError: no namespace of that name.

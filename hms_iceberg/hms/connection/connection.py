@@ -48,7 +48,7 @@ class ChannelTransport(TTransportBase, CReadableTransport):
         self._request.write(buf)
 
     def flush(self) -> None:
-        """Sends the request."""
+        """Sends the request that was written."""
         request, self._request = self._request.getvalue(), BytesIO()
         framed = self._channel.framed(request)
         self.request_left = True
@@ -91,7 +91,7 @@ class Connection:
     """A connection that one thread uses at a time."""
 
     def __init__(self, address: Address, settings: ClientSettings) -> None:
-        """Opens it.
+        """Opens the connection.
 
         Raises:
             OSError, EOFError: nobody answers there.
@@ -127,5 +127,5 @@ class Connection:
         return getattr(self._client, f"recv_{name}")()
 
     def close(self) -> None:
-        """Closes it."""
+        """Closes the connection."""
         self.transport.close()

@@ -53,7 +53,7 @@ class Bearer:
 
 @dataclass(frozen=True)
 class HttpSettings:
-    """How requests are posted.
+    """Settings of a connection by HTTP: path, headers and token.
 
     Attributes:
         path: path of the server's end point, from `/`.
@@ -106,7 +106,7 @@ def _bearer(properties: Mapping[str, str]) -> Bearer:
 
 
 def _headers(text: str) -> tuple[tuple[str, str], ...]:
-    """`a=b,c=d` as pairs."""
+    """The pairs of a text such as `a=b,c=d`."""
     pairs = []
     for part in filter(None, map(str.strip, text.split(","))):
         name, equals, value = part.partition("=")

@@ -47,7 +47,7 @@ class ConnectionPool:
         return "thrift://" + ",".join(map(str, self.settings.addresses))
 
     def call(self, name: str, *arguments: Any, repeatable: bool, timeout: float | None = None) -> Any:
-        """Calls the metastore.
+        """Calls a method of the metastore, on a connection of the pool.
 
         Args:
             name: the Thrift method.

@@ -115,7 +115,7 @@ class EmbeddedMetastore:
 
     @property
     def log(self) -> Path:
-        """The server's log."""
+        """The file of the server's log."""
         return self.data_dir / "metastore.log"
 
     def is_running(self) -> bool:

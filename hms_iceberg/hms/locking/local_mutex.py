@@ -35,7 +35,7 @@ class LocalMutex:
         return self._enter().is_first() and self._host.try_acquire()
 
     def acquire(self, timeout: float, tell: Callable[[str], None] = lambda why: None) -> None:
-        """Waits for it.
+        """Waits for the lock.
 
         Args:
             timeout: seconds.

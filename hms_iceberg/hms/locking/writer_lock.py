@@ -63,7 +63,7 @@ class LocalLock:
         return self._mutex.try_acquire()
 
     def acquire(self) -> None:
-        """Waits for it.
+        """Waits for the lock.
 
         Raises:
             LockTimeoutError: the threads before it took longer.

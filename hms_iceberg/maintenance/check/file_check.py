@@ -88,7 +88,7 @@ _BATCH_ROWS = 65_536
 
 
 class Values:
-    """Reads files whole.
+    """Reads whole data files, and compares their values with what the manifests say.
 
     Args:
         metadata: the table.

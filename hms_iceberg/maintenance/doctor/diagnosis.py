@@ -35,7 +35,7 @@ class Diagnosis:
 
 
 def good(subject: str, said: str) -> Diagnosis:
-    """All is well."""
+    """The diagnosis of something that works."""
     return Diagnosis(subject, Health.GOOD, said)
 
 

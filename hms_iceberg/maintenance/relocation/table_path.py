@@ -177,7 +177,7 @@ class _Relocation:
         self._lengths: dict[str, int] = {}
 
     def write(self, versions: Sequence[str]) -> None:
-        """Writes everything but the file list."""
+        """Writes the rewritten files to the staging folder, all but the list of files."""
         for location in versions:
             self._write_version(read_version(location, self._storage))
         self._write_version(self._end)

@@ -86,7 +86,7 @@ def _same_partitions(examination: Examination, counted: ManifestFile) -> bool:
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """A manifest made anew.
+    """A rebuilt manifest.
 
     Attributes:
         entries: what it holds.

@@ -116,7 +116,7 @@ class SizeRules:
 
 @dataclass(frozen=True)
 class CommitRules:
-    """How groups become commits.
+    """Rules for committing groups: at the end, or some at a time while others are still written.
 
     Attributes:
         workers: groups that are rewritten at once.
@@ -223,7 +223,7 @@ class RewriteOptions:
         )
 
     def commits(self) -> CommitRules:
-        """How groups become commits.
+        """The rules for committing groups.
 
         Raises:
             InvalidInputError: a value is no number or out of range.

@@ -43,7 +43,7 @@ class RewritePlan:
 
     @property
     def input_bytes(self) -> int:
-        """Their bytes."""
+        """Bytes of the files that are rewritten."""
         return sum(group.input_bytes for group in self.groups)
 
     @property

@@ -72,7 +72,7 @@ class DataFileRewrite:
         return max(1, min(self.commits.rules.workers, len(self.plan.groups)))
 
     def take(self, group: FileGroup[FileScanTask], added: tuple[DataFile, ...], created: tuple[str, ...]) -> None:
-        """A group is written.
+        """Takes the files that were written for a group, and commits them when enough groups are there.
 
         Args:
             group: one of the plan.

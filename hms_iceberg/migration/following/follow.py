@@ -364,7 +364,7 @@ class Follower:
 
 
 def _by_path(table: Table) -> Mapping[str, DataFile]:
-    """The table's files."""
+    """The table's live files by path."""
     manifests = manifest_list_of(table.current_snapshot(), table.storage)
     entries = (entry for manifest in manifests for entry in entries_of(manifest, table.storage))
     return {entry.data_file.file_path: entry.data_file for entry in entries if entry.is_live}

@@ -24,7 +24,7 @@ _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 @dataclass(frozen=True)
 class ColumnSummary:
-    """One column.
+    """A summary of the values of one column.
 
     Attributes:
         nulls: how many values are null.
@@ -84,7 +84,7 @@ def empty_summary(schema: pa.Schema) -> TableSummary:
 
 
 def summarise(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> TableSummary:
-    """Sum rows up.
+    """Summarises rows, batch by batch.
 
     Args:
         batches: the rows; their columns are cast to those of the schema.

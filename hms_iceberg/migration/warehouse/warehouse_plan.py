@@ -80,7 +80,7 @@ class TablePlan:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> TablePlan:
-        """Out of an object of JSON."""
+        """Reads an entry from its JSON object."""
         outcome = values.get("outcome")
         return cls(
             **{
@@ -116,7 +116,7 @@ class WarehousePlan:
 
     @classmethod
     def read(cls, path: Path) -> WarehousePlan:
-        """Out of a file.
+        """Reads a plan from its file.
 
         Raises:
             InvalidInputError: it is no plan.

@@ -23,7 +23,7 @@ class MigrateTable(Protocol):
     """Migrates one table; see `hms_iceberg.migration.migrate`."""
 
     def __call__(self, catalog: Catalog, identifier: str, options: MigrationOptions) -> MigrationResult:
-        """The table, migrated."""
+        """Migrates a table and returns the result."""
         ...
 
 

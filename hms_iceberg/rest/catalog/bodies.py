@@ -12,21 +12,21 @@ class Body(msgspec.Struct, rename="kebab"):
 
 
 class CreateNamespace(Body):
-    """`POST /v1/namespaces`."""
+    """The body of `POST /v1/namespaces`."""
 
     namespace: list[str]
     properties: dict[str, str] | None = None
 
 
 class UpdateNamespace(Body):
-    """`POST /v1/namespaces/{namespace}/properties`."""
+    """The body of `POST /v1/namespaces/{namespace}/properties`."""
 
     removals: list[str] | None = None
     updates: dict[str, str] | None = None
 
 
 class CreateTable(Body):
-    """`POST /v1/namespaces/{namespace}/tables`."""
+    """The body of `POST /v1/namespaces/{namespace}/tables`."""
 
     name: str
     schema: dict[str, Any]
@@ -38,7 +38,7 @@ class CreateTable(Body):
 
 
 class Register(Body):
-    """`POST /v1/namespaces/{namespace}/register` and `register-view`."""
+    """The body of `POST /v1/namespaces/{namespace}/register` and `register-view`."""
 
     name: str
     metadata_location: str
@@ -53,7 +53,7 @@ class Name(Body):
 
 
 class Rename(Body):
-    """`POST /v1/tables/rename` and `/v1/views/rename`."""
+    """The body of `POST /v1/tables/rename` and `/v1/views/rename`."""
 
     source: Name
     destination: Name
@@ -68,7 +68,7 @@ class Commit(Body):
 
 
 class CreateView(Body):
-    """`POST /v1/namespaces/{namespace}/views`."""
+    """The body of `POST /v1/namespaces/{namespace}/views`."""
 
     name: str
     schema: dict[str, Any]

@@ -33,7 +33,7 @@ def new_name(door: Door, call: Call, name: str) -> Identifier:
 def renamed(
     door: Door, call: Call, look: Callable[[Identifier], object], rename: Callable[[Identifier, Identifier], object]
 ) -> Answer:
-    """Gives something another name.
+    """Renames a table or view.
 
     Args:
         door, call: the catalog, and the request.

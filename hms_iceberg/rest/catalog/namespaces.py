@@ -27,7 +27,7 @@ def list_namespaces(door: Door, call: Call) -> Answer:
 
 
 def create_namespace(door: Door, call: Call) -> Answer:
-    """A new namespace."""
+    """Creates a namespace."""
     asked = call.read(CreateNamespace)
     namespace = namespace_name(tuple(asked.namespace))
     door.check(call, Right.MANAGE, namespace)

@@ -48,7 +48,7 @@ def fetch_plan(door: Door, call: Call) -> Answer:
 
 
 def cancel_plan(door: Door, call: Call) -> Answer:
-    """Gives a plan up."""
+    """Removes a stored scan plan."""
     door.plans.drop(call.path["plan-id"])
     return NOTHING
 

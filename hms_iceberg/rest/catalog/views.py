@@ -26,7 +26,7 @@ def list_views(door: Door, call: Call) -> Answer:
 
 
 def create_view(door: Door, call: Call) -> Answer:
-    """A new view."""
+    """Creates a view."""
     asked = call.read(CreateView)
     identifier = new_name(door, call, asked.name)
     if asked.location is not None:

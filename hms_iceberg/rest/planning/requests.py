@@ -23,7 +23,7 @@ from hms_iceberg.storage import Storage
 
 
 class PlanBody(msgspec.Struct, rename="kebab", frozen=True):
-    """`POST …/plan`."""
+    """The body of `POST …/plan`."""
 
     snapshot_id: int | None = None
     select: tuple[str, ...] | None = None

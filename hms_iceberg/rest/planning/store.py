@@ -61,7 +61,7 @@ class PlanStore:
         return plan
 
     def drop(self, plan_id: str) -> None:
-        """Gives a plan up."""
+        """Removes a plan."""
         with suppress(OSError, ValueError):
             os.remove(self._path(plan_id))
 

@@ -50,7 +50,7 @@ class BoundedCache(Generic[T]):
         return value
 
     def pop(self, key: Hashable) -> T | None:
-        """Takes a value out."""
+        """Removes a value, and returns it."""
         with self._lock:
             value = self._values.pop(key, None)
             if value is not None:

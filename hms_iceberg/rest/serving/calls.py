@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Answer:
-    """What an endpoint answers.
+    """The answer of an endpoint: status, headers and body.
 
     Attributes:
         body: a value that JSON is made of, JSON as bytes, or None for no body.
@@ -36,7 +36,7 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def encoded(self) -> bytes:
-        """The body as it is sent."""
+        """The body as bytes."""
         if self.body is None:
             return b""
         return self.body if isinstance(self.body, bytes) else msgspec.json.encode(self.body)
@@ -47,7 +47,7 @@ NOTHING = Answer(status=204)
 
 @dataclass(frozen=True)
 class Call:
-    """One request.
+    """A request: path, query, headers, body, and who asks.
 
     Attributes:
         path: the variables of the path, decoded.

@@ -120,7 +120,7 @@ class EncodedMetrics(FrameMetrics):
         return 0 if self._data is None else len(self._data)
 
     def bytes(self) -> bytes:
-        """The manifest."""
+        """The bytes of the manifest file."""
         return self._read(self.manifest) if self._data is None else self._data
 
     def load(self, metrics: Sequence[Metric]) -> Mapping[Metric, pl.Series]:

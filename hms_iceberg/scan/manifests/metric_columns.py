@@ -192,7 +192,7 @@ class MetricColumns:
         return self._bound("upper_bounds", ref)
 
     def bounds(self, ref: BoundReference) -> tuple[pl.Series, pl.Series]:
-        """Both, decoded at once."""
+        """Lower and upper bounds of a field, decoded at once."""
         self.prepare((("lower_bounds", ref.field_id), ("upper_bounds", ref.field_id)))
         return self.lower(ref), self.upper(ref)
 

@@ -22,7 +22,7 @@ from hms_iceberg.storage import Storage
 
 @dataclass(frozen=True)
 class MetadataTable:
-    """Rows about a table.
+    """A metadata table: its columns, and how its rows are made.
 
     Args:
         schema: names and types of the columns, as Apache Iceberg (Java) has them.

@@ -14,7 +14,7 @@ from hms_iceberg.spark.targets import Targets
 
 
 class CreateNamespace(msgspec.Struct, frozen=True):
-    """CREATE NAMESPACE.
+    """The question behind CREATE NAMESPACE.
 
     Args:
         catalog: the catalog's number.
@@ -44,7 +44,7 @@ class AlterNamespace(msgspec.Struct, frozen=True):
 
 
 class DropNamespace(msgspec.Struct, frozen=True):
-    """DROP NAMESPACE.
+    """The question behind DROP NAMESPACE.
 
     Args:
         catalog: the catalog's number.

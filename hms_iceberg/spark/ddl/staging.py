@@ -25,7 +25,7 @@ class StageTable(DefineTable, frozen=True, kw_only=True):
 
 
 class StagedTable(msgspec.Struct, frozen=True):
-    """One that was staged.
+    """A question about a staged table, by its number.
 
     Args:
         staged: its number.

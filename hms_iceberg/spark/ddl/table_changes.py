@@ -27,7 +27,7 @@ def create_table(definition: DefineTable, targets: Targets) -> dict[str, Any]:
 
 
 class DropTable(msgspec.Struct, frozen=True):
-    """DROP TABLE.
+    """The question behind DROP TABLE.
 
     Args:
         catalog: the catalog's number.

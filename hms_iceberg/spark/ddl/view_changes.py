@@ -146,7 +146,7 @@ def alter_view(question: AlterView, targets: Targets) -> dict[str, Any]:
 
 
 class DropView(ViewQuestion, frozen=True):
-    """DROP VIEW."""
+    """The question behind DROP VIEW."""
 
 
 def drop_view(question: DropView, targets: Targets) -> dict[str, Any]:

@@ -19,7 +19,7 @@ _MICROSECONDS = 1000
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter.
+    """A parameter of a procedure: name, type, and whether it is required.
 
     Attributes:
         name: as in named arguments. The one called `table` is the name of a table of the procedure's catalog: Spark

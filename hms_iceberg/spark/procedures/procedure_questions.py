@@ -14,7 +14,7 @@ from hms_iceberg.spark.rewriting.runs import OpenRewrites, SparkRewrite
 
 
 class CallProcedure(msgspec.Struct, frozen=True):
-    """A call (`CatalogProcedure`).
+    """The question behind CALL (`CatalogProcedure`).
 
     Attributes:
         procedure: its name.

@@ -50,7 +50,7 @@ class Distribution:
     partitions: int = 0
 
     def for_spark(self) -> dict[str, Any]:
-        """As it is sent."""
+        """The distribution as JSON-ready Python, for the bridge."""
         return {
             "clustering": self.clustering,
             "ranges": self.ranges,

@@ -9,7 +9,7 @@ import msgspec
 
 
 class BeginWrite(msgspec.Struct, frozen=True):
-    """A write begins.
+    """The question with which a write begins (`TableWrite`).
 
     Args:
         name: the table's name in the query, for errors.

@@ -19,7 +19,7 @@ class Added:
     last: dict[str, int] = field(default_factory=dict)
 
     def resolve(self, kind: str, given: int) -> int:
-        """The id that is meant.
+        """The id itself, or that of the last one added if the request says -1.
 
         Raises:
             InvalidInputError: it is that of the last one added, and none was.

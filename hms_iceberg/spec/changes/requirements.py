@@ -44,7 +44,7 @@ def read_by_kind(
 
 
 def integers(body: JsonObject, key: str) -> list[int]:
-    """A list of integers.
+    """A member that is a list of integers.
 
     Raises:
         InvalidInputError: it is something else.

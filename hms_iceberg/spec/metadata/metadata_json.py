@@ -378,7 +378,7 @@ def metadata_log_from_json(data: Any) -> MetadataLogEntry:
 
 
 def ref_to_json(ref: SnapshotRef) -> dict[str, Any]:
-    """A branch or tag."""
+    """A branch or tag as JSON-ready Python."""
     return _present(
         snapshot_id=ref.snapshot_id,
         type=str(ref.snapshot_ref_type),
@@ -409,7 +409,7 @@ def ref_from_json(data: Any, name: str = "") -> SnapshotRef:
 
 
 def statistics_to_json(file: StatisticsFile) -> dict[str, Any]:
-    """A registered statistics file."""
+    """A registered statistics file as JSON-ready Python."""
     return _present(
         snapshot_id=file.snapshot_id,
         statistics_path=file.statistics_path,
@@ -475,7 +475,7 @@ def partition_statistics_from_json(data: Any) -> PartitionStatisticsFile:
 
 
 def encryption_key_to_json(key: EncryptionKey) -> dict[str, Any]:
-    """An encryption key."""
+    """An encryption key as JSON-ready Python."""
     return _present(
         key_id=key.key_id,
         encrypted_key_metadata=key.encrypted_key_metadata,

@@ -49,7 +49,7 @@ class OwnFolders:
         return cls(_path(location), frozenset(_path(place) for place in places if place), _path(data))
 
     def all(self) -> Iterator[str]:
-        """All of them."""
+        """All folders of the table."""
         yield self.location
         yield from self.metadata
         yield self.data
@@ -85,7 +85,7 @@ class TableFiles:
     metadata: tuple[str, ...]
 
     def __iter__(self) -> Iterator[str]:
-        """All of them."""
+        """The locations of all files."""
         yield from self.data
         yield from self.metadata
 

@@ -446,12 +446,12 @@ def row_delta_operation(added: Sequence[DataFile], removed: Sequence[DataFile]) 
 
 
 def always(operation: Operation) -> OperationOf:
-    """A rule that gives the same operation whatever was added and removed."""
+    """A rule that gives one operation whatever was added and removed."""
     return OperationOf(operation)
 
 
 class OperationOf:
-    """A constant function."""
+    """Gives the same operation whatever was added and removed."""
 
     def __init__(self, operation: Operation) -> None:
         self._operation = operation

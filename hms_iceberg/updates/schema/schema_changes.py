@@ -19,7 +19,7 @@ class SchemaChange(ABC):
 
     @abstractmethod
     def edit(self, editor: SchemaEditor) -> None:
-        """Makes the change."""
+        """Makes the change in a schema editor."""
 
     def touches(self) -> tuple[Path, ...]:
         """Columns that must be unchanged since the change was made; none by default."""
@@ -41,7 +41,7 @@ class ColumnChange(SchemaChange):
     path: Path
 
     def touches(self) -> tuple[Path, ...]:
-        """The column."""
+        """The column's path."""
         return (self.path,)
 
 
@@ -60,7 +60,7 @@ class AddColumn(SchemaChange):
         editor.add(self.path, self.field_type, self.doc, self.required, self.default)
 
     def adds(self) -> tuple[Path, ...]:
-        """The new column."""
+        """The path of the new column."""
         return (self.path,)
 
     def __str__(self) -> str:
@@ -90,7 +90,7 @@ class RenameColumn(ColumnChange):
         editor.rename(self.path, self.new_name)
 
     def adds(self) -> tuple[Path, ...]:
-        """The new name."""
+        """The column's new path."""
         return ((*self.path[:-1], self.new_name),)
 
     def __str__(self) -> str:
@@ -164,7 +164,7 @@ class SetIdentifierFields(SchemaChange):
         editor.set_identifiers(self.paths)
 
     def touches(self) -> tuple[Path, ...]:
-        """The fields."""
+        """The paths of the identifier fields."""
         return self.paths
 
     def __str__(self) -> str:

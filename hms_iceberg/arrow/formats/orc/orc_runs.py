@@ -39,7 +39,7 @@ def decode_bits(data: bytes, count: int) -> Any:
 
 
 def decode_integers(data: bytes, count: int, signed: bool, version: int) -> Any:
-    """An integer stream.
+    """Decodes an integer stream.
 
     Args:
         data: the stream.

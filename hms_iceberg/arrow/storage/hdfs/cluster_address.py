@@ -252,7 +252,7 @@ def _known(settings: Mapping[str, str]) -> str:
 
 
 def _reachable(what: str, addresses: Mapping[str, str], settings: Mapping[str, str]) -> list[str]:
-    """The NameNodes that answer.
+    """The addresses of those NameNodes that accept connections.
 
     Raises:
         ConfigurationError: only one of cluster and settings has Kerberos.
