@@ -153,7 +153,7 @@ def _bind_term(binder: _Binder, term: Term) -> BoundTerm:
 
 
 def unary(operation: Operator, term: BoundTerm) -> BooleanExpression:
-    """IS_NULL, NOT_NULL, IS_NAN or NOT_NAN of a term; a constant if the term cannot be null, or is nothing else.
+    """IS_NULL, NOT_NULL, IS_NAN or NOT_NAN of a term; always true or always false where the term's type decides it.
 
     Raises:
         TypeMismatchError: NaN is asked for where only numbers without NaN, or no numbers, can be.

@@ -95,7 +95,7 @@ class Newest(Generic[V]):
 
     @classmethod
     def at(cls, pointer: TablePointer, read: Callable[[str], V]) -> Newest[V]:
-        """The one that a row points at."""
+        """Loads the version that a row points at."""
         return cls(
             pointer.metadata_location, lru_cache(1)(read), pointer.properties.get("previous_metadata_location", "")
         )
@@ -242,7 +242,7 @@ class Commit(Generic[V]):
         return self._made
 
     def swap(self, lease: Lease[V], base: V | None, new: V) -> None:
-        """Asks for one swap; returns if it was made.
+        """Asks the metastore once to swap in the new version; returns if that was done.
 
         Raises:
             CommitStateUnknownError: nobody can tell; says how to find out.
@@ -294,7 +294,7 @@ class Commit(Generic[V]):
         return False
 
     def give_up(self) -> None:
-        """Ends it before the first attempt."""
+        """Ends the commit before its first attempt."""
         self._end()
 
     # ------------------------------------------------------------------------------------------ outcomes

@@ -48,12 +48,12 @@ class View:
 
     @property
     def metadata(self) -> ViewMetadata:
-        """All that its metadata file says."""
+        """The view's metadata."""
         return self._loaded.metadata
 
     @property
     def metadata_location(self) -> str:
-        """Where its metadata file is."""
+        """Location of the view's metadata file."""
         return self._loaded.location
 
     def name(self) -> Identifier:
@@ -65,7 +65,7 @@ class View:
         return UUID(self.metadata.view_uuid)
 
     def location(self) -> str:
-        """The folder of its metadata."""
+        """The folder of the view's metadata."""
         return self.metadata.location
 
     def schema(self) -> Schema:
@@ -78,11 +78,11 @@ class View:
 
     @property
     def properties(self) -> dict[str, str]:
-        """Its properties, `comment` among them."""
+        """The view's properties, `comment` among them."""
         return dict(self.metadata.properties)
 
     def current_version(self) -> ViewVersion:
-        """The version that it is now."""
+        """The current version of the view."""
         return self.metadata.current_version()
 
     @property
@@ -95,7 +95,7 @@ class View:
         return self.metadata.version(version_id)
 
     def history(self) -> list[ViewHistoryEntry]:
-        """Which version was the current one since when."""
+        """The versions that were current, with their times."""
         return list(self.metadata.version_log)
 
     def sql_for(self, dialect: str) -> SQLViewRepresentation | None:

@@ -141,7 +141,7 @@ def _grouped(encoded: pa.DictionaryArray, values: Any) -> dict[str, Any]:
 
 
 def _ascending(positions: Any) -> Any:
-    """Without duplicates; writers sort them."""
+    """Positions in ascending order without duplicates; they are sorted only if the writer did not."""
     return positions if bool(np.all(positions[1:] > positions[:-1])) else np.unique(positions)
 
 

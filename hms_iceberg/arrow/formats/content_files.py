@@ -54,7 +54,7 @@ class ContentWriter(Protocol):
         """Finishes the file and makes it visible; `fields` are members of `DataFile` that the writer cannot know."""
 
     def abandon(self) -> None:
-        """Gives the file up; nothing of it stays."""
+        """Discards the file."""
 
 
 class ContentFormat:

@@ -145,7 +145,7 @@ class ContentOutput:
         return size
 
     def abandon(self) -> None:
-        """Gives the file up; nothing of it stays."""
+        """Discards the file."""
         with suppress(Exception):  # otherwise the stream would write on when it is collected
             self.stream.flush()
         abandon = getattr(self._output, "abandon", None)

@@ -243,7 +243,7 @@ class ParquetFileWriter:
         return self._footers[0], size
 
     def abandon(self) -> None:
-        """Gives the file up; nothing of it stays."""
+        """Discards the file."""
         if hasattr(self, "_writer"):
             with suppress(Exception):  # otherwise it would finish itself when it is collected, into a closed output
                 self._writer.close()

@@ -197,7 +197,7 @@ class Prompt:
                 self._run(statement)
 
     def _is_short(self, line: str) -> bool:
-        """Handles a line such as `help` or `\d`; False if it is none of these."""
+        """Handles `help` and lines that begin with a backslash; False for any other line."""
         if line.strip().rstrip(";").lower() in _HELP:
             click.echo(_HELP_TEXT)
             return True

@@ -43,7 +43,7 @@ class Guard(Protocol):
     """The lock or comparison that keeps other writers away during a swap."""
 
     def ensure_active(self) -> None:
-        """Raises LockError if it does not keep them away any more."""
+        """Raises LockError if the guard no longer keeps other writers away."""
         ...
 
 

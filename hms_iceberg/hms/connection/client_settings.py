@@ -78,7 +78,7 @@ class ClientSettings:
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> ClientSettings:
-        """Reads them from a catalog's properties.
+        """Reads the settings from a catalog's properties.
 
         Raises:
             ConfigurationError: a value that cannot be read; names the property.

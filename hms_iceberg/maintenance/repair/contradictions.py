@@ -90,7 +90,7 @@ class Duplicates:
 
     @property
     def step(self) -> RepairStep:
-        """The repair step for them."""
+        """The repair step that takes the second listing of these files away."""
         names = sorted(self.files)
         shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
         damage = f"{len(names)} files are in the table more than once: {shown}."

@@ -44,7 +44,7 @@ class FastAppend(Update):
 
     @property
     def new_files(self) -> tuple[DataFile, ...]:
-        """The files that it adds."""
+        """The files that the append adds."""
         return self.files
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:

@@ -96,7 +96,7 @@ class Overwrite(Update):
 
     @property
     def new_files(self) -> tuple[DataFile, ...]:
-        """The files that it adds."""
+        """The files that the overwrite adds."""
         return self.added
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:

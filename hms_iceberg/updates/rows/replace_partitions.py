@@ -47,7 +47,7 @@ class ReplacePartitions(Update):
 
     @property
     def new_files(self) -> tuple[DataFile, ...]:
-        """The files that it adds."""
+        """The files that the overwrite adds."""
         return self.files
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:

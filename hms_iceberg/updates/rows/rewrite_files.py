@@ -53,7 +53,7 @@ class RewriteFiles(Update):
 
     @property
     def new_files(self) -> tuple[DataFile, ...]:
-        """The files that it adds."""
+        """The files that the rewrite adds."""
         return self.added
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:

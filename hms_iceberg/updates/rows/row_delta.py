@@ -58,7 +58,7 @@ class RowDelta(Update):
 
     @property
     def new_files(self) -> tuple[DataFile, ...]:
-        """The files that it adds."""
+        """The data and delete files that the change adds."""
         return self.added
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:

@@ -130,7 +130,7 @@ class AvroContentWriter:
         )
 
     def abandon(self) -> None:
-        """Gives the file up; nothing of it stays."""
+        """Discards the file."""
         self._output.abandon()
 
 

@@ -130,7 +130,7 @@ class _Decoder:
 
 class _Version1(_Decoder):
     def run(self) -> Any:
-        """The next run."""
+        """Decodes the next run."""
         head = self._byte()
         if head < 128:
             delta = self._byte()
@@ -142,7 +142,7 @@ class _Version1(_Decoder):
 
 class _Version2(_Decoder):
     def run(self) -> Any:
-        """The next run."""
+        """Decodes the next run."""
         head = self._byte()
         kind = head >> 6
         if kind == 0:

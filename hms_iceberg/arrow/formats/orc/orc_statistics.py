@@ -159,7 +159,7 @@ def _pair(found: dict[int, list[Any]], number: int, first: int, decode: Any) -> 
 
 
 def _signed(value: int) -> int:
-    """A number out of its zigzag form."""
+    """A signed number from its zigzag form."""
     return (value >> 1) ^ -(value & 1)
 
 

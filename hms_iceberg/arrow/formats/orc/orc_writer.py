@@ -177,7 +177,7 @@ class OrcContentWriter:
             return tuple(stripe.offset for stripe in OrcLayout(file, size, self.location).stripes)
 
     def abandon(self) -> None:
-        """Gives the file up; nothing of it stays."""
+        """Discards the file."""
         if hasattr(self, "_writer"):
             with suppress(Exception):
                 self._writer.close()

@@ -145,7 +145,7 @@ def _whole_answer(connection: socket.socket) -> bytes:
 
 
 def has_kerberos(settings: Mapping[str, str]) -> bool:
-    """Whether settings of Hadoop say that the cluster knows its users."""
+    """Whether Hadoop's settings say that the cluster uses Kerberos."""
     return settings.get(_AUTHENTICATION, "simple").lower() != "simple"
 
 

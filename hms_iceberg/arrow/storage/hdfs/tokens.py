@@ -32,7 +32,7 @@ class HdfsToken:
 
     @property
     def has_ended(self) -> bool:
-        """Whether clients use it no more."""
+        """Whether the token has expired."""
         return self.ends <= datetime.now(timezone.utc) + _MARGIN
 
     def __str__(self) -> str:
