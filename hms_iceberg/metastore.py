@@ -151,6 +151,10 @@ class Lease(Protocol[V]):
         - `CommitStateUnknownError`: the request was sent and its fate cannot be told (lost answer, lost lock).
 
         After a failure it holds on to the lock only if the next attempt can then lose to nobody.
+
+        Args:
+            base: the version that has to be current still; None to create the table or view.
+            new: the new version.
         """
         ...
 
@@ -164,7 +168,12 @@ class Metastore(Protocol):
         ...
 
     def shows(self, location: str, new: MetadataVersion) -> bool:
-        """Whether the metadata file at `location` is `new`, which the metastore may have stored under another name."""
+        """Whether the metadata file at `location` is `new`, which the metastore may have stored under another name.
+
+        Args:
+            location: location of the metadata file.
+            new: the new version.
+        """
         ...
 
     def lease(
@@ -352,7 +361,12 @@ class ViewMetastore(Protocol):
         ...
 
     def shows(self, location: str, new: ViewMetadataVersion) -> bool:
-        """Whether the metadata file at `location` is `new`."""
+        """Whether the metadata file at `location` is `new`.
+
+        Args:
+            location: location of the metadata file.
+            new: the new version.
+        """
         ...
 
     def lease(self, identifier: Identifier) -> AbstractContextManager[Lease[ViewMetadataVersion]]:
@@ -385,6 +399,10 @@ class ViewMetastore(Protocol):
 
     def rename(self, source: Identifier, target: Identifier) -> None:
         """Renames a view's row; its files stay where they are.
+
+        Args:
+            source: the name that it has.
+            target: the name that it gets.
 
         Raises:
             NoSuchViewError: no view `source`.

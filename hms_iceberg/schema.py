@@ -27,6 +27,11 @@ def index_by_name(schema: Schema) -> dict[str, int]:
 def prune_columns(schema: Schema, selected: Collection[int], select_full_types: bool = True) -> Schema:
     """The fields with these ids, and what encloses them.
 
+    Args:
+        schema: the table's schema.
+        selected: ids of the fields.
+        select_full_types: whether a selected field is kept whole.
+
     Raises:
         UnsupportedError: structs are wanted without their fields.
     """

@@ -167,7 +167,12 @@ class SharedCache(Generic[K, V]):
         self._max_bytes = max_bytes
 
     def get(self, key: K, compute: Callable[[], V]) -> V:
-        """The value for a key, computed at the first call, and again if it was forgotten."""
+        """The value for a key, computed at the first call, and again if it was forgotten.
+
+        Args:
+            key: the key.
+            compute: computes the value if it is not known.
+        """
         with self._lock:
             future = self._known.get(key)
             mine = future is None

@@ -106,6 +106,10 @@ class _Binder:
 def bound_reference(schema: Schema, field_id: int) -> BoundReference:
     """The reference to a field of a schema by its id.
 
+    Args:
+        schema: the table's schema.
+        field_id: id of the field.
+
     Raises:
         UnknownColumnError: the schema has no such field.
         TypeMismatchError: the field is in a list or a map, so that a row can have many values of it.
@@ -154,6 +158,10 @@ def _bind_term(binder: _Binder, term: Term) -> BoundTerm:
 
 def unary(operation: Operator, term: BoundTerm) -> BooleanExpression:
     """IS_NULL, NOT_NULL, IS_NAN or NOT_NAN of a term; always true or always false where the term's type decides it.
+
+    Args:
+        operation: the operator.
+        term: the bound term.
 
     Raises:
         TypeMismatchError: NaN is asked for where only numbers without NaN, or no numbers, can be.
@@ -223,7 +231,13 @@ def _short(expression: UnboundPredicate) -> str:
 
 
 def comparison(operation: Operator, term: BoundTerm, at: LiteralPlace) -> BooleanExpression:
-    """EQ, NOT_EQ, LT, LT_EQ, GT or GT_EQ between a term and a point in the order of its type's values."""
+    """EQ, NOT_EQ, LT, LT_EQ, GT or GT_EQ between a term and a point in the order of its type's values.
+
+    Args:
+        operation: the operator.
+        term: the bound term.
+        at: the point among the values of the term's type.
+    """
     if at.nan:
         if isinstance(term.type, (FloatType, DoubleType)):
             return _nan_comparison(operation, term)
@@ -270,7 +284,13 @@ def _nan_comparison(operation: Operator, term: BoundTerm) -> BooleanExpression:
 
 
 def membership(operation: Operator, term: BoundTerm, places: Sequence[LiteralPlace]) -> BooleanExpression:
-    """IN or NOT_IN of a term; points that are no value of the type are equal to none."""
+    """IN or NOT_IN of a term; points that are no value of the type are equal to none.
+
+    Args:
+        operation: the operator.
+        term: the bound term.
+        places: the points among the values of the term's type.
+    """
     is_in = operation is Operator.IN
     values = tuple({each.value for each in places if each.is_exact})
     single = Operator.EQ if is_in else Operator.NOT_EQ

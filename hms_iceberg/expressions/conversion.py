@@ -83,6 +83,10 @@ NAN = LiteralPlace(None, 0, nan=True)
 def place(value: Literal, kind: IcebergType) -> LiteralPlace:
     """Where a literal lies among the values of a primitive type.
 
+    Args:
+        value: the literal.
+        kind: the type.
+
     Raises:
         ValueError: they do not compare; the message says what was expected.
     """
@@ -128,7 +132,13 @@ def value_range(kind: IcebergType) -> tuple[Any, Any]:
 
 
 def integer_place(value: int, remainder: bool, kind: IcebergType) -> LiteralPlace:
-    """Where an integer lies in a type stored as integers; `remainder` says that the literal is a little above it."""
+    """Where an integer lies in a type stored as integers; `remainder` says that the literal is a little above it.
+
+    Args:
+        value: the integer.
+        remainder: whether the literal is a little above the integer.
+        kind: the type.
+    """
     low, high = value_range(kind)
     if value > high or (value == high and remainder):
         return ABOVE_ALL

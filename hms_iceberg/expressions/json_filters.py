@@ -69,6 +69,10 @@ class FilterReader:
     def read(self, data: Any, depth: int = 0) -> BooleanExpression:
         """The predicate that parsed JSON stands for; true if there is none.
 
+        Args:
+            data: the parsed JSON.
+            depth: how many predicates are around this one.
+
         Raises:
             InvalidInputError: it cannot be read, or names a column that there is not.
         """

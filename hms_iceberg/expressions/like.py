@@ -15,6 +15,12 @@ from hms_iceberg.expressions.tree import (
 def like_predicate(term: Term, pattern: str, escape: str, negated: bool) -> BooleanExpression:
     """The predicate of `term [not] like 'pattern' escape 'e'`.
 
+    Args:
+        term: the column or transform.
+        pattern: the pattern.
+        escape: the character that makes the next one literal.
+        negated: whether it is `not like`.
+
     Raises:
         ValueError: the pattern is neither a text nor a text followed by %, or the escape stands before nothing special.
     """

@@ -362,6 +362,10 @@ def literal_from_text(text: str, kind: IcebergType) -> Literal:
     The literal may be of a finer type than asked for: a timestamp for a date, nanoseconds for microseconds, a decimal
     for an integer. Texts without a zone are UTC where a point in time is expected.
 
+    Args:
+        text: the text.
+        kind: the type.
+
     Raises:
         ValueError: the text is no such value; the message says what was expected.
     """

@@ -27,6 +27,10 @@ from hms_iceberg.spec.values.single_values import decimal_value, unscaled_value
 def bind_transform(ref: BoundReference, transform: Transform) -> BoundTerm:
     """The term of a transform of a field; the field itself for identity.
 
+    Args:
+        ref: the bound reference to the field.
+        transform: the transform.
+
     Raises:
         TypeMismatchError: the transform does not take the field's type, or nobody knows what it does.
     """
@@ -50,7 +54,13 @@ def is_rewritten(term: BoundTransform) -> bool:
 
 
 def rewrite_comparison(operation: Operator, term: BoundTransform, at: LiteralPlace) -> BooleanExpression:
-    """A comparison of a transform's result with a value of the result's type."""
+    """A comparison of a transform's result with a value of the result's type.
+
+    Args:
+        operation: the operator.
+        term: the bound transform.
+        at: the point among the values of the transform's results.
+    """
     transform, ref, value = term.transform, term.ref, at.value
     if transform.is_void:
         return AlwaysFalse()

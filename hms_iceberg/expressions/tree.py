@@ -40,7 +40,12 @@ class BooleanExpression:
         return Not(self)
 
     def bind(self, schema: Schema, case_sensitive: bool = True) -> BooleanExpression:
-        """The predicate over the fields of a schema; raises what `binding.bind` raises."""
+        """The predicate over the fields of a schema; raises what `binding.bind` raises.
+
+        Args:
+            schema: the table's schema.
+            case_sensitive: whether column names must match in case.
+        """
         return BIND(schema, self, case_sensitive)
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:

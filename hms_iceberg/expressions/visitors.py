@@ -160,6 +160,10 @@ _METHODS = {
 def fold(expression: BooleanExpression, visitor: ExpressionVisitor[T]) -> T:
     """Applies a visitor to a tree, from the leaves up, and returns its result.
 
+    Args:
+        expression: the tree.
+        visitor: gives the result of each node.
+
     Raises:
         TypeMismatchError: the tree holds something that is no expression, or is not bound where it must be.
     """

@@ -99,7 +99,12 @@ class HiveTables:
         return HiveTableRows(self._client)
 
     def find(self, database: str, name: str) -> HiveTable | None:
-        """A table's row; None if there is no table of that name."""
+        """A table's row; None if there is no table of that name.
+
+        Args:
+            database: the namespace.
+            name: the table's name.
+        """
         try:
             return hive_table(self._client.get_table(database, name))
         except NoSuchTableError:
@@ -115,17 +120,32 @@ class HiveTables:
             yield hive_table(row)
 
     def partitions(self, database: str, name: str) -> Iterator[HivePartition]:
-        """All partitions of a table."""
+        """All partitions of a table.
+
+        Args:
+            database: the namespace.
+            name: the table's name.
+        """
         names = self._client.list_partition_names(database, name)
         for row in self._client.get_partitions(database, name, names):
             yield hive_partition(row)
 
     def partition_count(self, database: str, name: str) -> int:
-        """How many partitions a table has."""
+        """How many partitions a table has.
+
+        Args:
+            database: the namespace.
+            name: the table's name.
+        """
         return len(self._client.list_partition_names(database, name))
 
     def add_partitions(self, database: str, name: str, partitions: Sequence[HivePartition]) -> None:
         """Adds partitions with the table's format, each at its own location.
+
+        Args:
+            database: the namespace.
+            name: the table's name.
+            partitions: the new partitions.
 
         Raises:
             NoSuchTableError: no table of that name.
@@ -139,7 +159,14 @@ class HiveTables:
         self._client.add_partitions(database, name, rows)
 
     def drop_partition(self, database: str, name: str, values: Sequence[str], location: str) -> None:
-        """Remove the row of a partition, and no file; none of these values at this location is not an error."""
+        """Remove the row of a partition, and no file; none of these values at this location is not an error.
+
+        Args:
+            database: the namespace.
+            name: the table's name.
+            values: the partition's values as Hive's text.
+            location: where the partition has to be.
+        """
         row = self._client.get_partition(database, name, values)
         if row is not None and row.sd.location == location:
             self._client.drop_partition(database, name, values)
@@ -165,6 +192,11 @@ class HiveTables:
     def change(self, database: str, name: str, change: HiveRowChange) -> None:
         """Change a row under its name.
 
+        Args:
+            database: the namespace.
+            name: the table's name.
+            change: what is changed in the row.
+
         Raises:
             NoSuchTableError: no table of that name.
         """
@@ -174,6 +206,12 @@ class HiveTables:
 
     def copy(self, database: str, source: str, target: str, change: HiveRowChange) -> None:
         """Add a row for the same files under a second name; not for a table with partitions, whose rows stay behind.
+
+        Args:
+            database: the namespace.
+            source: name of the row.
+            target: name of the new row.
+            change: what is changed in the row.
 
         Raises:
             NoSuchTableError: no table `source`.
@@ -193,6 +231,12 @@ class HiveTables:
 
         A metastore refuses to change partition keys, so neither may have any.
 
+        Args:
+            database: the namespace.
+            target: name of the row that is changed.
+            source: name of the row whose content it gets.
+            change: what is changed in the row.
+
         Raises:
             NoSuchTableError: one of the two does not exist.
         """
@@ -207,6 +251,10 @@ class HiveTables:
         """Take a table's columns out of its row, after which any others can be put in.
 
         A metastore compares the columns of a change with those that are there, and refuses to narrow their types.
+
+        Args:
+            database: the namespace.
+            name: the table's name.
         """
         row = self._client.get_table(database, name)
         row.sd.cols = []
@@ -214,6 +262,12 @@ class HiveTables:
 
     def rename(self, database: str, source: str, target: str, change: HiveRowChange = UNCHANGED) -> None:
         """Give an external table another name.
+
+        Args:
+            database: the namespace.
+            source: the name that the table has.
+            target: the name that it gets.
+            change: what is changed in the row.
 
         Raises:
             NoSuchTableError: no table `source`.
@@ -252,7 +306,12 @@ class HiveTables:
         return (answers[1][1] - answers[0][1]) * 1000
 
     def drop(self, database: str, name: str) -> None:
-        """Remove the row of an external table, and no file; no row of that name is not an error."""
+        """Remove the row of an external table, and no file; no row of that name is not an error.
+
+        Args:
+            database: the namespace.
+            name: the table's name.
+        """
         try:
             row = self._client.get_table(database, name)
             _refuse_unless_external(row, "dropped")

@@ -34,11 +34,21 @@ class InPlace:
         return self._planner.plan(table)
 
     def is_current(self, plan: MigrationPlan, table: HiveTable) -> bool:
-        """Whether the Hive table and its files are still as they were planned."""
+        """Whether the Hive table and its files are still as they were planned.
+
+        Args:
+            plan: the plan of the migration.
+            table: the Hive table.
+        """
         return self._planner.is_current(plan, table)
 
     def stage(self, plan: MigrationPlan, journal: Journal) -> Table:
-        """The Iceberg table, complete, under the staging name."""
+        """The Iceberg table, complete, under the staging name.
+
+        Args:
+            plan: the plan of the migration.
+            journal: the migration's journal.
+        """
         transaction = self._catalog.create_table_transaction(
             (journal.database, journal.staging),
             schema=plan.schema,

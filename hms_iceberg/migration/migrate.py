@@ -137,11 +137,21 @@ class MigrationMethod(Protocol):
         ...
 
     def is_current(self, plan: Any, table: HiveTable) -> bool:
-        """Whether the Hive table and its files are still as they were planned."""
+        """Whether the Hive table and its files are still as they were planned.
+
+        Args:
+            plan: the plan of the migration.
+            table: the Hive table.
+        """
         ...
 
     def stage(self, plan: Any, journal: Journal) -> Table:
-        """The Iceberg table, complete, under the staging name."""
+        """The Iceberg table, complete, under the staging name.
+
+        Args:
+            plan: the plan of the migration.
+            journal: the migration's journal.
+        """
         ...
 
 

@@ -78,6 +78,11 @@ def journal_location(metadata_folder: str) -> str:
 def write_journal(storage: Storage, metadata_folder: str, journal: Journal) -> None:
     """Write the journal; only one can be there.
 
+    Args:
+        storage: where the files are.
+        metadata_folder: the folder of the Iceberg table's metadata.
+        journal: the migration's journal.
+
     Raises:
         MigrationError: another migration of the table was begun in the meantime.
     """
@@ -93,6 +98,10 @@ def write_journal(storage: Storage, metadata_folder: str, journal: Journal) -> N
 
 def read_journal(storage: Storage, metadata_folder: str) -> Journal | None:
     """The journal in a metadata folder; None if there is none.
+
+    Args:
+        storage: where the files are.
+        metadata_folder: the folder of the Iceberg table's metadata.
 
     Raises:
         MigrationError: the file cannot be understood.
@@ -119,7 +128,12 @@ def read_journal(storage: Storage, metadata_folder: str) -> Journal | None:
 
 
 def files_location(metadata_folder: str, journal: Journal) -> str:
-    """Where the list of a Hive table's files lies."""
+    """Where the list of a Hive table's files lies.
+
+    Args:
+        metadata_folder: the folder of the Iceberg table's metadata.
+        journal: the migration's journal.
+    """
     return f"{metadata_folder}/{MIGRATION_JOURNALS}{journal.migration_id}.files.json.gz"
 
 
@@ -143,6 +157,11 @@ def write_files(storage: Storage, metadata_folder: str, journal: Journal, files:
 def read_files(storage: Storage, metadata_folder: str, journal: Journal) -> dict[str, int]:
     """The size in bytes of each file that the Hive table had, by location.
 
+    Args:
+        storage: where the files are.
+        metadata_folder: the folder of the Iceberg table's metadata.
+        journal: the migration's journal.
+
     Raises:
         MigrationError: the list is gone, or cannot be read.
     """
@@ -165,6 +184,10 @@ ROLLBACK_NAME = f"{MIGRATION_JOURNALS}rollback.json"
 def write_rollback_note(storage: Storage, metadata_folder: str) -> None:
     """Note that this process takes a table back.
 
+    Args:
+        storage: where the files are.
+        metadata_folder: the folder of the Iceberg table's metadata.
+
     Raises:
         MigrationError: another one began to, in the meantime.
     """
@@ -176,7 +199,12 @@ def write_rollback_note(storage: Storage, metadata_folder: str) -> None:
 
 
 def read_rollback_note(storage: Storage, metadata_folder: str) -> Process | None:
-    """The process that began to take a table back; None if none did, or the note is cut off."""
+    """The process that began to take a table back; None if none did, or the note is cut off.
+
+    Args:
+        storage: where the files are.
+        metadata_folder: the folder of the Iceberg table's metadata.
+    """
     try:
         return Process(**json.loads(storage.read(f"{metadata_folder}/{ROLLBACK_NAME}")))
     except (MissingFileError, ValueError, TypeError):
@@ -184,24 +212,47 @@ def read_rollback_note(storage: Storage, metadata_folder: str) -> Process | None
 
 
 def remove_rollback_note(storage: Storage, metadata_folder: str) -> None:
-    """Forget that a process began to take a table back."""
+    """Forget that a process began to take a table back.
+
+    Args:
+        storage: where the files are.
+        metadata_folder: the folder of the Iceberg table's metadata.
+    """
     storage.delete(f"{metadata_folder}/{ROLLBACK_NAME}")
 
 
 def given_up_location(metadata_folder: str, journal: Journal) -> str:
-    """Where it is noted which version of the Iceberg table is given up for the Hive table."""
+    """Where it is noted which version of the Iceberg table is given up for the Hive table.
+
+    Args:
+        metadata_folder: the folder of the Iceberg table's metadata.
+        journal: the migration's journal.
+    """
     return f"{metadata_folder}/{MIGRATION_JOURNALS}{journal.migration_id}.given-up"
 
 
 def write_given_up(storage: Storage, metadata_folder: str, journal: Journal, metadata_location: str) -> None:
     """Notes which Iceberg version the Hive table replaces, just before names are switched; a later note replaces an
-    earlier one."""
+    earlier one.
+
+    Args:
+        storage: where the files are.
+        metadata_folder: the folder of the Iceberg table's metadata.
+        journal: the migration's journal.
+        metadata_location: the metadata file of the version.
+    """
     forget_given_up(storage, metadata_folder, journal)
     storage.create(given_up_location(metadata_folder, journal), metadata_location.encode())
 
 
 def read_given_up(storage: Storage, metadata_folder: str, journal: Journal) -> str | None:
-    """The location of the version's metadata file; None if none was given up."""
+    """The location of the version's metadata file; None if none was given up.
+
+    Args:
+        storage: where the files are.
+        metadata_folder: the folder of the Iceberg table's metadata.
+        journal: the migration's journal.
+    """
     try:
         return storage.read(given_up_location(metadata_folder, journal)).decode()
     except MissingFileError:
@@ -209,27 +260,56 @@ def read_given_up(storage: Storage, metadata_folder: str, journal: Journal) -> s
 
 
 def forget_given_up(storage: Storage, metadata_folder: str, journal: Journal) -> None:
-    """Forget that a version is given up, and that names were switched."""
+    """Forget that a version is given up, and that names were switched.
+
+    Args:
+        storage: where the files are.
+        metadata_folder: the folder of the Iceberg table's metadata.
+        journal: the migration's journal.
+    """
     forget_switched(storage, metadata_folder, journal)
     storage.delete(given_up_location(metadata_folder, journal))
 
 
 def switched_location(metadata_folder: str, journal: Journal) -> str:
-    """Where it is noted that names were switched, after which nobody writes to the Iceberg table."""
+    """Where it is noted that names were switched, after which nobody writes to the Iceberg table.
+
+    Args:
+        metadata_folder: the folder of the Iceberg table's metadata.
+        journal: the migration's journal.
+    """
     return f"{metadata_folder}/{MIGRATION_JOURNALS}{journal.migration_id}.switched-back"
 
 
 def write_switched(storage: Storage, metadata_folder: str, journal: Journal) -> None:
-    """Note that names were switched, as the rows show; that may have been noted before."""
+    """Note that names were switched, as the rows show; that may have been noted before.
+
+    Args:
+        storage: where the files are.
+        metadata_folder: the folder of the Iceberg table's metadata.
+        journal: the migration's journal.
+    """
     with suppress(FileAlreadyExistsError):
         storage.create(switched_location(metadata_folder, journal), b"")
 
 
 def forget_switched(storage: Storage, metadata_folder: str, journal: Journal) -> None:
-    """Forget that names were switched."""
+    """Forget that names were switched.
+
+    Args:
+        storage: where the files are.
+        metadata_folder: the folder of the Iceberg table's metadata.
+        journal: the migration's journal.
+    """
     storage.delete(switched_location(metadata_folder, journal))
 
 
 def is_switch_noted(storage: Storage, metadata_folder: str, journal: Journal) -> bool:
-    """Whether it was noted that names were switched."""
+    """Whether it was noted that names were switched.
+
+    Args:
+        storage: where the files are.
+        metadata_folder: the folder of the Iceberg table's metadata.
+        journal: the migration's journal.
+    """
     return storage.exists(switched_location(metadata_folder, journal))

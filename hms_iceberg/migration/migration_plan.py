@@ -191,7 +191,12 @@ class MigrationPlanner:
         return found
 
     def look(self, table: HiveTable, numbered: Callable[[Schema], Schema] = _as_it_is) -> MigrationPlan | Refusal:
-        """Plans the Iceberg table, or gives every reason why the table cannot be migrated in place."""
+        """Plans the Iceberg table, or gives every reason why the table cannot be migrated in place.
+
+        Args:
+            table: the Hive table.
+            numbered: gives the columns their field ids.
+        """
         source = look_at_source(table, self._partitions(table), self._options.types, self._avro_schema(table))
         if isinstance(source, Refusal):
             return source
@@ -223,7 +228,12 @@ class MigrationPlanner:
         return MigrationPlan(source, listing, schema, spec, footers.data_files, properties)
 
     def is_current(self, plan: MigrationPlan, table: HiveTable) -> bool:
-        """Whether the Hive table and its files are still as they were planned."""
+        """Whether the Hive table and its files are still as they were planned.
+
+        Args:
+            plan: the plan of the migration.
+            table: the Hive table.
+        """
         before = plan.source.table
         same_row = (table.columns, table.partition_keys, table.storage) == (
             before.columns,

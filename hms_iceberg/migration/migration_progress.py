@@ -33,6 +33,12 @@ def in_threads(
 
     At most `window` items a thread are under way or waiting, so that a failure stops the work early and results do not
     pile up.
+
+    Args:
+        function: gives the result for an item.
+        items: the items.
+        threads: number of threads.
+        window: items in work for each thread at most.
     """
     iterator = iter(items)
     with ThreadPoolExecutor(max_workers=threads) as pool:

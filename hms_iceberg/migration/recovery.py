@@ -50,6 +50,10 @@ _active_lock = threading.Lock()
 def only_one(database: str, name: str) -> Iterator[None]:
     """Keeps the threads of this process from working on one table at the same time.
 
+    Args:
+        database: the namespace.
+        name: the table's name.
+
     Raises:
         MigrationError: another thread does.
     """
@@ -140,7 +144,12 @@ class Recovery:
             write_rollback_note(self._storage, state.folder)
 
     def note_switch(self, state: MigrationState, metadata_location: str) -> None:
-        """Note which version of the Iceberg table is given up for the Hive table, just before names are switched."""
+        """Note which version of the Iceberg table is given up for the Hive table, just before names are switched.
+
+        Args:
+            state: the state of the migration.
+            metadata_location: the metadata file of the version.
+        """
         if state.folder is not None and state.journal is not None:
             write_given_up(self._storage, state.folder, state.journal, metadata_location)
 

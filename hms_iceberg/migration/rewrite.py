@@ -42,7 +42,13 @@ class CopyRows(Protocol):
         ...
 
     def copy(self, source: str, target: str, snapshot_properties: Mapping[str, str]) -> None:
-        """Append all rows of a Hive table to an Iceberg table, in one snapshot with these properties."""
+        """Append all rows of a Hive table to an Iceberg table, in one snapshot with these properties.
+
+        Args:
+            source: the Hive table's name.
+            target: the Iceberg table's name.
+            snapshot_properties: properties of the snapshot.
+        """
         ...
 
 

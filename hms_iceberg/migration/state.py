@@ -47,7 +47,12 @@ class Original:
 
     @classmethod
     def of(cls, table: HiveTable, changed: tuple[str, ...]) -> Original:
-        """Reads the original values from a table's row."""
+        """Reads the original values from a table's row.
+
+        Args:
+            table: the Hive table.
+            changed: the parameters that the migration changes.
+        """
         return cls(table.table_type, {key: table.parameters.get(key) for key in changed}, table.create_time)
 
     def to_text(self) -> str:

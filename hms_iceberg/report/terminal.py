@@ -127,7 +127,12 @@ def _over_time(lineage: Sequence[SnapshotPoint], console: Console) -> Grid:
 
 
 def sparkline(values: Sequence[int], width: int) -> str:
-    """Values as blocks of eight heights, at most so many: of more values every so many is left out."""
+    """Values as blocks of eight heights, at most so many: of more values every so many is left out.
+
+    Args:
+        values: the values.
+        width: number of characters at most.
+    """
     step = max(1, -(-len(values) // width))
     shown = values[::-1][::step][::-1]
     most = max(shown) or 1

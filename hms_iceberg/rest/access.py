@@ -51,7 +51,13 @@ class Access:
         return self.rule is everything
 
     def allows(self, right: Right, namespace: str, name: str | None = None) -> bool:
-        """Whether the caller has a right on a namespace, or on a table or view in it."""
+        """Whether the caller has a right on a namespace, or on a table or view in it.
+
+        Args:
+            right: what the caller wants to do.
+            namespace: the namespace.
+            name: name of the table or view; None for the namespace itself.
+        """
         return right is Right.NONE or self.rule(self.caller, right, namespace.lower(), name and name.lower())
 
 

@@ -63,6 +63,12 @@ class Door:
     def check(self, call: Call, right: Right, namespace: str, name: str | None = None) -> None:
         """Refuses a caller who lacks a right.
 
+        Args:
+            call: the request.
+            right: what the caller wants to do.
+            namespace: the namespace.
+            name: name of the table or view; None for the namespace itself.
+
         Raises:
             RefusedError: the message names the right.
         """
@@ -115,7 +121,13 @@ class Door:
                 raise
 
     def files_for(self, call: Call, identifier: Identifier, metadata: TableMetadata) -> FileAccess:
-        """How a client reaches a table's files: as it asks for, if the server does that."""
+        """How a client reaches a table's files: as it asks for, if the server does that.
+
+        Args:
+            call: the request.
+            identifier: the name, as (namespace, name).
+            metadata: the table's metadata.
+        """
         config = dict(self.settings.table_config)
         if self.settings.server_planning:
             config["scan-planning-mode"] = "server"
@@ -129,7 +141,13 @@ class Door:
         return FileAccess(config)
 
     def credentials(self, call: Call, identifier: Identifier, metadata: TableMetadata) -> list[dict[str, Any]]:
-        """Credentials of a table's folders, for what the caller may do; none if the server vends none for them."""
+        """Credentials of a table's folders, for what the caller may do; none if the server vends none for them.
+
+        Args:
+            call: the request.
+            identifier: the name, as (namespace, name).
+            metadata: the table's metadata.
+        """
         folders = places(metadata)
         hive = None if self.hive is None or not folders else self.hive.row(identifier)
         if hive is not None:  # the files are Hive's, and in its folder

@@ -99,13 +99,24 @@ class RestChannel:
     def get(self, path: str, what: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
         """The JSON answer to a GET request.
 
+        Args:
+            path: the path below the catalog's prefix.
+            what: what is asked for, for messages.
+            query: query parameters.
+
         Raises:
             IcebergError: as the server says; see `failure`.
         """
         return self._decoded(self._sent("GET", self._url(path), query or {}, None, what, True))
 
     def pages(self, path: str, what: str, member: str) -> Iterator[Any]:
-        """All entries of a list."""
+        """All entries of a list.
+
+        Args:
+            path: the path below the catalog's prefix.
+            what: what is asked for, for messages.
+            member: name of the member with the entries.
+        """
         token: str | None = ""
         while token is not None:
             told = self.get(path, what, {"pageToken": token})
@@ -113,7 +124,12 @@ class RestChannel:
             token = told.get("next-page-token")
 
     def exists(self, path: str, what: str) -> bool:
-        """Whether there is something at a path."""
+        """Whether there is something at a path.
+
+        Args:
+            path: the path below the catalog's prefix.
+            what: what is asked for, for messages.
+        """
         status, body = self._sent("HEAD", self._url(path), {}, None, what, True, fails=False)
         if status == 404:
             return False
@@ -124,6 +140,11 @@ class RestChannel:
     def post(self, path: str, body: Any, what: str) -> dict[str, Any]:
         """Sends a change. One whose answer is lost is not sent again: it may have been made.
 
+        Args:
+            path: the path below the catalog's prefix.
+            body: JSON-ready Python.
+            what: what is changed, for messages.
+
         Raises:
             CommitStateUnknownError: nobody knows what became of a commit.
             MetastoreAnswerLostError: nobody knows what became of another change.
@@ -132,11 +153,23 @@ class RestChannel:
         return self._decoded(self._sent("POST", self._url(path), {}, body, what, False))
 
     def ask(self, path: str, body: Any, what: str) -> dict[str, Any]:
-        """The JSON answer to a POST request that changes nothing, and so is repeated like a GET."""
+        """The JSON answer to a POST request that changes nothing, and so is repeated like a GET.
+
+        Args:
+            path: the path below the catalog's prefix.
+            body: JSON-ready Python.
+            what: what is asked for, for messages.
+        """
         return self._decoded(self._sent("POST", self._url(path), {}, body, what, True))
 
     def delete(self, path: str, what: str, query: Mapping[str, str] | None = None) -> None:
-        """Sends a DELETE request; retried like `post`."""
+        """Sends a DELETE request; retried like `post`.
+
+        Args:
+            path: the path below the catalog's prefix.
+            what: what is deleted, for messages.
+            query: query parameters.
+        """
         self._sent("DELETE", self._url(path), query or {}, None, what, False)
 
     # ----------------------------------------------------------------------------------------------- below
@@ -252,7 +285,12 @@ def namespace_path(namespace: str) -> str:
 
 
 def table_path(identifier: tuple[str, ...], kind: str = "tables") -> str:
-    """The path of a table or view."""
+    """The path of a table or view.
+
+    Args:
+        identifier: namespace and name.
+        kind: `tables` or `views`.
+    """
     namespace = SEPARATOR.join(identifier[:-1])
     return f"{namespace_path(namespace)}/{kind}/{quote(identifier[-1], safe='')}"
 

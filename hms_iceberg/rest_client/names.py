@@ -75,6 +75,11 @@ class RestNames:
         self.channel.delete(self.path(identifier), self._kind, query)
 
     def rename(self, source: Identifier, target: Identifier) -> None:
-        """Gives a name up for another."""
+        """Gives a name up for another.
+
+        Args:
+            source: the name that it has.
+            target: the name that it gets.
+        """
         names = [{"namespace": list(each[:-1]), "name": each[-1]} for each in (source, target)]
         self.channel.post(f"{self._kind}s/rename", {"source": names[0], "destination": names[1]}, self._kind)

@@ -79,6 +79,11 @@ def plan_appends(request: AppendRequest, storage: Storage, manifest_cache: Manif
 def added_files(planner: Planner, snapshots: Sequence[Snapshot], storage: Storage) -> KeptFiles:
     """The data files that some snapshots added and that may match, each once.
 
+    Args:
+        planner: the plan of the scan.
+        snapshots: the snapshots.
+        storage: where the files are.
+
     Raises:
         MissingFileError, CorruptManifestError: metadata is gone or damaged.
     """
@@ -88,6 +93,10 @@ def added_files(planner: Planner, snapshots: Sequence[Snapshot], storage: Storag
 
 def snapshot_or_current(metadata: TableMetadata, snapshot_id: int | None) -> Snapshot | None:
     """A snapshot by its id; the current one (None if the table has none) if that is None.
+
+    Args:
+        metadata: the table's metadata.
+        snapshot_id: id of the snapshot; None for the current one.
 
     Raises:
         NoSuchSnapshotError: the table has no such snapshot.

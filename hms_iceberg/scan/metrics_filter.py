@@ -86,13 +86,24 @@ def rows_may_match(
 
 
 def may_match(expression: BooleanExpression, metrics: MetricColumns, only: Collection[int] | None = None) -> pl.Series:
-    """Which files may hold a row that matches, by their metrics. Arguments and result as of `rows_may_match`."""
+    """Which files may hold a row that matches, by their metrics. Arguments and result as of `rows_may_match`.
+
+    Args:
+        expression: the bound predicate.
+        metrics: the metrics of the files.
+        only: numbers of the files to look at; None for all.
+    """
     # Writers that did not know the number of rows left it negative; a file without rows has nothing to match.
     return rows_may_match(expression, metrics, only) & (metrics.record_counts != 0)
 
 
 def files_may_match(expression: BooleanExpression, files: Sequence[ContentMetrics]) -> list[bool]:
-    """Whether files (or row groups), as objects, may hold a matching row: False only if certainly none matches."""
+    """Whether files (or row groups), as objects, may hold a matching row: False only if certainly none matches.
+
+    Args:
+        expression: the bound predicate.
+        files: the files with their metrics.
+    """
     return may_match(expression, MetricColumns(ObjectMetrics(files))).to_list()
 
 

@@ -287,7 +287,12 @@ def stored_bounds(stored: pl.Series, field_type: IcebergType) -> pl.Series:
 
 
 def stored_value(field_type: IcebergType, bound: bytes | None) -> Any:
-    """A bound as a stored value; None if there is none, or bytes that are none of the type."""
+    """A bound as a stored value; None if there is none, or bytes that are none of the type.
+
+    Args:
+        field_type: the type of the field.
+        bound: the bytes of the bound; None if there is none.
+    """
     try:
         return None if bound is None else from_bytes(field_type, bound)
     except CorruptFileError:
@@ -321,7 +326,12 @@ def bound_dtype(field_type: IcebergType) -> Any:
 
 
 def comparable(field_type: IcebergType, value: Any) -> Any:
-    """A stored value in the form that decoded bounds are compared with."""
+    """A stored value in the form that decoded bounds are compared with.
+
+    Args:
+        field_type: the type of the field.
+        value: the stored value.
+    """
     if isinstance(field_type, StringType):
         return value.encode("utf-8")
     if isinstance(field_type, UUIDType):

@@ -39,6 +39,10 @@ class SplitOptions:
     def of(cls, properties: Mapping[str, str], options: Mapping[str, str]) -> SplitOptions:
         """The options of a table, if those of a scan do not say otherwise.
 
+        Args:
+            properties: the table's properties.
+            options: the options of the scan.
+
         Raises:
             ConfigurationError: a value is no number, or out of range.
         """

@@ -73,7 +73,12 @@ class FileScanTask(msgspec.Struct, eq=False, gc=False):
         return cls(rows, 0, byte_range)
 
     def part(self, start: int, length: int) -> FileScanTask:
-        """A task for the rows that begin within a range of bytes of the file; see `byte_range`."""
+        """A task for the rows that begin within a range of bytes of the file; see `byte_range`.
+
+        Args:
+            start: offset of the first byte.
+            length: number of bytes.
+        """
         return FileScanTask(self._rows, self._row, (start, length))
 
     @property
@@ -176,43 +181,7 @@ class _OneRow:
         return self._value
 
 
-class TaskSource(Protocol):
-    """The source of tasks; :class:`hms_iceberg.scan.tasks.ScanPlan` is one."""
-
-    @property
-    def metadata(self) -> TableMetadata:
-        """The metadata of the table that is scanned."""
-
-    @property
-    def snapshot(self) -> Snapshot | None:
-        """The snapshot that is scanned."""
-
-    @property
-    def schema(self) -> Schema:
-        """The columns of the filter."""
-
-    @property
-    def row_filter(self) -> BooleanExpression:
-        """The bound filter."""
-
-    @property
-    def partitions(self) -> PartitionColumns:
-        """The partition columns of the frames."""
-
-    @property
-    def files(self) -> pl.DataFrame:
-        """The data files."""
-
-    @property
-    def delete_files(self) -> pl.DataFrame:
-        """The delete files."""
-
-    @property
-    def assignments(self) -> pl.DataFrame:
-        """Which deletes apply to which file."""
-
-
-def planned_tasks(plan: TaskSource) -> Iterator[FileScanTask]:
+def planned_tasks(plan: ScanPlan) -> Iterator[FileScanTask]:
     """One task for each row of a plan's files, in order."""
     shared, height = _Shared(plan), plan.files.height
     stretches = (
@@ -222,7 +191,7 @@ def planned_tasks(plan: TaskSource) -> Iterator[FileScanTask]:
     return chain.from_iterable(stretches)
 
 
-def residuals(plan: TaskSource) -> Callable[[DataFile], BooleanExpression]:
+def residuals(plan: ScanPlan) -> Callable[[DataFile], BooleanExpression]:
     """A function from a data file of a plan to the filter that is left for its rows, as a bound predicate."""
     return _Shared(plan).residual
 
@@ -285,7 +254,7 @@ def _partitions_of(
 class _Shared:
     """What all tasks of a plan have in common: delete files and residuals, made once."""
 
-    def __init__(self, plan: TaskSource) -> None:
+    def __init__(self, plan: ScanPlan) -> None:
         self.plan = plan
         self.lock = threading.RLock()
         self._deletes: list[DataFile] | None = None

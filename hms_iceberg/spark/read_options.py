@@ -134,6 +134,11 @@ def check_options(options: Mapping[str, str], table: str, streaming: bool = Fals
 def refuse_misspelled(options: Mapping[str, str], known: Collection[str], table: str) -> None:
     """Refuses options that are misspelled; warns once of others that are not known.
 
+    Args:
+        options: the options.
+        known: names of the known options.
+        table: the table's name, for messages.
+
     Raises:
         InvalidInputError: an option is nearly one that is known.
     """

@@ -158,7 +158,13 @@ def _check_held(kind: IcebergType, table: str, column: str) -> None:
 
 
 def spark_field(field: NestedField, table: str, keep_unsupported: bool = False) -> dict[str, Any]:
-    """A column in Spark's JSON; see `spark_type`."""
+    """A column in Spark's JSON; see `spark_type`.
+
+    Args:
+        field: the column.
+        table: the table's name, for messages.
+        keep_unsupported: whether types that Spark lacks are kept rather than refused.
+    """
     described = _described(field, spark_type(field.field_type, table, field.name, keep_unsupported))
     if field.write_default is not None and field.field_type.is_primitive and is_held(field.field_type):
         described["metadata"][WRITE_DEFAULT] = json.dumps(spark_value(field.field_type, field.write_default))
@@ -199,6 +205,12 @@ def key_schema(field_ids: Sequence[int], schema: Schema, metadata: TableMetadata
 
     A key may have been dropped since; its name and type are then those of the newest schema that had it. The schema
     that is read goes first, as older files are read with its types.
+
+    Args:
+        field_ids: ids of the key columns.
+        schema: the table's schema.
+        metadata: the table's metadata.
+        table: the table's name, for messages.
 
     Raises:
         UnsupportedError: a key of a type that Spark cannot hold, or inside of a list or map.
@@ -244,7 +256,12 @@ def _merged(left: NestedField, right: NestedField) -> NestedField:
 
 
 def spark_value(field_type: IcebergType, value: Any) -> Any:
-    """A stored value as JSON that the bridge's class Values reads as Spark's internal form of it."""
+    """A stored value as JSON that the bridge's class Values reads as Spark's internal form of it.
+
+    Args:
+        field_type: the type of the field.
+        value: the stored value.
+    """
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, float):

@@ -68,7 +68,12 @@ def spark_session(
 
 
 def thrift_settings(host: str, port: int) -> dict[str, str]:
-    """The settings that a session of a Thrift server is built with."""
+    """The settings that a session of a Thrift server is built with.
+
+    Args:
+        host: name or address of the host.
+        port: TCP port.
+    """
     return {"spark.hadoop.hive.server2.thrift.bind.host": host, "spark.hadoop.hive.server2.thrift.port": str(port)}
 
 
@@ -95,7 +100,12 @@ def thrift_server(spark: SparkSession, host: str, port: int) -> Iterator[None]:
 
 
 def connect_settings(host: str, port: int) -> dict[str, str]:
-    """The settings that a session of a Spark Connect server is built with."""
+    """The settings that a session of a Spark Connect server is built with.
+
+    Args:
+        host: name or address of the host.
+        port: TCP port.
+    """
     return {"spark.connect.grpc.binding.address": host, "spark.connect.grpc.binding.port": str(port)}
 
 

@@ -77,7 +77,12 @@ class SqlSession:
         self._spark.sparkContext.cancelAllJobs()
 
     def names(self, statement: str, column: str) -> list[str]:
-        """One column of a statement such as SHOW TABLES; nothing if it fails."""
+        """One column of a statement such as SHOW TABLES; nothing if it fails.
+
+        Args:
+            statement: the statement.
+            column: name of the column.
+        """
         try:
             answer = self.run(statement)
         except SqlFailedError:

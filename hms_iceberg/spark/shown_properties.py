@@ -32,7 +32,13 @@ _AFTER_KEY = re.compile(r"(?<=NULLS FIRST),|(?<=NULLS LAST),", re.I)
 
 
 def shown_properties(metadata: TableMetadata, schema: Schema, snapshot: Snapshot | None) -> dict[str, str]:
-    """A table's properties as Apache Iceberg shows them in Spark."""
+    """A table's properties as Apache Iceberg shows them in Spark.
+
+    Args:
+        metadata: the table's metadata.
+        schema: the table's schema.
+        snapshot: the snapshot; None for a table without one.
+    """
     shown = {
         "format": f"iceberg/{FILE_FORMAT.of(metadata.properties)}",
         "provider": "iceberg",
@@ -68,6 +74,11 @@ def _term_text(transform: Transform, column: str) -> str:
 def sort_order_of(text: str | None, schema: Schema, table: str) -> SortOrder:
     """The sort order that a text stands for, such as `bucket(4, id) ASC NULLS FIRST, name DESC NULLS LAST`.
 
+    Args:
+        text: the text; None for no order.
+        schema: the table's schema.
+        table: the table's name, for messages.
+
     Raises:
         InvalidInputError: the text is none of a sort order.
     """
@@ -101,7 +112,12 @@ def _term(text: str) -> tuple[Transform, str]:
 
 
 def identified(schema: Schema, text: str | None) -> Schema:
-    """The schema with identifier fields that a text such as `[id,region]` names."""
+    """The schema with identifier fields that a text such as `[id,region]` names.
+
+    Args:
+        schema: the table's schema.
+        text: the text; None for no identifier fields.
+    """
     if not text:
         return schema
     names = [name.strip() for name in text.strip("[] ").split(",") if name.strip()]

@@ -150,7 +150,12 @@ class JsonObject:
         return self.sequence(key) if self.has(key) else []
 
     def objects(self, key: str, what: str) -> list[JsonObject]:
-        """A list of objects; empty if it is missing."""
+        """A list of objects; empty if it is missing.
+
+        Args:
+            key: name of the member.
+            what: what each object is, for messages.
+        """
         return [JsonObject(each, what) for each in self.sequence_or_empty(key)]
 
     def text_map_or_none(self, key: str) -> dict[str, str] | None:
@@ -172,6 +177,10 @@ def shown(data: object) -> str:
 
 def column_names(names: Any, argument: str) -> tuple[str, ...]:
     """Names of columns: a text alone would be taken for names of one letter each.
+
+    Args:
+        names: what was given.
+        argument: name of the argument, for messages.
 
     Raises:
         InvalidInputError: it is something else.
@@ -213,6 +222,10 @@ def snapshot_number(snapshot_id: Any) -> int:
 
 def mapping(given: Any, argument: str) -> Mapping[str, Any]:
     """Checks that a value is a mapping from names to values.
+
+    Args:
+        given: what was given.
+        argument: name of the argument, for messages.
 
     Raises:
         InvalidInputError: it is something else.

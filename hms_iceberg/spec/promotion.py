@@ -40,7 +40,12 @@ def can_promote(old: IcebergType, new: IcebergType, format_version: int) -> bool
 
 
 def promotions_of(kind: IcebergType, format_version: int) -> str:
-    """The types that a column of this type may be promoted to, for messages."""
+    """The types that a column of this type may be promoted to, for messages.
+
+    Args:
+        kind: the type.
+        format_version: the format version of the table.
+    """
     if isinstance(kind, DecimalType):
         return f"decimal of scale {kind.scale} and a precision above {kind.precision}"
     targets = [*_ANY_VERSION.get(type(kind), ()), *(_SINCE_V3.get(type(kind), ()) if format_version >= 3 else ())]

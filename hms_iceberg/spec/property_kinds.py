@@ -46,7 +46,13 @@ class TableProperty:
         return name == self.name
 
     def wrong(self, text: str, expected: str, hint: str = "") -> ConfigurationError:
-        """The error of a value that cannot be used."""
+        """The error of a value that cannot be used.
+
+        Args:
+            text: the value.
+            expected: what is expected.
+            hint: what helps.
+        """
         return ConfigurationError(f"Table property {self.name!r}: expected {expected}, got {text!r}.{hint}")
 
 

@@ -176,6 +176,10 @@ class Schema(JsonModel):
     def find_field(self, name_or_id: str | int, case_sensitive: bool = True) -> NestedField:
         """The field with this dotted name or id.
 
+        Args:
+            name_or_id: the dotted name or the id.
+            case_sensitive: whether column names must match in case.
+
         Raises:
             UnknownColumnError: there is none; the message has the names that come near.
         """
@@ -190,6 +194,10 @@ class Schema(JsonModel):
 
     def find_id(self, name: str, case_sensitive: bool = True) -> int:
         """The id of the field with this dotted name.
+
+        Args:
+            name: the dotted name.
+            case_sensitive: whether column names must match in case.
 
         Raises:
             UnknownColumnError: there is none, or the name stands for several.
@@ -226,7 +234,12 @@ class Schema(JsonModel):
         return f"{shown} and {len(names) - 20} more" if len(names) > 20 else shown or "none"
 
     def find_type(self, name_or_id: str | int, case_sensitive: bool = True) -> IcebergType:
-        """The type of the field with this dotted name or id; raises UnknownColumnError."""
+        """The type of the field with this dotted name or id; raises UnknownColumnError.
+
+        Args:
+            name_or_id: the dotted name or the id.
+            case_sensitive: whether column names must match in case.
+        """
         return self.find_field(name_or_id, case_sensitive).field_type
 
     def find_column_name(self, field_id: int) -> str | None:

@@ -127,6 +127,10 @@ UNSORTED = SortOrder(order_id=UNSORTED_ORDER_ID)
 def check_sort_order(order: SortOrder, schema: Schema) -> None:
     """Refuse a sort order that cannot be used with a schema.
 
+    Args:
+        order: the sort order.
+        schema: the table's schema.
+
     Raises:
         InvalidSortOrderError: id 0 with fields, another id without; a source column is missing or its type cannot be
             transformed or sorted.
@@ -153,6 +157,12 @@ def assign_fresh_sort_order_ids(
     order: SortOrder, old_schema: Schema, fresh_schema: Schema, order_id: int = INITIAL_SORT_ORDER_ID
 ) -> SortOrder:
     """The sort order for a schema whose columns were renumbered.
+
+    Args:
+        order: the sort order.
+        old_schema: the schema before.
+        fresh_schema: the schema after.
+        order_id: id of the new order.
 
     Raises:
         InvalidSortOrderError: a source column is not in the schemas.

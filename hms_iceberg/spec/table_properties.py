@@ -394,6 +394,10 @@ def metadata_folder(location: str, properties: Mapping[str, str]) -> str:
     """Where the metadata files of a table at `location` go: `write.metadata.path`, by default `metadata` below it.
 
     A relative path is taken below the table's location (specification, "Path Construction").
+
+    Args:
+        location: the table's base location.
+        properties: the table's properties.
     """
     path = (METADATA_PATH.of(properties) or "metadata").rstrip("/")
     if path.startswith("/") or "://" in path or path.split("/", 1)[0].endswith(":"):

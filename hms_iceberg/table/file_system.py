@@ -109,7 +109,13 @@ class FileSystemMetastore:
         return next((location for location in candidates if self._storage.exists(location)), None)
 
     def swap(self, identifier: Identifier, base: MetadataVersion | None, new: MetadataVersion) -> MetadataVersion:
-        """Creates the file of the next version with the content of `new`; returns the version under its final name."""
+        """Creates the file of the next version with the content of `new`; returns the version under its final name.
+
+        Args:
+            identifier: the name, as (namespace, name).
+            base: the version that has to be current still; None to create the table.
+            new: the new version.
+        """
         table = self.location_of(identifier)
         self._refuse_unsafe(table)
         _refuse_elsewhere(table, new.metadata)
@@ -291,7 +297,13 @@ class FileSystemTables:
             return self._table(identifier, read_version(pointer.metadata_location, self.storage))
 
     def table_at(self, location: str, version: MetadataVersion, seen_at: float | None = None) -> Table:
-        """The table at a path, at a version that was read before; see `Catalog.table_at`."""
+        """The table at a path, at a version that was read before; see `Catalog.table_at`.
+
+        Args:
+            location: the table's folder.
+            version: the version of the table.
+            seen_at: when the version was the newest one (`time.monotonic`), if that is known.
+        """
         return self._table(_identifier(location), version, Freshness.of(seen_at))
 
     def create(

@@ -155,6 +155,11 @@ class FileSystemCatalog(FileSystemMetastore):
     def swap(self, identifier: Identifier, base: MetadataVersion | None, new: MetadataVersion) -> MetadataVersion:
         """See `FileSystemMetastore.swap`.
 
+        Args:
+            identifier: the name, as (namespace, name).
+            base: the version that has to be current still; None to create the table.
+            new: the new version.
+
         Raises:
             NoSuchNamespaceError: for a create, if the namespace does not exist.
         """

@@ -18,6 +18,10 @@ _MOST_ASKED = 1000
 def check_right_to_purge(metadata_location: str, storage: Storage) -> None:
     """Finds out, with a file of no bytes beside the metadata, whether a table's files could be deleted.
 
+    Args:
+        metadata_location: the table's metadata file.
+        storage: where the files are.
+
     Raises:
         StorageDeniedError: this user lacks the right.
     """

@@ -75,7 +75,12 @@ class Pointers(Protocol[_V]):
         ...
 
     def shows(self, location: str, new: _V) -> bool:
-        """Whether the metadata file at a location is that of `new`."""
+        """Whether the metadata file at a location is that of `new`.
+
+        Args:
+            location: location of the metadata file.
+            new: the version.
+        """
         ...
 
 
@@ -95,7 +100,12 @@ class Newest(Generic[V]):
 
     @classmethod
     def at(cls, pointer: TablePointer, read: Callable[[str], V]) -> Newest[V]:
-        """Loads the version that a row points at."""
+        """Loads the version that a row points at.
+
+        Args:
+            pointer: the row.
+            read: reads the version at a location.
+        """
         return cls(
             pointer.metadata_location, lru_cache(1)(read), pointer.properties.get("previous_metadata_location", "")
         )
@@ -243,6 +253,11 @@ class Commit(Generic[V]):
 
     def swap(self, lease: Lease[V], base: V | None, new: V) -> None:
         """Asks the metastore once to swap in the new version; returns if that was done.
+
+        Args:
+            lease: the lease of the metastore.
+            base: the version that has to be current still; None to create it.
+            new: the new version.
 
         Raises:
             CommitStateUnknownError: nobody can tell; says how to find out.
@@ -440,7 +455,12 @@ class Eagerness:
 
     @classmethod
     def of(cls, first: Approach, properties: Mapping[str, str]) -> Eagerness:
-        """The approaches of a commit to a table with these properties; without retries, the first takes the lock."""
+        """The approaches of a commit to a table with these properties; without retries, the first takes the lock.
+
+        Args:
+            first: the approach of the first attempt.
+            properties: the table's properties.
+        """
         return cls(first if COMMIT_NUM_RETRIES.of(properties) > 0 else Approach.LOCK)
 
     def approach(self, attempt: int) -> Approach:

@@ -279,7 +279,13 @@ class Transaction:
 
 
 def table_commit(identifier: Identifier, metastore: Metastore, storage: Storage) -> Commit[MetadataVersion]:
-    """A commit to a table that is no transaction: one that makes a metadata file the current one."""
+    """A commit to a table that is no transaction: one that makes a metadata file the current one.
+
+    Args:
+        identifier: the name, as (namespace, name).
+        metastore: the metastore.
+        storage: where the files are.
+    """
     named = f"table {'.'.join(identifier)}"
     return Commit(
         named, identifier, metastore, lambda location: read_version(location, storage), FileWorkspace(storage)
@@ -291,7 +297,13 @@ def _by_location(metadata: TableMetadata) -> str:
 
 
 def apply_all(updates: Sequence[Update], base: TableMetadata, workspace: FileWorkspace) -> TableMetadata:
-    """The updates applied one after the other."""
+    """The updates applied one after the other.
+
+    Args:
+        updates: the updates in order.
+        base: the committed metadata that the change is applied to.
+        workspace: reads and creates files, and records those that it creates.
+    """
     metadata = base
     for update in updates:
         metadata = update.apply(metadata, workspace)
@@ -322,7 +334,12 @@ class Origin(Protocol):
         ...
 
     def metadata_on(self, base: MetadataVersion | None, identifier: Identifier) -> TableMetadata:
-        """The metadata that the updates are applied to, given the newest version."""
+        """The metadata that the updates are applied to, given the newest version.
+
+        Args:
+            base: the version that has to be current still; None to create the table.
+            identifier: the name, as (namespace, name).
+        """
         ...
 
 
@@ -337,6 +354,10 @@ class Existing:
 
     def metadata_on(self, base: MetadataVersion | None, identifier: Identifier) -> TableMetadata:
         """The newest metadata, on which the updates are replayed.
+
+        Args:
+            base: the version that has to be current still; None to create the table.
+            identifier: the name, as (namespace, name).
 
         Raises:
             NoSuchTableError: the table was dropped since.
@@ -367,7 +388,12 @@ class Created:
     either: bool = False
 
     def metadata_on(self, base: MetadataVersion | None, identifier: Identifier) -> TableMetadata:
-        """The initial metadata; that the name is free is for the swap to find out."""
+        """The initial metadata; that the name is free is for the swap to find out.
+
+        Args:
+            base: the version that has to be current still; None to create the table.
+            identifier: the name, as (namespace, name).
+        """
         return self.initial
 
 
@@ -392,6 +418,10 @@ class CreatedOrReplaced:
 
     def metadata_on(self, base: MetadataVersion | None, identifier: Identifier) -> TableMetadata:
         """The replaced metadata if the table exists, else the created.
+
+        Args:
+            base: the version that has to be current still; None to create the table.
+            identifier: the name, as (namespace, name).
 
         Raises:
             NoSuchTableError: it does not exist, and only replacing was asked for.

@@ -74,7 +74,12 @@ class FileWorkspace:
             raise
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """The result of the first successful `make` for `key`; its files are used by the current attempt."""
+        """The result of the first successful `make` for `key`; its files are used by the current attempt.
+
+        Args:
+            key: identifies the work over attempts.
+            make: does the work, and gives its result.
+        """
         if key not in self._once:
             before = set(self._created)
             result = make()
@@ -133,6 +138,10 @@ _VERSION = re.compile(r"(\d+)-[^/]*$")
 def read_version(location: str, storage: Storage) -> MetadataVersion:
     """Reads a metadata file.
 
+    Args:
+        location: location of the metadata file.
+        storage: where the files are.
+
     Raises:
         MissingFileError: it is not there.
         CorruptMetadataError: it does not hold table metadata.
@@ -141,7 +150,12 @@ def read_version(location: str, storage: Storage) -> MetadataVersion:
 
 
 def next_location(base_location: str | None, metadata: TableMetadata) -> str:
-    """A fresh location for the version that follows the one at `base_location`: `<V>-<uuid>.metadata.json`."""
+    """A fresh location for the version that follows the one at `base_location`: `<V>-<uuid>.metadata.json`.
+
+    Args:
+        base_location: the metadata file before; None for a new table.
+        metadata: the table's metadata.
+    """
     version = 0
     if base_location is not None:
         match = _VERSION.search(base_location.rsplit("/", 1)[-1])
@@ -152,7 +166,13 @@ def next_location(base_location: str | None, metadata: TableMetadata) -> str:
 
 
 def write_version(base: MetadataVersion | None, metadata: TableMetadata, workspace: FileWorkspace) -> MetadataVersion:
-    """Writes the metadata JSON that follows `base`, with `base` added to its metadata log."""
+    """Writes the metadata JSON that follows `base`, with `base` added to its metadata log.
+
+    Args:
+        base: the version that has to be current still; None to create the table.
+        metadata: the table's metadata.
+        workspace: reads and creates files, and records those that it creates.
+    """
     if base is not None:
         metadata = suppress_intermediate_snapshots(metadata, base.metadata)
         metadata = append_metadata_log(metadata, base.location, base.metadata.last_updated_ms)
@@ -169,6 +189,11 @@ def delete_dropped_versions(base: MetadataVersion, new: MetadataVersion, workspa
 
     As in Apache Iceberg, nobody is asked: a table that was registered from one of them, and never changed, loses it. To
     ask the metastore for all its tables would cost more than the commit.
+
+    Args:
+        base: the version before the commit.
+        new: the new version.
+        workspace: reads and creates files, and records those that it creates.
     """
     if not METADATA_DELETE_AFTER_COMMIT.of(new.metadata.properties):
         return

@@ -199,7 +199,12 @@ def _column(name: str, schema: Schema, case_sensitive: bool) -> NestedField | No
 
 
 def default_name(column: str, transform: Transform) -> str:
-    """The name of a partition field that was given none: `ts_day`, `id_bucket_16`, `city_trunc_4`, `region`."""
+    """The name of a partition field that was given none: `ts_day`, `id_bucket_16`, `city_trunc_4`, `region`.
+
+    Args:
+        column: name of the source column.
+        transform: the transform.
+    """
     if transform.is_identity:
         return column
     argument = "" if transform.argument is None else f"_{transform.argument}"

@@ -23,6 +23,10 @@ _NUMBER = re.compile(r"(\d+)-[^/]*$")
 def read_view(location: str, storage: Storage) -> ViewMetadataVersion:
     """Reads a view's metadata file.
 
+    Args:
+        location: location of the metadata file.
+        storage: where the files are.
+
     Raises:
         MissingFileError: it is not there.
         CorruptMetadataError: it does not hold view metadata.
@@ -34,6 +38,12 @@ def create_view(
     identifier: Identifier, metadata: ViewMetadata, metastore: ViewMetastore, storage: Storage
 ) -> ViewMetadataVersion:
     """Writes a new view's metadata and gives it its name.
+
+    Args:
+        identifier: the name, as (namespace, name).
+        metadata: the view's metadata.
+        metastore: the metastore.
+        storage: where the files are.
 
     Raises:
         ViewAlreadyExistsError, TableAlreadyExistsError: the name is taken; the file is deleted again.
@@ -97,7 +107,13 @@ def change_view(
 
 
 def view_commit(identifier: Identifier, metastore: ViewMetastore, storage: Storage) -> Commit[ViewMetadataVersion]:
-    """A commit to a view."""
+    """A commit to a view.
+
+    Args:
+        identifier: the name, as (namespace, name).
+        metastore: the metastore.
+        storage: where the files are.
+    """
     named = f"view {'.'.join(identifier)}"
     return Commit(named, identifier, metastore, lambda location: read_view(location, storage), FileWorkspace(storage))
 

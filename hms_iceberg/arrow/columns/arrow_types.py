@@ -88,6 +88,10 @@ def primitive_from_arrow(kind: pa.DataType, format_version: int = 2) -> IcebergT
 
     Unsigned and small integers become the next signed type that holds them. Arrow's timestamps with any zone are
     points in time and become timestamptz.
+
+    Args:
+        kind: the Arrow type.
+        format_version: the format version of the table.
     """
     types = pa.types
     exact: tuple[tuple[Callable[[pa.DataType], bool], IcebergType], ...] = (
@@ -140,6 +144,10 @@ def is_lossless(kind: pa.DataType, target: IcebergType) -> bool:
 
     Integers widen; decimals may gain digits on both sides of the point; naive timestamps only go to columns without
     zone and zoned ones only to columns with zone; units are converted if no digit is lost.
+
+    Args:
+        kind: the Arrow type.
+        target: the Iceberg type.
     """
     types = pa.types
     if isinstance(target, (IntegerType, LongType)):

@@ -47,7 +47,13 @@ _DAY_MICROS = 24 * _HOUR_MICROS
 def arrow_transform(
     transform: Transform, kind: IcebergType, column: pa.Array | pa.ChunkedArray
 ) -> pa.Array | pa.ChunkedArray:
-    """`transform_array` of a column that may be chunked, or of another Arrow type that can be cast."""
+    """`transform_array` of a column that may be chunked, or of another Arrow type that can be cast.
+
+    Args:
+        transform: the transform.
+        kind: the type of the source column.
+        column: the values.
+    """
     plain = column.cast(to_arrow_type(kind, False, False))
     if isinstance(plain, pa.ChunkedArray):
         result = to_arrow_type(transform.result_type(kind), False, False)

@@ -187,7 +187,12 @@ def proleptic_columns(batch: pa.RecordBatch, rules: Iterable[Rule | None]) -> pa
 
 def has_old_values(batch: pa.RecordBatch, rules: Iterable[Rule | None]) -> bool:
     """Whether a batch has a date or time in the old calendar that has to be converted; arguments as of
-    `proleptic_columns`."""
+    `proleptic_columns`.
+
+    Args:
+        batch: the rows.
+        rules: a rule for each column; None for columns without dates and times.
+    """
     each = iter(rules)
     made = [(_proleptic(column, each), column) for column in batch.columns]
     return any(new is not old and not new.equals(old) for new, old in made)

@@ -38,7 +38,13 @@ def struct_children(array: pa.StructArray) -> list[pa.Array]:
 
 
 def make_struct(like: pa.Array, children: Sequence[pa.Array], fields: Sequence[pa.Field]) -> pa.StructArray:
-    """A struct array with new children and the length and nulls of ``like``."""
+    """A struct array with new children and the length and nulls of ``like``.
+
+    Args:
+        like: the array whose length and nulls are kept.
+        children: the new children.
+        fields: their names and types.
+    """
     mask = null_mask(like)
     if not children:
         validity = None if mask is None else pc.invert(mask).buffers()[1]
@@ -59,26 +65,52 @@ def list_parts(array: pa.Array) -> tuple[pa.Array, int, int]:
 
 
 def list_values(array: pa.Array, start: int, length: int) -> pa.Array:
-    """The values of a list array between the bounds that ``list_parts`` gave."""
+    """The values of a list array between the bounds that ``list_parts`` gave.
+
+    Args:
+        array: the list array.
+        start: index of the first value.
+        length: number of values.
+    """
     return array.values.slice(start, length)
 
 
 def make_list(like: pa.Array, offsets: pa.Array, values: pa.Array, element: pa.Field) -> pa.ListArray:
-    """A list array with new values and the length and nulls of ``like``."""
+    """A list array with new values and the length and nulls of ``like``.
+
+    Args:
+        like: the array whose length and nulls are kept.
+        offsets: where each list begins.
+        values: the values of all lists.
+        element: name and type of the values.
+    """
     if element.type != values.type:
         element = element.with_type(values.type)
     return pa.ListArray.from_arrays(offsets, values, type=pa.list_(element), mask=null_mask(like))
 
 
 def map_entries(array: pa.MapArray, start: int, length: int) -> tuple[pa.Array, pa.Array]:
-    """Keys and values of a map array between the bounds that ``list_parts`` gave."""
+    """Keys and values of a map array between the bounds that ``list_parts`` gave.
+
+    Args:
+        array: the map array.
+        start: index of the first entry.
+        length: number of entries.
+    """
     return array.keys.slice(start, length), array.items.slice(start, length)
 
 
 def make_map(
     like: pa.Array, offsets: pa.Array, keys: pa.Array, items: pa.Array, key: pa.Field, item: pa.Field
 ) -> pa.MapArray:
-    """A map array with new keys and values and the length and nulls of ``like``."""
+    """A map array with new keys and values and the length and nulls of ``like``.
+
+    Args:
+        like: the array whose length and nulls are kept.
+        offsets: where each map begins.
+        keys, items: keys and values of all maps.
+        key, item: their names and types.
+    """
     entries = pa.StructArray.from_arrays([keys, items], fields=[key.with_nullable(False), item])
     mask = null_mask(like)
     validity = None if mask is None else pc.invert(mask).buffers()[1]

@@ -102,7 +102,13 @@ class FileProjection:
                 self._makers.append((None, self._absent(target, target.name)))
 
     def fits(self, file_schema: pa.Schema, wanted: tuple[NestedField, ...], constants: Mapping[int, Any]) -> bool:
-        """Whether this is also the projection of another file."""
+        """Whether this is also the projection of another file.
+
+        Args:
+            file_schema: the columns of the other file.
+            wanted: the columns that are wanted of it.
+            constants: values of columns that it lacks, by field id.
+        """
         return (
             wanted == self._wanted
             and file_schema.equals(self._file_schema, check_metadata=True)
@@ -302,6 +308,10 @@ def primitive_converter(kind: pa.DataType, target: IcebergType) -> Converter | N
 
     Beside the promotions of the specification this takes what other writers of imported files do: other units and
     zones of timestamps, other widths, plain bytes for text and text for bytes.
+
+    Args:
+        kind: the column's type in the file.
+        target: the column's type in the table.
     """
     wanted = to_arrow_type(target, field_ids=False, extensions=False)
     types = pa.types

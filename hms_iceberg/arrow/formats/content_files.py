@@ -121,7 +121,12 @@ class ContentFormat:
 
 
 def delete_marks(content: DataFileContent, equality_ids: Iterable[int]) -> dict[str, str]:
-    """Footer entries that Apache Iceberg writes into delete files, from which a lost manifest can be rebuilt."""
+    """Footer entries that Apache Iceberg writes into delete files, from which a lost manifest can be rebuilt.
+
+    Args:
+        content: the kind of deletes.
+        equality_ids: field ids of the key columns of equality deletes.
+    """
     if content is DataFileContent.POSITION_DELETES:
         return {"delete-type": "position"}
     if content is DataFileContent.EQUALITY_DELETES:
@@ -177,6 +182,10 @@ class _ParquetContentWriter:
 def format_name(properties: Mapping[str, str], deletes: bool = False) -> str:
     """The format of new data files (`write.format.default`) or delete files (`write.delete.format.default`).
 
+    Args:
+        properties: the table's properties.
+        deletes: whether the format of delete files is asked for.
+
     Raises:
         ConfigurationError: no such format.
     """
@@ -223,7 +232,12 @@ class ContentReader(Protocol):
         """Why Apache Iceberg in Java would fail to read the file, or read other values: parts of a sentence."""
 
     def bytes_of(self, rows: RowRange, leaves: Sequence[int]) -> int:
-        """Compressed bytes of some leaves of a range; of the whole range if the format does not tell."""
+        """Compressed bytes of some leaves of a range; of the whole range if the format does not tell.
+
+        Args:
+            rows: the range of rows.
+            leaves: numbers of the leaf columns.
+        """
 
     def close(self) -> None:
         """Closes the file."""
@@ -256,6 +270,10 @@ def open_reader(storage: Storage, location: str, file_format: str, mapping: Name
 
 def check_row_count(reader: ContentReader, file: DataFile) -> None:
     """Refuses a file that does not hold the rows that its manifest entry promises.
+
+    Args:
+        reader: the open file.
+        file: the file, as its manifest entry describes it.
 
     Raises:
         CorruptDataFileError: the numbers differ.

@@ -245,7 +245,12 @@ class ParquetReader:
             return any(has_old_values(batch, [rule]) for batch in batches)
 
     def bytes_of(self, rows: RowRange, leaves: Sequence[int]) -> int:
-        """Compressed bytes of some leaves of a row group."""
+        """Compressed bytes of some leaves of a row group.
+
+        Args:
+            rows: the range of rows.
+            leaves: numbers of the leaf columns.
+        """
         group = self.footer.row_group(rows.index)
         return sum(group.column(leaf).total_compressed_size for leaf in leaves)
 
@@ -291,7 +296,13 @@ def _first_byte(group: pq.RowGroupMetaData) -> int:
 
 
 def empty_batches(start: int, end: int, batch_rows: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Batches without columns, which still have a number of rows."""
+    """Batches without columns, which still have a number of rows.
+
+    Args:
+        start: position of the first row.
+        end: position after the last row.
+        batch_rows: rows of a batch at most.
+    """
     while start < end:
         count = min(batch_rows, end - start)
         yield start, pa.RecordBatch.from_struct_array(rows_only(count))

@@ -331,7 +331,12 @@ def _bloom_filters(leaves: Mapping[str, str], properties: Mapping[str, str]) -> 
 
 
 def leaf_paths(schema: Schema, layout: FileLayout) -> Iterator[tuple[str, str]]:
-    """The table's dotted name and the file's dotted path of each leaf."""
+    """The table's dotted name and the file's dotted path of each leaf.
+
+    Args:
+        schema: the table's schema.
+        layout: the columns as the file has them.
+    """
     for field_id, field in layout.schema.index_by_id.items():
         if field.field_type.is_nested:
             continue

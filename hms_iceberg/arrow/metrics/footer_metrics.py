@@ -67,7 +67,12 @@ class MetricsMode:
 
     @classmethod
     def parse(cls, text: str, name: str = "metrics mode") -> MetricsMode:
-        """The mode that a property's text names, in any case: none, counts, truncate(16), full."""
+        """The mode that a property's text names, in any case: none, counts, truncate(16), full.
+
+        Args:
+            text: the property's text.
+            name: the property's name, for messages.
+        """
         lowered = text.strip().lower()
         if lowered in _NAMED:
             return _NAMED[lowered]
@@ -161,6 +166,10 @@ class ColumnMetrics:
 def read_footer(storage: Storage, location: str) -> pq.FileMetaData:
     """The footer of a Parquet file.
 
+    Args:
+        storage: where the files are.
+        location: location of the file.
+
     Raises:
         MissingFileError: there is no such file.
         CorruptDataFileError: the file is not Parquet, or cut off.
@@ -240,7 +249,13 @@ def data_file_from_parquet(
 
 
 def leaves_of_footer(footer: pq.FileMetaData, mapping: NameMapping | None, location: str) -> list[FileLeaf]:
-    """The leaves of a Parquet file with their field ids; refuses a footer whose schema Arrow reads otherwise."""
+    """The leaves of a Parquet file with their field ids; refuses a footer whose schema Arrow reads otherwise.
+
+    Args:
+        footer: the file's footer.
+        mapping: the table's name mapping.
+        location: location of the file, for messages.
+    """
     leaves = file_leaves(identified(footer.schema.to_arrow_schema(), mapping))
     if len(leaves) != footer.num_columns:
         raise CorruptDataFileError(

@@ -112,7 +112,15 @@ def read_tasks(
 def read_all(
     tasks: Iterable[FileScanTask], filter_schema: Schema, projected: Schema, metadata: TableMetadata, storage: Storage
 ) -> pa.Table:
-    """The rows of some tasks of a scan as one table; see ``read_tasks`` for the arguments."""
+    """The rows of some tasks of a scan as one table; see ``read_tasks`` for the arguments.
+
+    Args:
+        tasks: the tasks.
+        filter_schema: the columns that the filter may name.
+        projected: the columns of the result.
+        metadata: the table's metadata.
+        storage: where the files are.
+    """
     batches = read_tasks(
         chain.from_iterable(map(_parts, tasks)),
         filter_schema,
@@ -159,7 +167,12 @@ def count_rows(plans: Iterable[ScanPlan], metadata: TableMetadata, storage: Stor
 
 
 def up_to(tasks: Iterable[FileScanTask], limit: int | None) -> Iterator[FileScanTask]:
-    """The first tasks that certainly have so many rows; all if that is not certain, or the limit is None."""
+    """The first tasks that certainly have so many rows; all if that is not certain, or the limit is None.
+
+    Args:
+        tasks: the tasks in order.
+        limit: number of rows; None for all.
+    """
     rows = 0
     for task in tasks:
         if limit is not None and rows >= limit:

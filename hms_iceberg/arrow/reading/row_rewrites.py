@@ -93,7 +93,12 @@ class RowRewriter:
         return Schema(*table.fields, ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER, schema_id=table.schema_id)
 
     def context(self, schema: Schema, batch_rows: int = _BATCH_ROWS) -> ScanContext:
-        """State shared by reads of some columns of several files; the last column is the position in the file."""
+        """State shared by reads of some columns of several files; the last column is the position in the file.
+
+        Args:
+            schema: the columns to read.
+            batch_rows: rows of a batch at most.
+        """
         projected = Schema(*schema.fields, _POSITION, schema_id=schema.schema_id)
         return ScanContext(self._metadata, self._storage, self._filter_schema, projected, batch_rows)
 
@@ -117,7 +122,12 @@ class RowRewriter:
     def map(
         self, find: Callable[[FileScanTask], AffectedRows], tasks: Sequence[FileScanTask]
     ) -> Iterator[AffectedRows]:
-        """The answer to each task, several at once, in order."""
+        """The answer to each task, several at once, in order.
+
+        Args:
+            find: gives the answer to a task.
+            tasks: the tasks.
+        """
         with ThreadPoolExecutor(self.workers(len(tasks)), thread_name_prefix="iceberg-find") as pool:
             yield from pool.map(find, tasks)
 
@@ -126,7 +136,12 @@ class RowRewriter:
     def rewritten(
         self, affected: Sequence[AffectedRows], replacement: Replacement | None = None
     ) -> pa.RecordBatchReader:
-        """All live rows of the files, the affected ones left out or replaced; of the columns `schema`."""
+        """All live rows of the files, the affected ones left out or replaced; of the columns `schema`.
+
+        Args:
+            affected: the affected rows of each file.
+            replacement: gives affected rows new values; None leaves them out.
+        """
 
         def read(each: AffectedRows) -> Iterator[pa.RecordBatch]:
             if replacement is None and each.is_whole_file:
@@ -140,7 +155,12 @@ class RowRewriter:
         return self._reader(affected, read)
 
     def replaced(self, affected: Sequence[AffectedRows], replacement: Replacement) -> pa.RecordBatchReader:
-        """The affected rows only, replaced; of the columns `schema`."""
+        """The affected rows only, replaced; of the columns `schema`.
+
+        Args:
+            affected: the affected rows of each file.
+            replacement: gives them new values.
+        """
 
         def read(each: AffectedRows) -> Iterator[pa.RecordBatch]:
             for batch, first, inside in self.batches(context, each):
@@ -159,7 +179,12 @@ class RowRewriter:
 
     def batches(self, context: ScanContext, each: AffectedRows) -> Iterator[tuple[pa.RecordBatch, int, Any]]:
         """The live rows of a file without their positions; the number of the first affected row among the file's,
-        and the places of the affected rows in the batch."""
+        and the places of the affected rows in the batch.
+
+        Args:
+            context: the columns to read.
+            each: the file and its affected rows.
+        """
         task = each.task
         unfiltered = FileScanTask.of(
             task.file,

@@ -96,7 +96,13 @@ class ScanContext:
         return self._reading < (os.cpu_count() or 1)
 
     def projection(self, reader: ContentReader, wanted: tuple[NestedField, ...], file: DataFile) -> FileProjection:
-        """How a file's columns become the wanted ones; files of the same columns share the answer."""
+        """How a file's columns become the wanted ones; files of the same columns share the answer.
+
+        Args:
+            reader: the open file.
+            wanted: the columns that are wanted of it.
+            file: the file.
+        """
         constants = self.constants(file)
         for known in tuple(self._projections):
             if known.fits(reader.schema, wanted, constants):
@@ -149,7 +155,12 @@ def _read(context: ScanContext, task: FileScanTask, deleted_by: Sequence[DataFil
 
 
 def count_live(context: ScanContext, task: FileScanTask) -> int | None:
-    """How many rows of a task's file match and are live, if its metadata and position deletes tell; else None."""
+    """How many rows of a task's file match and are live, if its metadata and position deletes tell; else None.
+
+    Args:
+        context: the scan.
+        task: the task.
+    """
     rows = task.file.record_count
     if not isinstance(task.residual, AlwaysTrue) or rows < 0:
         return None

@@ -121,7 +121,12 @@ class _PartitionSource:
 
 
 def source_path(schema: Schema, source_id: int) -> tuple[int, ...]:
-    """Positions that lead from the top of a batch to a column, which may lie in structs."""
+    """Positions that lead from the top of a batch to a column, which may lie in structs.
+
+    Args:
+        schema: the table's schema.
+        source_id: field id of the column.
+    """
     ids = [source_id, *schema.ancestor_ids(source_id)][::-1]
     fields = schema.fields
     path = []

@@ -47,7 +47,12 @@ class RowOrder(ABC):
         return rows if _ascends(positions) else rows.take(positions.to_arrow())
 
     def follows(self, last: pa.RecordBatch, first: pa.RecordBatch) -> bool:
-        """Whether rows that begin as `first` may come after rows that end as `last`."""
+        """Whether rows that begin as `first` may come after rows that end as `last`.
+
+        Args:
+            last: rows, of which the last one counts.
+            first: rows, of which the first one counts.
+        """
         return _ascends(self.positions(self.keys([last.slice(last.num_rows - 1), first.slice(0, 1)])))
 
     def positions(self, keys: pl.DataFrame) -> pl.Series:

@@ -453,6 +453,10 @@ def _already_exists(location: str) -> FileAlreadyExistsError:
 def translated_errors(action: str, location: str) -> Iterator[None]:
     """Turns the operating system's and pyarrow's errors into ours, with the location named.
 
+    Args:
+        action: what is done, such as `read`, for messages.
+        location: location of the file.
+
     Raises:
         MissingFileError: there is no such file.
         StorageDeniedError: this user, or the key given, lacks the right.

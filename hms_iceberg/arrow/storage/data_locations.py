@@ -42,7 +42,12 @@ class LocationRules:
 
     @classmethod
     def of(cls, table_location: str, properties: Mapping[str, str]) -> LocationRules:
-        """The rules of a table, by its location and properties."""
+        """The rules of a table, by its location and properties.
+
+        Args:
+            table_location: the table's base location.
+            properties: the table's properties.
+        """
         root = table_location.rstrip("/")
         object_storage = OBJECT_STORAGE_ENABLED.of(properties)
         deprecated = _DEPRECATED_PATHS if object_storage else _DEPRECATED_PATHS[1:]
@@ -52,7 +57,12 @@ class LocationRules:
         return cls(folder, context, object_storage, OBJECT_STORAGE_PARTITIONED_PATHS.of(properties))
 
     def location(self, partition_path: str, name: str) -> str:
-        """Where a file of this name goes."""
+        """Where a file of this name goes.
+
+        Args:
+            partition_path: the partition's folder, such as `day=2026-01-31`; empty without partitions.
+            name: the file's name.
+        """
         if not self.object_storage:
             return "/".join(part for part in (self.folder, partition_path, name) if part)
         if partition_path and self.partitioned_paths:

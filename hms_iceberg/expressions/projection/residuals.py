@@ -47,6 +47,11 @@ def strict_projection(schema: Schema, spec: PartitionSpec, case_sensitive: bool 
     """A function from a predicate over rows to one that only partitions match in which every row does.
 
     Arguments, results and errors as of `inclusive_projection`; AlwaysFalse if partitions say nothing.
+
+    Args:
+        schema: the table's schema.
+        spec: the partition spec.
+        case_sensitive: whether column names must match in case.
     """
     visitor = _Strict(spec)
     return lambda expression: fold(bind(schema, expression, case_sensitive), visitor)

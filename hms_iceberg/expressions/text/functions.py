@@ -137,7 +137,13 @@ def _unreadable(text: str, position: int) -> ExpressionParseError:
 
 
 def parse_error(text: str, position: int, problem: str) -> ExpressionParseError:
-    """The error for a problem at a position (counted from 0) of a filter string, with a line that points at it."""
+    """The error for a problem at a position (counted from 0) of a filter string, with a line that points at it.
+
+    Args:
+        text: the filter string.
+        position: index of the character, from 0.
+        problem: what is wrong.
+    """
     first, last = max(0, position - _SHOWN), position + _SHOWN
     before = ("…" if first else "") + _one_line(text[first:position])
     after = _one_line(text[position:last]) + ("…" if last < len(text) else "")
@@ -204,6 +210,10 @@ _SUFFIXES: dict[str, IcebergType] = {
 def number_literal(text: str, suffix: str) -> Literal:
     """The literal of a number: `1`, `1.5` (a decimal), `1e3` (a double), and with Spark's suffixes L, S, Y, D, F, BD.
 
+    Args:
+        text: the digits.
+        suffix: Spark's suffix in upper case; empty for none.
+
     Raises:
         ValueError: the suffix is unknown or does not fit the number.
     """
@@ -238,6 +248,10 @@ def _floating(value: float, kind: IcebergType) -> Literal:
 
 def compare_literals(operation: Operator, left: Literal, right: Literal) -> BooleanExpression:
     """True or false for a comparison of two literals, such as `1 = 1`.
+
+    Args:
+        operation: the operator.
+        left, right: the literals.
 
     Raises:
         ValueError: the literals are of types that do not compare.
@@ -285,6 +299,10 @@ def source(term: Reference | Transformed | CalendarYear) -> Term:
 
 def year_literal(value: Literal, term: Reference | Transformed | CalendarYear) -> Literal:
     """The literal counted from 1970 if the term is a calendar year; else the literal itself.
+
+    Args:
+        value: the literal.
+        term: the other side of the comparison.
 
     Raises:
         ValueError: a year is compared with something else than an integer.

@@ -147,7 +147,12 @@ def _write_note(server: str, supports: bool) -> None:
 
 
 def expectation(key: str, value: str) -> dict[str, str]:
-    """The environment of an alter that is refused if the parameter has another value."""
+    """The environment of an alter that is refused if the parameter has another value.
+
+    Args:
+        key: the parameter.
+        value: the value that it must have.
+    """
     return {EXPECTED_KEY: key, EXPECTED_VALUE: value}
 
 

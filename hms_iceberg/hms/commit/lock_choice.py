@@ -38,6 +38,10 @@ class LockChoice:
     def from_properties(cls, client: HmsClient, properties: Mapping[str, str]) -> LockChoice:
         """Reads a catalog's choice from its properties.
 
+        Args:
+            client: the metastore's client.
+            properties: the table's properties.
+
         Raises:
             ConfigurationError: a property cannot be read.
         """
@@ -56,6 +60,10 @@ class LockChoice:
 
     def new_lock(self, identifier: Identifier, mode: str) -> WriterLock:
         """A lock for one commit, not taken yet.
+
+        Args:
+            identifier: the name, as (namespace, name).
+            mode: the lock mode of the table.
 
         Raises:
             UnsupportedError: the table is not to be locked, and the server cannot do without.

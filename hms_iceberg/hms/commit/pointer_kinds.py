@@ -76,6 +76,10 @@ class ViewSwap(PointerSwap[ViewMetadataVersion]):
     def create(self, identifier: Identifier, new: ViewMetadataVersion) -> None:
         """Creates the row of a new view.
 
+        Args:
+            identifier: the name, as (namespace, name).
+            new: the new version.
+
         Raises:
             ViewAlreadyExistsError, TableAlreadyExistsError: the name is taken, by a view or by something else.
         """

@@ -100,6 +100,10 @@ class PointerSwap(ABC, Generic[V]):
     def create(self, identifier: Identifier, new: V) -> None:
         """Creates the row of a new table. Its name is taken by one of several at once, so no lock is needed.
 
+        Args:
+            identifier: the name, as (namespace, name).
+            new: the new version.
+
         Raises:
             TableAlreadyExistsError: the name is taken.
             NoSuchNamespaceError: no such namespace.

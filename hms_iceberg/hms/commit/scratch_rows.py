@@ -66,7 +66,13 @@ def scratch_row(database: str, name: str, value: str) -> ttypes.Table:
 
 
 def drop(client: HmsClient, database: str, name: str) -> None:
-    """Drops a scratch row; a failure is logged only."""
+    """Drops a scratch row; a failure is logged only.
+
+    Args:
+        client: the metastore's client.
+        database: the namespace.
+        name: name of the scratch row.
+    """
     try:
         client.drop_table(database, name)
     except NoSuchTableError:
@@ -76,7 +82,12 @@ def drop(client: HmsClient, database: str, name: str) -> None:
 
 
 def drop_left_behind(client: HmsClient, database: str) -> None:
-    """Drops scratch rows of killed processes: those of this machine at once, those of others after an hour."""
+    """Drops scratch rows of killed processes: those of this machine at once, those of others after an hour.
+
+    Args:
+        client: the metastore's client.
+        database: the namespace.
+    """
     try:
         for name in filter(_is_left_behind, client.list_tables(database, f"{_PREFIX}*")):
             if PARAMETER in (client.get_table(database, name).parameters or {}):
@@ -92,7 +103,12 @@ def is_scratch(name: str) -> bool:
 
 
 def drop_only_scratch_rows(client: HmsClient, database: str) -> bool:
-    """Drops the scratch rows of a namespace that holds nothing else; returns whether there was nothing else."""
+    """Drops the scratch rows of a namespace that holds nothing else; returns whether there was nothing else.
+
+    Args:
+        client: the metastore's client.
+        database: the namespace.
+    """
     names = client.list_tables(database)
     if not all(map(is_scratch, names)):
         return False

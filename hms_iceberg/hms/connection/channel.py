@@ -48,6 +48,10 @@ class Channel(Protocol):
 def open_channel(address: Address, settings: ClientSettings) -> Channel:
     """Connects, encrypts and logs in as the settings say; afterwards the channel has the time-out of an answer.
 
+    Args:
+        address: host and port.
+        settings: TLS, login and time-outs.
+
     Raises:
         OSError: nobody answers there, or not in time.
         EOFError: the server closed the connection in the middle of the login.
@@ -152,6 +156,11 @@ def _encrypted(plain: socket.socket, address: Address, tls: Tls) -> socket.socke
 
 def log_in(channel: Channel, address: Address, login: Login) -> Channel:
     """Authenticates the client. Use the returned channel from then on: it may encrypt what is sent.
+
+    Args:
+        channel: the open channel.
+        address: host and port.
+        login: who the client is.
 
     Raises:
         OSError, EOFError: the connection broke.

@@ -90,6 +90,10 @@ class HmsClient:
     def alter_database(self, name: str, database: ttypes.Database) -> None:
         """Replaces the metastore's row of a namespace.
 
+        Args:
+            name: the namespace.
+            database: the new row.
+
         Raises:
             NoSuchNamespaceError: no namespace of that name.
         """
@@ -115,6 +119,10 @@ class HmsClient:
     def get_table(self, database: str, name: str) -> ttypes.Table:
         """The row of a table of any kind.
 
+        Args:
+            database: the namespace.
+            name: the table's name.
+
         Raises:
             NoSuchTableError: no table of that name.
         """
@@ -130,7 +138,12 @@ class HmsClient:
         return self._call("get_table", database, name, subject=subject)
 
     def get_tables(self, database: str, names: Sequence[str]) -> Iterator[ttypes.Table]:
-        """Several tables of a namespace, in batches; names without a table are left out."""
+        """Several tables of a namespace, in batches; names without a table are left out.
+
+        Args:
+            database: the namespace.
+            names: the tables' names.
+        """
         for start in range(0, len(names), _BATCH):
             batch = list(names[start : start + _BATCH])
             subject = f"namespace {database}"
@@ -156,6 +169,11 @@ class HmsClient:
 
     def list_tables_by_parameter(self, database: str, key: str, value: str) -> list[str]:
         """Names of the tables one of whose parameters has that value (without `%` and `_`).
+
+        Args:
+            database: the namespace.
+            key: the parameter.
+            value: its value.
 
         Raises:
             NoSuchNamespaceError: no namespace of that name.
@@ -228,6 +246,12 @@ class HmsClient:
     ) -> None:
         """Drops a table's row, by default without touching a file.
 
+        Args:
+            database: the namespace.
+            name: the table's name.
+            delete_data: whether the server deletes the table's files.
+            environment: further conditions for the server.
+
         Raises:
             NoSuchTableError: no table of that name.
         """
@@ -238,18 +262,35 @@ class HmsClient:
     # ---------------------------------------------------------------------------------------- partitions
 
     def list_partition_names(self, database: str, name: str) -> list[str]:
-        """Names of a table's partitions (`month=1/day=2`), sorted by the server."""
+        """Names of a table's partitions (`month=1/day=2`), sorted by the server.
+
+        Args:
+            database: the namespace.
+            name: the table's name.
+        """
         return list(self._call("get_partition_names", database, name, -1, subject=f"table {database}.{name}"))
 
     def get_partitions(self, database: str, name: str, names: Sequence[str]) -> Iterator[ttypes.Partition]:
-        """Partitions by name, in batches."""
+        """Partitions by name, in batches.
+
+        Args:
+            database: the namespace.
+            name: the table's name.
+            names: the partitions' names, such as `month=1/day=2`.
+        """
         subject = f"table {database}.{name}"
         for start in range(0, len(names), _BATCH):
             batch = list(names[start : start + _BATCH])
             yield from self._call("get_partitions_by_names", database, name, batch, subject=subject)
 
     def get_partition(self, database: str, name: str, values: Sequence[str]) -> ttypes.Partition | None:
-        """The partition of these values; None if there is none."""
+        """The partition of these values; None if there is none.
+
+        Args:
+            database: the namespace.
+            name: the table's name.
+            values: the partition's values as Hive's text.
+        """
         try:
             return self._call("get_partition", database, name, list(values), subject=f"table {database}.{name}")
         except (NoSuchTableError, MetastoreError) as error:
@@ -260,7 +301,13 @@ class HmsClient:
     def add_partitions(
         self, database: str, name: str, partitions: Sequence[tuple[Sequence[str], ttypes.StorageDescriptor]]
     ) -> None:
-        """Adds partitions, in batches; each by its values and its storage."""
+        """Adds partitions, in batches; each by its values and its storage.
+
+        Args:
+            database: the namespace.
+            name: the table's name.
+            partitions: values and storage of each partition.
+        """
         subject = f"table {database}.{name}"
         now = int(time.time())
         rows = [
@@ -271,33 +318,69 @@ class HmsClient:
             self._call("add_partitions", rows[start : start + _BATCH], subject=subject, repeatable=False)
 
     def alter_partition(self, database: str, name: str, partition: ttypes.Partition) -> None:
-        """Replaces a partition's row."""
+        """Replaces a partition's row.
+
+        Args:
+            database: the namespace.
+            name: the table's name.
+            partition: the new row, with the partition's values.
+        """
         context = ttypes.EnvironmentContext(dict(KEEP_STATISTICS))
         method = "alter_partition_with_environment_context"
         self._call(method, database, name, partition, context, subject=f"table {database}.{name}", repeatable=False)
 
     def drop_partition(self, database: str, name: str, values: Sequence[str]) -> None:
-        """Removes a partition's row, and no file."""
+        """Removes a partition's row, and no file.
+
+        Args:
+            database: the namespace.
+            name: the table's name.
+            values: the partition's values as Hive's text.
+        """
         subject = f"table {database}.{name}"
         self._call("drop_partition", database, name, list(values), False, subject=subject, repeatable=False)
 
     # --------------------------------------------------------------------------------------------- locks
 
     def lock(self, request: ttypes.LockRequest, subject: str, timeout: float | None = None) -> ttypes.LockResponse:
-        """Asks for a lock; the answer says whether it was granted or waits."""
+        """Asks for a lock; the answer says whether it was granted or waits.
+
+        Args:
+            request: which lock.
+            subject: what is asked about, for messages.
+            timeout: seconds to wait for the answer; the connection's own time-out by default.
+        """
         return self._call("lock", request, subject=subject, repeatable=False, timeout=timeout)
 
     def check_lock(self, lock_id: int, subject: str, timeout: float | None = None) -> ttypes.LockResponse:
-        """Whether a lock that waits is granted by now; also a sign of life."""
+        """Whether a lock that waits is granted by now; also a sign of life.
+
+        Args:
+            lock_id: id of the lock.
+            subject: what is asked about, for messages.
+            timeout: seconds to wait for the answer; the connection's own time-out by default.
+        """
         request = ttypes.CheckLockRequest(lockid=lock_id)
         return self._call("check_lock", request, subject=subject, timeout=timeout)
 
     def heartbeat(self, lock_id: int, subject: str, timeout: float | None = None) -> None:
-        """A sign of life of a lock's holder."""
+        """A sign of life of a lock's holder.
+
+        Args:
+            lock_id: id of the lock.
+            subject: what is asked about, for messages.
+            timeout: seconds to wait for the answer; the connection's own time-out by default.
+        """
         self._call("heartbeat", ttypes.HeartbeatRequest(lockid=lock_id), subject=subject, timeout=timeout)
 
     def unlock(self, lock_id: int, subject: str, timeout: float | None = None) -> None:
-        """Gives a lock, granted or waiting, back."""
+        """Gives a lock, granted or waiting, back.
+
+        Args:
+            lock_id: id of the lock.
+            subject: what is asked about, for messages.
+            timeout: seconds to wait for the answer; the connection's own time-out by default.
+        """
         self._call("unlock", ttypes.UnlockRequest(lockid=lock_id), subject=subject, timeout=timeout)
 
     def unlock_behind(
@@ -316,7 +399,13 @@ class HmsClient:
     def show_locks(
         self, database: str | None = None, name: str | None = None, timeout: float | None = None
     ) -> list[ttypes.ShowLocksResponseElement]:
-        """Locks granted and waiting, of one table, one namespace or all, by id."""
+        """Locks granted and waiting, of one table, one namespace or all, by id.
+
+        Args:
+            database: the namespace; None for all.
+            name: the table's name; None for all.
+            timeout: seconds to wait for the answer; the connection's own time-out by default.
+        """
         request = ttypes.ShowLocksRequest(dbname=database, tablename=name)
         found = self._call("show_locks", request, subject="the list of locks", timeout=timeout).locks or []
         wanted = [
@@ -334,7 +423,13 @@ class HmsClient:
         return str(self._call("getVersion", subject="the version"))
 
     def config_value(self, name: str, default: str, timeout: float | None = None) -> str:
-        """A setting of the server; some servers tell only those that begin with `hive`."""
+        """A setting of the server; some servers tell only those that begin with `hive`.
+
+        Args:
+            name: the setting.
+            default: the answer if the server does not have it.
+            timeout: seconds to wait for the answer; the connection's own time-out by default.
+        """
         return str(self._call("get_config_value", name, default, subject=f"setting {name}", timeout=timeout))
 
     def _call(

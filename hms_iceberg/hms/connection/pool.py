@@ -160,6 +160,10 @@ class ConnectionPool:
 
         The server carries them out one after the other, and each of them whether or not one before it failed.
 
+        Args:
+            name: the method.
+            requests: the arguments of each call.
+
         Returns:
             For each request the error of its answer, None for a success, and when it came (`time.monotonic`). If the
             connection broke, the error of those without an answer is `MetastoreAnswerLostError`.

@@ -69,7 +69,13 @@ def hive_site(database: Path, warehouse: str, lock_expiry_seconds: int, properti
 
 
 def write_configuration(folder: Path, log: Path, site: str) -> None:
-    """Writes hive-site.xml and the log's settings into `folder`, readable by the owner alone."""
+    """Writes hive-site.xml and the log's settings into `folder`, readable by the owner alone.
+
+    Args:
+        folder: where the files go.
+        log: the log file.
+        site: the text of hive-site.xml.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in (("hive-site.xml", site), ("log4j2.properties", _LOG4J.format(log=_property(log)))):
         with open(folder / name, "w", encoding="utf-8", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
@@ -77,7 +83,14 @@ def write_configuration(folder: Path, log: Path, site: str) -> None:
 
 
 def write_java_arguments(path: Path, data_dir: Path, configuration: Path, jars: Sequence[Path]) -> None:
-    """Writes Java's options into an argument file (`java @file`), as the class path is too long to be shown."""
+    """Writes Java's options into an argument file (`java @file`), as the class path is too long to be shown.
+
+    Args:
+        path: the argument file.
+        data_dir: the metastore's data folder.
+        configuration: the folder of hive-site.xml.
+        jars: the class path.
+    """
     options = [
         "-XX:+UseSerialGC",
         "-XX:TieredStopAtLevel=1",  # a metastore waits for its database: a quick start is worth more than peak speed

@@ -104,6 +104,10 @@ def status(data_dir: str | os.PathLike[str] | None = None) -> MetastoreStatus:
 def stop(data_dir: str | os.PathLike[str] | None = None, timeout: float = 15.0) -> bool:
     """Stops the metastore on a data folder; its data stay.
 
+    Args:
+        data_dir: the metastore's data folder; the default one if None.
+        timeout: seconds to wait for its end.
+
     Returns:
         Whether one was running.
 

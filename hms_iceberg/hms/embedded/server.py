@@ -308,7 +308,13 @@ def _tail(path: Path, length: int) -> str:
 
 
 def answers(host: str, port: int, timeout: float = 1.0) -> bool:
-    """Whether something accepts connections there."""
+    """Whether something accepts connections there.
+
+    Args:
+        host: name or address of the host.
+        port: TCP port.
+        timeout: seconds to wait.
+    """
     try:
         with socket.create_connection((host, port), timeout):
             return True

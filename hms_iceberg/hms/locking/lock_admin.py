@@ -62,7 +62,12 @@ def is_abandoned(lock: LockInfo) -> bool:
 
 
 def blocked_by(lock: LockInfo, locks: list[LockInfo]) -> list[LockInfo]:
-    """The writers that wait because of a lock: those after it on the same table."""
+    """The writers that wait because of a lock: those after it on the same table.
+
+    Args:
+        lock: the lock.
+        locks: all locks of the metastore.
+    """
     same = [other for other in locks if (other.database, other.table) == (lock.database, lock.table)]
     return [other for other in same if other.state == "waiting" and other.lock_id > lock.lock_id]
 

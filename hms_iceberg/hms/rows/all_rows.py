@@ -71,7 +71,12 @@ class HiveTableRows:
         return (row for row in _table_rows(self._with(key, text)) if row.has(key, text))
 
     def is_any_with(self, key: str, text: str) -> bool:
-        """Whether any table or view has the text in a property now."""
+        """Whether any table or view has the text in a property now.
+
+        Args:
+            key: the property.
+            text: the text.
+        """
         return any(text in (row.parameters or {}).get(key, "") for row in self._with(key, text))
 
     def iceberg_rows_without(self, key: str) -> Iterator[TableRow]:

@@ -81,7 +81,12 @@ class ColumnOptions:
 
 
 def hive_type(kind: IcebergType, local_time_zone: bool = False) -> str:
-    """The name of the Hive type that shows an Iceberg type, such as `array<struct<a:int,b:decimal(9,2)>>`."""
+    """The name of the Hive type that shows an Iceberg type, such as `array<struct<a:int,b:decimal(9,2)>>`.
+
+    Args:
+        kind: the type.
+        local_time_zone: whether timestamps with zone are shown as `timestamp with local time zone`.
+    """
     return fold_type(
         kind,
         leaf=lambda each: _leaf_type(each, local_time_zone),

@@ -78,6 +78,11 @@ def database_properties(database: ttypes.Database) -> dict[str, str]:
 def change_database(database: ttypes.Database, updates: Mapping[str, str], removals: Collection[str]) -> None:
     """Sets and removes properties of the metastore's database, in place.
 
+    Args:
+        database: the row, which is changed.
+        updates: keys to set, with their values.
+        removals: keys to remove.
+
     Raises:
         InvalidInputError: what has a place of its own is to be removed, or the owner's type is unknown.
     """

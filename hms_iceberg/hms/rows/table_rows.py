@@ -143,7 +143,13 @@ def table_pointer(row: ttypes.Table) -> TablePointer:
 
 
 def empty_row(identifier: Identifier, properties: Mapping[str, str], table_type: str) -> ttypes.Table:
-    """The row of a table or view that is created, before its metadata is put into it."""
+    """The row of a table or view that is created, before its metadata is put into it.
+
+    Args:
+        identifier: the name, as (namespace, name).
+        properties: the row's parameters.
+        table_type: Hive's type of table, such as `EXTERNAL_TABLE`.
+    """
     now = int(time.time())
     return ttypes.Table(
         tableName=identifier[1],
@@ -159,7 +165,13 @@ def empty_row(identifier: Identifier, properties: Mapping[str, str], table_type:
 
 
 def new_row(identifier: Identifier, new: MetadataVersion, settings: RowSettings) -> ttypes.Table:
-    """The row of a table that is created: external, unpartitioned (Hive's partitions are not Iceberg's)."""
+    """The row of a table that is created: external, unpartitioned (Hive's partitions are not Iceberg's).
+
+    Args:
+        identifier: the name, as (namespace, name).
+        new: the new version.
+        settings: how rows show metadata.
+    """
     row = empty_row(identifier, new.metadata.properties, EXTERNAL_TABLE)
     row.parameters["EXTERNAL"] = "TRUE"
     update_row(row, None, new, settings)
@@ -249,7 +261,14 @@ def _json(value: Mapping[str, Any]) -> str:
 
 
 def put_parameter(parameters: dict[str, str], key: str, value: str, settings: RowSettings, table: str) -> None:
-    """Sets a parameter; one that the metastore's database cannot hold is left out with a warning."""
+    """Sets a parameter; one that the metastore's database cannot hold is left out with a warning.
+
+    Args:
+        parameters: the row's parameters, which are changed.
+        key, value: the parameter.
+        settings: how rows show metadata.
+        table: the table's name, for the warning.
+    """
     limit = settings.max_value_length
     if len(key) <= _MAX_KEY_LENGTH and (not limit or len(value) <= limit):
         parameters[key] = value
@@ -277,7 +296,15 @@ def _hive_engine(metadata: TableMetadata, settings: RowSettings) -> bool:
 def storage_descriptor(
     schema: Schema, location: str, for_hive: bool, settings: RowSettings, table: str
 ) -> ttypes.StorageDescriptor:
-    """Columns, location and formats of a row; Iceberg's own formats of Hive if Hive is to read it."""
+    """Columns, location and formats of a row; Iceberg's own formats of Hive if Hive is to read it.
+
+    Args:
+        schema: the table's schema.
+        location: the table's base location.
+        for_hive: whether Hive is to read the table.
+        settings: how rows show metadata.
+        table: the table's name, for the warning.
+    """
     input_format, output_format, serde = _FORMATS_FOR_HIVE if for_hive else _FORMATS
     options = ColumnOptions(settings.local_time_zone, settings.max_value_length)
     return ttypes.StorageDescriptor(

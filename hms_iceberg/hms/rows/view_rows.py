@@ -47,7 +47,13 @@ def view_pointer(row: ttypes.Table) -> TablePointer:
 
 
 def new_view_row(identifier: Identifier, new: ViewMetadataVersion, settings: RowSettings) -> ttypes.Table:
-    """The row of a view that is created."""
+    """The row of a view that is created.
+
+    Args:
+        identifier: the name, as (namespace, name).
+        new: the new version.
+        settings: how rows show metadata.
+    """
     row = empty_row(identifier, new.metadata.properties, VIRTUAL_VIEW)
     update_view_row(row, None, new, settings)
     return row
@@ -56,7 +62,14 @@ def new_view_row(identifier: Identifier, new: ViewMetadataVersion, settings: Row
 def update_view_row(
     row: ttypes.Table, base: ViewMetadataVersion | None, new: ViewMetadataVersion, settings: RowSettings
 ) -> None:
-    """Makes a view's row show `new`, in place: columns, properties, and its query for those who read Hive's views."""
+    """Makes a view's row show `new`, in place: columns, properties, and its query for those who read Hive's views.
+
+    Args:
+        row: the row, which is changed.
+        base: the version that has to be current still; None to create the view.
+        new: the new version.
+        settings: how rows show metadata.
+    """
     name, metadata = f"{row.dbName}.{row.tableName}", new.metadata
     row.sd = storage_descriptor(metadata.schema(), metadata.location, False, settings, name)
     parameters = dict(row.parameters or {})

@@ -88,7 +88,12 @@ def together(listed: Sequence[Listed], *columns: str) -> pl.DataFrame:
 
 def repeated(listed: Sequence[Listed], column: str) -> list[tuple[int, int]]:
     """The places of live files whose hash in a column occurs more than once; equal hashes mean the same file almost
-    certainly."""
+    certainly.
+
+    Args:
+        listed: the manifests and their digests.
+        column: name of the column with hashes.
+    """
     hashes = pl.concat([pl.Series(column, dtype=pl.UInt64), *(each.files[column] for _, each in listed)])
     ordered = hashes.drop_nulls().sort()
     again = ordered.filter(ordered == ordered.shift(1)).unique()
@@ -100,7 +105,13 @@ def repeated(listed: Sequence[Listed], column: str) -> list[tuple[int, int]]:
 def files_at(
     listed: Sequence[Listed], places: Iterable[tuple[int, int]], read: ReadAgain
 ) -> dict[tuple[int, int], DataFile]:
-    """The files at some places (manifest, entry), whose manifests are read again."""
+    """The files at some places (manifest, entry), whose manifests are read again.
+
+    Args:
+        listed: the manifests and their digests.
+        places: numbers of manifest and entry.
+        read: reads a manifest.
+    """
     wanted: dict[int, set[int]] = {}
     for manifest, entry in places:
         wanted.setdefault(manifest, set()).add(entry)

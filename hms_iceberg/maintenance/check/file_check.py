@@ -43,7 +43,14 @@ def check_file(
 
 
 def check_size(storage: Storage, location: str, role: str, recorded: int) -> list[Finding]:
-    """A file that is not there, or not of its size."""
+    """A file that is not there, or not of its size.
+
+    Args:
+        storage: where the files are.
+        location: location of the file.
+        role: what the file is to the table, for messages.
+        recorded: size in bytes by the metadata.
+    """
     try:
         size = storage.length(location)
     except IcebergError as error:
@@ -62,7 +69,12 @@ def _records(storage: Storage, file: DataFile) -> Iterator[Finding]:
 
 
 def count_records(storage: Storage, file: DataFile) -> int:
-    """How many rows a file has, or positions a deletion vector; raises `IcebergError` if it is damaged."""
+    """How many rows a file has, or positions a deletion vector; raises `IcebergError` if it is damaged.
+
+    Args:
+        storage: where the files are.
+        file: the file.
+    """
     if file.is_deletion_vector:
         return len(read_deletion_vector(storage, file))
     reader = open_reader(storage, file.file_path, file.file_format)
@@ -78,7 +90,13 @@ def role_of(file: DataFile) -> str:
 
 
 def unread(location: str, role: str, error: IcebergError) -> Finding:
-    """A file that is not there, or that cannot be read."""
+    """A file that is not there, or that cannot be read.
+
+    Args:
+        location: location of the file.
+        role: what the file is to the table, for messages.
+        error: what happened.
+    """
     if isinstance(error, MissingFileError):
         return found.MissingFile(location, role)
     return found.UnreadableFile(location, role, str(error))

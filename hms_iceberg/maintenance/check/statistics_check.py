@@ -93,6 +93,10 @@ def statistics_damage(storage: Storage, file: StatisticsFile) -> str | None:
 
     Bytes within a sketch may be others than were written: that cannot be told.
 
+    Args:
+        storage: where the files are.
+        file: the file, as the metadata registers it.
+
     Raises:
         MissingFileError: it is not there.
         StorageError: the storage does not let it be read.

@@ -53,7 +53,12 @@ class EntryCounts:
 
     @classmethod
     def sum(cls, parts: Iterable[EntryCounts], snapshot_id: int) -> EntryCounts:
-        """The counts of several manifests together; of changes only those of one snapshot."""
+        """The counts of several manifests together; of changes only those of one snapshot.
+
+        Args:
+            parts: the counts of each manifest.
+            snapshot_id: the snapshot whose changes count.
+        """
         total, added, removed = Counter(_totals(())), _no_changes(True), _no_changes(False)
         for part in parts:
             total.update(part.live)

@@ -35,15 +35,32 @@ class Diagnosis:
 
 
 def good(subject: str, said: str) -> Diagnosis:
-    """The diagnosis of something that works."""
+    """The diagnosis of something that works.
+
+    Args:
+        subject: what was examined.
+        said: what was found.
+    """
     return Diagnosis(subject, Health.GOOD, said)
 
 
 def doubtful(subject: str, said: str, remedy: str) -> Diagnosis:
-    """The diagnosis of something that may do harm."""
+    """The diagnosis of something that may do harm.
+
+    Args:
+        subject: what was examined.
+        said: what was found.
+        remedy: what helps.
+    """
     return Diagnosis(subject, Health.DOUBTFUL, said, remedy)
 
 
 def bad(subject: str, said: str, remedy: str) -> Diagnosis:
-    """The diagnosis of something that does not work."""
+    """The diagnosis of something that does not work.
+
+    Args:
+        subject: what was examined.
+        said: what was found.
+        remedy: what helps.
+    """
     return Diagnosis(subject, Health.BAD, said, remedy)

@@ -90,6 +90,10 @@ class Examination:
 def examine(metadata: TableMetadata, storage: Storage) -> Examination:
     """Reads every manifest list and manifest of a table.
 
+    Args:
+        metadata: the table's metadata.
+        storage: where the files are.
+
     Raises:
         StorageError: the storage does not let a file be read, which says nothing about the file.
     """
@@ -117,7 +121,12 @@ def examine(metadata: TableMetadata, storage: Storage) -> Examination:
 
 
 def read_list(snapshot: Snapshot, storage: Storage) -> list[ManifestFile] | str:
-    """The manifests of a snapshot, or what is wrong with its manifest list."""
+    """The manifests of a snapshot, or what is wrong with its manifest list.
+
+    Args:
+        snapshot: the snapshot.
+        storage: where the files are.
+    """
     location = str(snapshot.manifest_list)
     what = f"The manifest list {location} of snapshot {snapshot.snapshot_id}"
     try:
@@ -138,7 +147,12 @@ class ReadManifest:
 
 
 def read_manifest(manifest: ManifestFile, storage: Storage) -> ReadManifest:
-    """Reads a manifest that a manifest list names."""
+    """Reads a manifest that a manifest list names.
+
+    Args:
+        manifest: the manifest, as its manifest list describes it.
+        storage: where the files are.
+    """
     location = manifest.manifest_path
     try:
         data = storage.read(location)
@@ -161,6 +175,10 @@ def read_manifest(manifest: ManifestFile, storage: Storage) -> ReadManifest:
 def check_owner(manifest: ManifestFile, entries: Sequence[ManifestEntry]) -> None:
     """Refuses a manifest whose entries were added by another snapshot than its manifest list says: it may be another
     table's.
+
+    Args:
+        manifest: the manifest, as its manifest list describes it.
+        entries: the entries of the manifest.
 
     Raises:
         CorruptManifestError: names both snapshots.

@@ -63,6 +63,11 @@ class LostFiles:
 def lost_files(metadata: TableMetadata, examination: Examination, record_counts: bool) -> dict[str, LostFiles]:
     """By branch, the files of its newest snapshot that are lost. A file of several branches is looked at once.
 
+    Args:
+        metadata: the table's metadata.
+        examination: what was found in the table.
+        record_counts: whether files are opened and their rows counted.
+
     Raises:
         StorageError: the storage does not say whether a file is there.
     """
@@ -133,6 +138,10 @@ def _odd(files: Sequence[DataFile]) -> list[RepairStep]:
 
 def without_snapshots(metadata: TableMetadata, lost: Collection[int]) -> tuple[TableMetadata, str, str]:
     """The metadata without some snapshots: branches go back to the newest ancestor that is left, tags go.
+
+    Args:
+        metadata: the table's metadata.
+        lost: ids of the snapshots.
 
     Returns:
         The metadata; what was done, in a sentence; what is lost.

@@ -28,7 +28,12 @@ class ManifestEntries:
         self._made: dict[str, Sequence[ManifestEntry]] = {}
 
     def add(self, manifest: ManifestFile, found: ManifestDigest) -> None:
-        """A manifest that was read."""
+        """A manifest that was read.
+
+        Args:
+            manifest: the manifest, as its manifest list describes it.
+            found: its digest.
+        """
         self._digests[manifest.manifest_path] = found
         self.describe(manifest)
 
@@ -37,12 +42,23 @@ class ManifestEntries:
         self._rows[manifest.manifest_path] = manifest
 
     def make(self, location: str, entries: Sequence[ManifestEntry]) -> None:
-        """Rebuilds the entries of a damaged manifest."""
+        """Rebuilds the entries of a damaged manifest.
+
+        Args:
+            location: location of the manifest.
+            entries: the entries of the manifest.
+        """
         self._made[location] = entries
         self._digests[location] = digest(entries)
 
     def write(self, manifest: ManifestFile, data: bytes, entries: Sequence[ManifestEntry]) -> None:
-        """A manifest that is to be written."""
+        """A manifest that is to be written.
+
+        Args:
+            manifest: the manifest, as its manifest list describes it.
+            data: the bytes of the file.
+            entries: the entries of the manifest.
+        """
         self._data[manifest.manifest_path] = data
         self.add(manifest, digest(entries))
 
@@ -54,7 +70,12 @@ class ManifestEntries:
         return list(self.each(location, metrics=True))
 
     def each(self, location: str, *, metrics: bool = False) -> Iterator[ManifestEntry]:
-        """The entries of a whole manifest, one by one."""
+        """The entries of a whole manifest, one by one.
+
+        Args:
+            location: location of the manifest.
+            metrics: whether entries have column metrics.
+        """
         if location in self._made:
             yield from self._made[location]
             return

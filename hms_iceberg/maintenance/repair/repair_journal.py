@@ -46,7 +46,13 @@ class DoneRepair:
 
 
 def write_journal(plan: RepairPlan, metadata: TableMetadata, storage: Storage) -> tuple[str, str]:
-    """Writes the journal beside the table's metadata, and a copy of the metadata file of before; where they are."""
+    """Writes the journal beside the table's metadata, and a copy of the metadata file of before; where they are.
+
+    Args:
+        plan: the repair.
+        metadata: the table's metadata.
+        storage: where the files are.
+    """
     folder = metadata_folder(metadata.location, metadata.properties)
     location = f"{folder}/{REPAIR_JOURNALS}{now_ms()}-{uuid.uuid4()}.json"
     copy = location.removesuffix(".json") + _BEFORE
@@ -59,7 +65,12 @@ def write_journal(plan: RepairPlan, metadata: TableMetadata, storage: Storage) -
 
 
 def write_done(done: DoneRepair, storage: Storage) -> None:
-    """Writes beside a journal that its repair was carried out."""
+    """Writes beside a journal that its repair was carried out.
+
+    Args:
+        done: the repair that was carried out.
+        storage: where the files are.
+    """
     location = done.journal.removesuffix(".json") + _DONE
     storage.create(location, json.dumps(asdict(done), indent=1).encode())
 
@@ -124,6 +135,10 @@ def _pass_over(error: Exception) -> None:
 
 def metadata_before(done: DoneRepair, storage: Storage) -> MetadataVersion:
     """The table before a repair, from its metadata file or the copy of it.
+
+    Args:
+        done: the repair that was carried out.
+        storage: where the files are.
 
     Raises:
         MissingFileError, CorruptMetadataError: neither can be read.

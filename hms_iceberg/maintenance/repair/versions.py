@@ -20,6 +20,10 @@ _PREVIOUS = "previous_metadata_location"
 def current_version(pointer: TablePointer, storage: Storage) -> tuple[MetadataVersion | None, str]:
     """The version that the metastore names, or why it is not one of this table.
 
+    Args:
+        pointer: what the metastore's row says.
+        storage: where the files are.
+
     Raises:
         StorageError: the storage does not let the file be read, which says nothing about the file.
     """
@@ -103,7 +107,12 @@ def told(version: MetadataVersion) -> str:
 
 
 def lost_snapshots(version: MetadataVersion, pointer: TablePointer) -> str | None:
-    """The snapshots that are lost if the table becomes this version, as far as the row tells; None if none are."""
+    """The snapshots that are lost if the table becomes this version, as far as the row tells; None if none are.
+
+    Args:
+        version: the version of the table.
+        pointer: what the metastore's row says.
+    """
     current = pointer.properties.get("current-snapshot-id")
     if names_elsewhere(pointer):
         if current is not None and current == str(version.metadata.current_snapshot_id):

@@ -93,6 +93,10 @@ class GroupCommits:
     def lose(self, group: Group, error: IcebergError) -> None:
         """A group could not be written.
 
+        Args:
+            group: the group.
+            error: why.
+
         Raises:
             IcebergError: without partial progress, the error.
         """

@@ -151,7 +151,12 @@ def _group(metadata: TableMetadata, files: list[DataFile], sizes: SizeRules) -> 
 
 
 def live_deletes(snapshot: Snapshot | None, storage: Storage) -> list[DataFile]:
-    """All delete files and vectors of a snapshot."""
+    """All delete files and vectors of a snapshot.
+
+    Args:
+        snapshot: the snapshot; None for a table without one.
+        storage: where the files are.
+    """
     return [
         entry.data_file
         for manifest in manifest_list_of(snapshot, storage)

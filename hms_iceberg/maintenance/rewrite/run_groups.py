@@ -15,7 +15,12 @@ WriteGroup = Callable[[Group, Callable[[str], None]], Replaced]
 
 
 def workers_for(rules: CommitRules, groups: int) -> int:
-    """How many groups are rewritten at once: no more than asked for, and than there are processors."""
+    """How many groups are rewritten at once: no more than asked for, and than there are processors.
+
+    Args:
+        rules: how many are asked for.
+        groups: number of groups.
+    """
     return max(1, min(rules.workers, groups, os.cpu_count() or 1))
 
 

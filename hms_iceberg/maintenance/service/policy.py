@@ -85,6 +85,10 @@ class Policy:
     def of_table(self, properties: Mapping[str, str], table: str) -> Policy:
         """The policy as a table's properties change it.
 
+        Args:
+            properties: the table's properties.
+            table: the table's name, for messages.
+
         Raises:
             ConfigurationError: a property of the service that it does not know, or of the wrong type.
         """

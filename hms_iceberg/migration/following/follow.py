@@ -72,7 +72,12 @@ def numbered_as(metadata: TableMetadata, schema: Schema, renewed: Collection[str
 
 
 def retyped(metadata: TableMetadata, schema: Schema) -> frozenset[str]:
-    """Columns of a schema that have the id of a table's column, and not its type."""
+    """Columns of a schema that have the id of a table's column, and not its type.
+
+    Args:
+        metadata: the table's metadata.
+        schema: the table's schema.
+    """
     now = metadata.schema()
     return frozenset(
         field.name

@@ -94,6 +94,10 @@ def format_of(table: HiveTable, partition: HivePartition | None = None) -> str |
     """The format of a table's files, or of a partition's; None if it is not one that Iceberg has.
 
     A partition of a Hive table is stored as its own descriptor says; a Spark data source has one format for all.
+
+    Args:
+        table: the Hive table.
+        partition: the partition; None for the table.
     """
     provider = provider_of(table)
     if provider != "hive":
@@ -103,7 +107,12 @@ def format_of(table: HiveTable, partition: HivePartition | None = None) -> str |
 
 
 def shown_format(table: HiveTable, partition: HivePartition | None = None) -> str:
-    """The usual name of a format, by the data source or the class of the SerDe."""
+    """The usual name of a format, by the data source or the class of the SerDe.
+
+    Args:
+        table: the Hive table.
+        partition: the partition; None for the table.
+    """
     provider = provider_of(table)
     return provider if provider != "hive" else _class_name((partition or table).storage) or "files of no known format"
 

@@ -48,6 +48,12 @@ def give(
 def take_away(hive: HiveTables, storage: Storage, folder: str, backup: HiveTable | None) -> None:
     """Undoes what `give` did so far.
 
+    Args:
+        hive: the metastore's rows.
+        storage: where the files are.
+        folder: the folder of the Iceberg table's metadata.
+        backup: the Hive table; None if there is none.
+
     Raises:
         MigrationError: the note cannot be read.
     """

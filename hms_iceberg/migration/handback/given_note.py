@@ -41,7 +41,12 @@ def _text(key: NestedField, value: Any) -> str:
 
 
 def hive_folder(table: HiveTable, values: Sequence[str]) -> str:
-    """The folder of a partition below its table's: `month=1/day=2`."""
+    """The folder of a partition below its table's: `month=1/day=2`.
+
+    Args:
+        table: the Hive table.
+        values: the partition's values as Hive's text.
+    """
     names = (key.name for key in table.partition_keys)
     return "/".join(f"{_escaped(name)}={_escaped(value)}" for name, value in zip(names, values, strict=True))
 
@@ -74,12 +79,22 @@ def note_location(folder: str) -> str:
 
 
 def write_note(storage: Storage, folder: str, note: GivenNote) -> None:
-    """Write the note; only one can be there."""
+    """Write the note; only one can be there.
+
+    Args:
+        storage: where the files are.
+        folder: the folder of the Iceberg table's metadata.
+        note: the note.
+    """
     storage.create(note_location(folder), json.dumps(asdict(note)).encode())
 
 
 def read_note(storage: Storage, folder: str) -> GivenNote | None:
     """The note in a metadata folder; None if there is none.
+
+    Args:
+        storage: where the files are.
+        folder: the folder of the Iceberg table's metadata.
 
     Raises:
         MigrationError: the note cannot be read.

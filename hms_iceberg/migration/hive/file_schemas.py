@@ -206,7 +206,12 @@ def _merged(same: Sequence[MappedField]) -> MappedField:
 
 
 def contradictions(mapped: Sequence[MappedField], prefix: str = "") -> Iterator[str]:
-    """Names that would stand for two fields of one struct in the merged mapping of all files."""
+    """Names that would stand for two fields of one struct in the merged mapping of all files.
+
+    Args:
+        mapped: the merged name mapping.
+        prefix: the dotted name of the struct around; empty at the top.
+    """
     seen: dict[str, MappedField] = {}
     for each in mapped:
         for name in each.names:

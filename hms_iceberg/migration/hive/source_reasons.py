@@ -78,7 +78,12 @@ class Refusal:
 
 
 def of_texts(texts: Sequence[str], remedy: Remedy) -> list[Reason]:
-    """Reasons against which the same helps."""
+    """Reasons against which the same helps.
+
+    Args:
+        texts: the reasons.
+        remedy: what helps against each.
+    """
     return [Reason(text, remedy) for text in texts]
 
 
@@ -165,7 +170,12 @@ def _is_true(table: HiveTable, name: str) -> bool:
 
 
 def parameter(table: HiveTable, name: str) -> str | None:
-    """A parameter of a table or of its SerDe; Hive hands both to its readers as one, the table's first."""
+    """A parameter of a table or of its SerDe; Hive hands both to its readers as one, the table's first.
+
+    Args:
+        table: the Hive table.
+        name: the parameter.
+    """
     value = table.parameters.get(name, table.storage.serde_parameters.get(name))
     return None if value is None else value.strip()
 

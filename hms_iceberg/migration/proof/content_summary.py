@@ -98,7 +98,12 @@ def summarise(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> TableSumm
 
 
 def differences(hive: TableSummary, iceberg: TableSummary) -> Iterator[str]:
-    """In what two tables differ, in words; nothing if they are equal."""
+    """In what two tables differ, in words; nothing if they are equal.
+
+    Args:
+        hive: the summary of the Hive table.
+        iceberg: the summary of the Iceberg table.
+    """
     if hive.rows != iceberg.rows:
         yield f"the Hive table has {hive.rows:,} rows, the Iceberg table {iceberg.rows:,}"
     for name, column in hive.columns.items():

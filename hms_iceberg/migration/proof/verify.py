@@ -24,17 +24,33 @@ class HiveReader(Protocol):
     """Reads Hive tables with another reader than ours: Spark's."""
 
     def counts(self, table: str, columns: tuple[str, ...]) -> tuple[int, Mapping[str, int]]:
-        """How many rows a table has, and how many nulls each column."""
+        """How many rows a table has, and how many nulls each column.
+
+        Args:
+            table: the Hive table's name.
+            columns: names of the columns.
+        """
         ...
 
     def summary(self, table: str, schema: Schema, arrow: pa.Schema) -> TableSummary:
-        """A summary of a table's rows, with columns read as those of a schema."""
+        """A summary of a table's rows, with columns read as those of a schema.
+
+        Args:
+            table: the Hive table's name.
+            schema: the columns to read it as.
+            arrow: the same as an Arrow schema.
+        """
         ...
 
     def unlike_rows(self, hive: str, table: Table, most: int) -> Iterator[str]:
         """Rows that are in one of two tables only, at most so many of each side, in words.
 
         The Iceberg table is read by this package: what a reader takes for something else is not seen if it reads both.
+
+        Args:
+            hive: the Hive table's name.
+            table: the Iceberg table.
+            most: rows of each side at most.
         """
         ...
 

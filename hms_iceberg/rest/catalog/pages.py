@@ -15,6 +15,11 @@ def page(call: Call, names: Sequence[str], default_size: int) -> tuple[Sequence[
 
     All of the list is one page if the request asks for none.
 
+    Args:
+        call: the request.
+        names: the sorted list.
+        default_size: names of a page if the client does not say.
+
     Raises:
         InvalidInputError: the token is none of this server's, or the size is no number.
     """

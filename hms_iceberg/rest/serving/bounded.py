@@ -34,7 +34,12 @@ class BoundedCache(Generic[T]):
             return value
 
     def put(self, key: Hashable, value: T) -> T:
-        """Keeps a value, unless it costs too much alone; returns it."""
+        """Keeps a value, unless it costs too much alone; returns it.
+
+        Args:
+            key: the key.
+            value: the value.
+        """
         cost = self._cost(value)
         with self._lock:
             old = self._values.pop(key, None)
@@ -58,6 +63,11 @@ class BoundedCache(Generic[T]):
             return value
 
     def get_or_make(self, key: Hashable, make: Callable[[], T]) -> T:
-        """The value of a key, made if it is not kept."""
+        """The value of a key, made if it is not kept.
+
+        Args:
+            key: the key.
+            make: makes the value.
+        """
         found = self.get(key)
         return self.put(key, make()) if found is None else found

@@ -58,6 +58,10 @@ class ColumnDefinition(msgspec.Struct, frozen=True):
 def schema_of(columns: Sequence[ColumnDefinition], table: str) -> Schema:
     """The schema of a new table; ids are only those by which its parts know each other.
 
+    Args:
+        columns: the columns as Spark describes them.
+        table: the table's name, for messages.
+
     Raises:
         UnsupportedError: Iceberg cannot hold a column's type; names the column and the table.
     """
@@ -66,7 +70,13 @@ def schema_of(columns: Sequence[ColumnDefinition], table: str) -> Schema:
 
 
 def field_of(column: ColumnDefinition, table: str, ids: Iterator[int]) -> NestedField:
-    """A column with ids of the caller's."""
+    """A column with ids of the caller's.
+
+    Args:
+        column: the column as Spark describes it.
+        table: the table's name, for messages.
+        ids: the field ids to use.
+    """
     kind = iceberg_type(column.type, table, column.name, ids)
     default = stored_default(column, kind, table)
     return NestedField(
@@ -82,6 +92,12 @@ def field_of(column: ColumnDefinition, table: str, ids: Iterator[int]) -> Nested
 
 def iceberg_type(kind: Any, table: str, column: str, ids: Iterator[int]) -> IcebergType:
     """A type in Spark's JSON as Iceberg's.
+
+    Args:
+        kind: the type in Spark's JSON.
+        table: the table's name, for messages.
+        column: the column's name, for messages.
+        ids: the field ids to use.
 
     Raises:
         UnsupportedError: Iceberg has no such type.
@@ -130,6 +146,11 @@ def _unsupported(kind: str, table: str, column: str) -> UnsupportedError:
 
 def stored_default(column: ColumnDefinition, kind: IcebergType, table: str) -> Any:
     """The default of a column as tables store it; None if it has none.
+
+    Args:
+        column: the column as Spark describes it.
+        kind: the type.
+        table: the table's name, for messages.
 
     Raises:
         UnsupportedError: a default of a nested type.

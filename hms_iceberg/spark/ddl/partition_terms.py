@@ -27,6 +27,11 @@ class PartitionTerm(msgspec.Struct, frozen=True):
 def spec_of(terms: Sequence[PartitionTerm], schema: Schema, table: str) -> PartitionSpec:
     """The spec of a new table. Its fields are named as Apache Iceberg names them: `id_bucket`, `ts_day`.
 
+    Args:
+        terms: the terms of PARTITIONED BY.
+        schema: the table's schema.
+        table: the table's name, for messages.
+
     Raises:
         UnsupportedError: a transform that Iceberg does not have.
         InvalidPartitionSpecError: a transform without its number, or of several columns.
@@ -43,7 +48,12 @@ def spec_of(terms: Sequence[PartitionTerm], schema: Schema, table: str) -> Parti
 
 
 def transform_of(term: PartitionTerm, table: str) -> Transform:
-    """The transform that a term stands for; raises as `spec_of`."""
+    """The transform that a term stands for; raises as `spec_of`.
+
+    Args:
+        term: the term.
+        table: the table's name, for messages.
+    """
     if len(term.columns) != 1:
         raise InvalidPartitionSpecError(
             f"Cannot partition the table {table} by {term}: a transform takes one column. Partition by several terms."

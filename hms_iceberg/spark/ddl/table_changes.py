@@ -15,6 +15,10 @@ from hms_iceberg.spark.targets import Targets
 def create_table(definition: DefineTable, targets: Targets) -> dict[str, Any]:
     """Creates an empty table.
 
+    Args:
+        definition: what the statement says of the table.
+        targets: the tables and catalogs of the session.
+
     Returns:
         its `metadata_location`.
 

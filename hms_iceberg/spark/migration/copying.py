@@ -50,7 +50,13 @@ class SparkCopier:
         return assign_fresh_ids(Schema(*columns))
 
     def copy(self, source: str, target: str, snapshot_properties: Mapping[str, str]) -> None:
-        """Append all rows of a Hive table to an Iceberg table, in one snapshot."""
+        """Append all rows of a Hive table to an Iceberg table, in one snapshot.
+
+        Args:
+            source: the Hive table's name.
+            target: the Iceberg table's name.
+            snapshot_properties: properties of the snapshot.
+        """
         writer = hive_rows(self._spark, source).writeTo(dotted(target))
         for name, value in snapshot_properties.items():
             writer = writer.option(f"snapshot-property.{name}", value)

@@ -68,7 +68,12 @@ class Call:
         return self.catalog.load_table(self.identifier)
 
     def get(self, name: str, default: Any = None) -> Any:
-        """An argument; the default if it is not given."""
+        """An argument; the default if it is not given.
+
+        Args:
+            name: name of the argument.
+            default: the value if it is not given.
+        """
         return self.arguments.get(name, default)
 
     def required(self, name: str) -> Any:

@@ -31,6 +31,10 @@ def for_spark(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
     """A batch with UUIDs as text, fixed bytes as bytes, times in nanoseconds, and variants marked, at any depth.
 
     A batch without columns gets one of nulls: between Spark and its workers, rows are counted by their columns.
+
+    Args:
+        batch: the rows.
+        schema: the table's schema.
     """
     if not schema.fields:
         return pa.RecordBatch.from_arrays([pa.nulls(batch.num_rows, pa.bool_())], names=["row"])

@@ -79,7 +79,13 @@ def run_statement(table: Table, question: RunStatement) -> None:
 
 @singledispatch
 def run(statement: Statement, table: Table, case_sensitive: bool) -> None:
-    """Makes one kind of statement part of a table."""
+    """Makes one kind of statement part of a table.
+
+    Args:
+        statement: the parsed statement.
+        table: the table.
+        case_sensitive: whether column names must match in case.
+    """
     raise NotImplementedError(type(statement))
 
 

@@ -97,12 +97,22 @@ def write_distribution(
 
 
 def clustering(spec: PartitionSpec, schema: Schema) -> list[dict[str, Any]]:
-    """The terms that rows of one partition agree in, for the bridge's class Layouts."""
+    """The terms that rows of one partition agree in, for the bridge's class Layouts.
+
+    Args:
+        spec: the partition spec.
+        schema: the table's schema.
+    """
     return [_term(each.source_id, each.transform, schema) for each in spec.fields if not each.transform.is_void]
 
 
 def write_mode(settings: WriteSettings, spec: PartitionSpec, order: SortOrder) -> str:
     """`none`, `hash` or `range`, as the write or the table says.
+
+    Args:
+        settings: settings of the write, the session and the table.
+        spec: the partition spec.
+        order: the sort order.
 
     Raises:
         ConfigurationError: it says something else.
@@ -116,7 +126,12 @@ def write_mode(settings: WriteSettings, spec: PartitionSpec, order: SortOrder) -
 
 
 def clustered_order(spec: PartitionSpec, order: SortOrder) -> tuple[SortField, ...]:
-    """The sort order with partition fields before it, as far as it does not bring rows of a partition together."""
+    """The sort order with partition fields before it, as far as it does not bring rows of a partition together.
+
+    Args:
+        spec: the partition spec.
+        order: the sort order.
+    """
     needed = {(str(field.transform), field.source_id): field for field in spec.fields if not field.transform.is_void}
     for key, partition in list(needed.items()):
         finer = (other for other in spec.fields if other is not partition and other.source_id == partition.source_id)
@@ -146,7 +161,12 @@ def _term(source_id: int, transform: Transform, schema: Schema) -> dict[str, Any
 
 
 def quoted(schema: Schema, field_id: int) -> str:
-    """A column's name as Spark parses it."""
+    """A column's name as Spark parses it.
+
+    Args:
+        schema: the table's schema.
+        field_id: id of the field.
+    """
     names: Sequence[int] = [*reversed(tuple(schema.ancestor_ids(field_id))), field_id]
     return ".".join(f"`{schema.find_field(each).name.replace('`', '``')}`" for each in names)
 

@@ -101,6 +101,10 @@ class RowSchema:
         """Where a value is in a row: positions from the outside in, each with the number of fields of what is there.
 
         None if the rows do not have it.
+
+        Args:
+            schema: the table's schema.
+            field_id: id of the field.
         """
         ids = [*reversed(tuple(schema.ancestor_ids(field_id))), field_id]
         path, struct = [], self.rows

@@ -130,5 +130,10 @@ class DeleteWhere(msgspec.Struct, frozen=True):
 
 
 def option(options: Mapping[str, str], name: str) -> str | None:
-    """An option of a write, whatever its case."""
+    """An option of a write, whatever its case.
+
+    Args:
+        options: the options.
+        name: name of the option.
+    """
     return next((value for key, value in options.items() if key.lower() == name.lower()), None)

@@ -37,7 +37,13 @@ class WriteSettings:
     properties: Mapping[str, str]
 
     def text(self, name: str, table_property: TableProperty | None = None, of_session: bool = False) -> str | None:
-        """A setting's text; None if nobody sets it."""
+        """A setting's text; None if nobody sets it.
+
+        Args:
+            name: name of the option.
+            table_property: the property of the table that it stands before; None for none.
+            of_session: whether the session's settings count.
+        """
         found = option(self.options, name)
         if found is None and of_session:
             found = self.session.get(_SESSION + name)
@@ -47,6 +53,11 @@ class WriteSettings:
 
     def number(self, name: str, table_property: TableProperty | None = None, of_session: bool = False) -> int | None:
         """A setting as a number.
+
+        Args:
+            name: name of the option.
+            table_property: the property of the table that it stands before; None for none.
+            of_session: whether the session's settings count.
 
         Raises:
             ConfigurationError: it is none.
@@ -60,12 +71,24 @@ class WriteSettings:
     def switch(
         self, name: str, default: bool, table_property: TableProperty | None = None, of_session: bool = False
     ) -> bool:
-        """A setting as a boolean; what is not `true` is false."""
+        """A setting as a boolean; what is not `true` is false.
+
+        Args:
+            name: name of the option.
+            default: the value if nobody sets it.
+            table_property: the property of the table that it stands before; None for none.
+            of_session: whether the session's settings count.
+        """
         text = self.text(name, table_property, of_session)
         return default if text is None else text.strip().lower() == "true"
 
     def choice(self, name: str, choices: tuple[str, ...], table_property: TableProperty | None = None) -> str | None:
         """A setting that is one of some words.
+
+        Args:
+            name: name of the option.
+            choices: the words.
+            table_property: the property of the table that it stands before; None for none.
 
         Raises:
             ConfigurationError: it is none of them.
@@ -137,6 +160,10 @@ class WriteSettings:
 
 def output_spec_id(settings: WriteSettings, metadata: TableMetadata) -> int:
     """The partition spec of new files.
+
+    Args:
+        settings: settings of the write, the session and the table.
+        metadata: the table's metadata.
 
     Raises:
         InvalidInputError: the table has no such spec.

@@ -30,7 +30,12 @@ Json = dict[str, Any]
 
 
 def table_updates(base: TableMetadata | None, new: TableMetadata) -> list[Json]:
-    """The changes that make `new` of `base`; those that define a table if there is none."""
+    """The changes that make `new` of `base`; those that define a table if there is none.
+
+    Args:
+        base: the metadata before; None if there is no table.
+        new: the metadata after.
+    """
     updates: list[Json] = []
     if base is None:
         updates.append({"action": "assign-uuid", "uuid": new.table_uuid})
@@ -48,7 +53,12 @@ def table_updates(base: TableMetadata | None, new: TableMetadata) -> list[Json]:
 
 
 def table_requirements(base: TableMetadata | None, updates: Iterable[Json]) -> list[Json]:
-    """What must hold on the server for changes that were made of `base`."""
+    """What must hold on the server for changes that were made of `base`.
+
+    Args:
+        base: the metadata before; None if there is no table.
+        updates: the changes.
+    """
     if base is None:
         return [{"type": ASSERT_CREATE}]
     requirements: dict[str, Json] = {}
@@ -78,7 +88,12 @@ def table_requirements(base: TableMetadata | None, updates: Iterable[Json]) -> l
 
 
 def view_updates(base: ViewMetadata, new: ViewMetadata) -> list[Json]:
-    """The REST changes that turn the view `base` into the view `new`."""
+    """The REST changes that turn the view `base` into the view `new`.
+
+    Args:
+        base: the view before.
+        new: the view after.
+    """
     updates: list[Json] = []
     if base.location != new.location:
         updates.append({"action": "set-location", "location": new.location})

@@ -46,6 +46,10 @@ def read_by_kind(
 def integers(body: JsonObject, key: str) -> list[int]:
     """A member that is a list of integers.
 
+    Args:
+        body: the JSON object.
+        key: name of the member.
+
     Raises:
         InvalidInputError: it is something else.
     """
@@ -107,7 +111,12 @@ def read_view_requirements(data: Any) -> tuple[ViewRequirement, ...]:
 
 
 def check_all(requirements: Sequence[TableRequirement], metadata: TableMetadata) -> None:
-    """Raises CommitConflictError if one of them does not hold."""
+    """Raises CommitConflictError if one of them does not hold.
+
+    Args:
+        requirements: what must hold.
+        metadata: the table's metadata.
+    """
     for requirement in requirements:
         requirement(metadata)
 

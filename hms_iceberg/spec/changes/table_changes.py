@@ -86,6 +86,11 @@ def added_snapshots(data: Any) -> tuple[Snapshot, ...]:
 def changed_table(changes: Sequence[TableChange], base: TableMetadata, at_ms: int) -> TableMetadata:
     """The metadata after changes; the same object if they change nothing.
 
+    Args:
+        changes: the changes in order.
+        base: the committed metadata that the change is applied to.
+        at_ms: time of the change in milliseconds since 1970.
+
     Raises:
         InvalidInputError: a change cannot be made.
         CommitConflictError: a snapshot was made for a version that is not the newest any more.
@@ -101,6 +106,10 @@ def changed_table(changes: Sequence[TableChange], base: TableMetadata, at_ms: in
 
 def new_table(changes: Sequence[TableChange], at_ms: int) -> TableMetadata:
     """The metadata of a table that did not exist, out of the changes that define it.
+
+    Args:
+        changes: the changes in order.
+        at_ms: time of the change in milliseconds since 1970.
 
     Raises:
         InvalidInputError: a change cannot be made, or something that a table needs is missing.

@@ -41,6 +41,11 @@ def read_view_changes(data: Any) -> tuple[ViewStep, ...]:
 def changed_view(steps: Sequence[ViewStep], base: ViewMetadata, at_ms: int) -> ViewMetadata:
     """The metadata after changes.
 
+    Args:
+        steps: the changes in order.
+        base: the view before.
+        at_ms: time of the change in milliseconds since 1970.
+
     Raises:
         InvalidInputError: a change cannot be made.
     """

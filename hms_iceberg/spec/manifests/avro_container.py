@@ -172,6 +172,10 @@ def write_container(
 def pack_blocks(records: Iterable[bytes], codec: str) -> list[tuple[int, bytes]]:
     """Encoded records as blocks: how many, and their bytes, compressed in threads.
 
+    Args:
+        records: the encoded records.
+        codec: the codec's name in Avro.
+
     Raises:
         UnsupportedError: the codec is unknown or its library is not installed.
     """
@@ -195,7 +199,14 @@ def pack_blocks(records: Iterable[bytes], codec: str) -> list[tuple[int, bytes]]
 def join_blocks(
     blocks: Iterable[tuple[int, bytes]], schema_json: bytes, codec: str, metadata: Mapping[str, str]
 ) -> bytes:
-    """A whole container file of blocks that `pack_blocks` made with the same codec."""
+    """A whole container file of blocks that `pack_blocks` made with the same codec.
+
+    Args:
+        blocks: records and bytes of each block.
+        schema_json: the Avro schema as JSON.
+        codec: the codec's name in Avro.
+        metadata: further entries of the header.
+    """
     avro_codec, sync = codec_name(codec), os.urandom(SYNC_SIZE)
     pieces = [write_header(schema_json, avro_codec, metadata, sync)]
     for count, packed in blocks:
@@ -239,6 +250,10 @@ def read_container(data: bytes, what: str) -> AvroContainer:
 
 def read_blocks(container: AvroContainer, what: str) -> Iterator[AvroBlock]:
     """Where the blocks of a container are; nothing is decompressed.
+
+    Args:
+        container: the file, with its header read.
+        what: what the file is, for messages.
 
     Raises:
         CorruptFileError: a block is cut off, or not followed by the file's sync marker.
@@ -338,6 +353,10 @@ def parsed_schema(schema_json: bytes) -> Any:
 def compress(raw: bytes, codec: str) -> bytes:
     """Compress one block.
 
+    Args:
+        raw: the encoded records.
+        codec: the codec's name in Avro.
+
     Raises:
         UnsupportedError: the library for the codec is not installed.
     """
@@ -426,7 +445,12 @@ def encode_long(value: int) -> bytes:
 
 
 def decode_long(data: bytes, position: int) -> tuple[int, int]:
-    """An Avro int or long at ``position``, and the position after it. IndexError past the end."""
+    """An Avro int or long at ``position``, and the position after it. IndexError past the end.
+
+    Args:
+        data: the bytes of the file.
+        position: index of the first byte.
+    """
     shift = zigzag = 0
     while True:
         byte = data[position]

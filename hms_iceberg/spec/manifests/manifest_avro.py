@@ -305,7 +305,14 @@ def _partition_encoder(partition_type: StructType, format_version: int) -> _Part
 def manifest_metadata(
     schema: Schema, spec: PartitionSpec, content: ManifestContent, format_version: int
 ) -> dict[str, str]:
-    """Entries of a manifest's header besides its Avro schema."""
+    """Entries of a manifest's header besides its Avro schema.
+
+    Args:
+        schema: the table's schema.
+        spec: the partition spec.
+        content: data or deletes.
+        format_version: the format version of the table.
+    """
     return _manifest_metadata(schema, schema.schema_id, spec, content, format_version)
 
 

@@ -25,6 +25,10 @@ def check_format_version(version: int) -> None:
 def check_schema_version(schema: Schema, format_version: int) -> None:
     """Refuse a schema that a table of a format version cannot have.
 
+    Args:
+        schema: the table's schema.
+        format_version: the format version of the table.
+
     Raises:
         InvalidSchemaError: a type or a default value needs a newer format version; a default is given to a type that
             can only default to null, or a struct's default is not empty; or a field id is reserved.

@@ -46,7 +46,12 @@ def now_ms() -> int:
 
 def changed(metadata: TableMetadata, at_ms: int | None = None, **changes: Any) -> TableMetadata:
     """The metadata with some members replaced, checked, and with a last-updated time (now by default) that never goes
-    back."""
+    back.
+
+    Args:
+        metadata: the table's metadata.
+        at_ms: time of the change in milliseconds since 1970; None for now.
+    """
     last_updated_ms = max(metadata.last_updated_ms, now_ms() if at_ms is None else at_ms)
     new = replace(metadata, last_updated_ms=last_updated_ms, **changes)
     check_metadata(new)
@@ -182,7 +187,12 @@ def replace_table_metadata(
 
 
 def with_schema(metadata: TableMetadata, schema: Schema) -> tuple[tuple[Schema, ...], int]:
-    """The schemas with one more under the next free id, and its id; the same ones if it is there already."""
+    """The schemas with one more under the next free id, and its id; the same ones if it is there already.
+
+    Args:
+        metadata: the table's metadata.
+        schema: the table's schema.
+    """
     check_schema_version(schema, metadata.format_version)
     for known in metadata.schemas:
         if known.same_as(schema):
@@ -193,6 +203,11 @@ def with_schema(metadata: TableMetadata, schema: Schema) -> tuple[tuple[Schema, 
 
 def add_schema(metadata: TableMetadata, schema: Schema, at_ms: int | None = None) -> TableMetadata:
     """The metadata with a schema more, under the next free id; unchanged if it has the same one already.
+
+    Args:
+        metadata: the table's metadata.
+        schema: the table's schema.
+        at_ms: time of the change in milliseconds since 1970; None for now.
 
     Raises:
         InvalidSchemaError: the schema needs a newer format version, or uses reserved ids.
@@ -206,6 +221,11 @@ def add_schema(metadata: TableMetadata, schema: Schema, at_ms: int | None = None
 
 def set_current_schema(metadata: TableMetadata, schema: Schema | int, at_ms: int | None = None) -> TableMetadata:
     """The metadata with another current schema, by id or as a schema (added if it is new).
+
+    Args:
+        metadata: the table's metadata.
+        schema: the schema, or its id.
+        at_ms: time of the change in milliseconds since 1970; None for now.
 
     Raises:
         InvalidInputError: there is no schema with the id, or the default partition spec or sort order needs a column
@@ -223,7 +243,13 @@ def set_current_schema(metadata: TableMetadata, schema: Schema | int, at_ms: int
 
 
 def remove_schemas(metadata: TableMetadata, schema_ids: set[int], at_ms: int | None = None) -> TableMetadata:
-    """The metadata without some schemas; raises InvalidInputError for the current one."""
+    """The metadata without some schemas; raises InvalidInputError for the current one.
+
+    Args:
+        metadata: the table's metadata.
+        schema_ids: ids of the schemas.
+        at_ms: time of the change in milliseconds since 1970; None for now.
+    """
     if metadata.current_schema_id in schema_ids:
         raise InvalidInputError(f"Cannot remove schema {metadata.current_schema_id}: it is the table's current schema")
     kept = tuple(schema for schema in metadata.schemas if schema.schema_id not in schema_ids)
@@ -240,7 +266,12 @@ def _check_writable(spec: PartitionSpec) -> None:
 
 
 def with_spec(metadata: TableMetadata, spec: PartitionSpec) -> tuple[tuple[PartitionSpec, ...], int]:
-    """The specs with one more under the next free id, and its id; the same ones if an equivalent is there."""
+    """The specs with one more under the next free id, and its id; the same ones if an equivalent is there.
+
+    Args:
+        metadata: the table's metadata.
+        spec: the partition spec.
+    """
     for known in metadata.partition_specs:
         if known.compatible_with(spec):
             return metadata.partition_specs, known.spec_id
@@ -258,6 +289,11 @@ def with_spec(metadata: TableMetadata, spec: PartitionSpec) -> tuple[tuple[Parti
 def add_spec(metadata: TableMetadata, spec: PartitionSpec, at_ms: int | None = None) -> TableMetadata:
     """The metadata with a partition spec more, under the next free id; unchanged if it has an equivalent one.
 
+    Args:
+        metadata: the table's metadata.
+        spec: the partition spec.
+        at_ms: time of the change in milliseconds since 1970; None for now.
+
     Raises:
         InvalidPartitionSpecError: the spec does not fit the current schema.
         InvalidInputError: field ids are not sequential in a v1 table.
@@ -274,6 +310,11 @@ def add_spec(metadata: TableMetadata, spec: PartitionSpec, at_ms: int | None = N
 def set_default_spec(metadata: TableMetadata, spec: PartitionSpec | int, at_ms: int | None = None) -> TableMetadata:
     """The metadata with another default partition spec, by id or as a spec (added if it is new).
 
+    Args:
+        metadata: the table's metadata.
+        spec: the partition spec, or its id.
+        at_ms: time of the change in milliseconds since 1970; None for now.
+
     Raises:
         InvalidInputError: there is no spec with the id, or the spec does not fit the current schema.
     """
@@ -286,7 +327,13 @@ def set_default_spec(metadata: TableMetadata, spec: PartitionSpec | int, at_ms: 
 
 
 def remove_specs(metadata: TableMetadata, spec_ids: set[int], at_ms: int | None = None) -> TableMetadata:
-    """The metadata without some partition specs; raises InvalidInputError for the default one."""
+    """The metadata without some partition specs; raises InvalidInputError for the default one.
+
+    Args:
+        metadata: the table's metadata.
+        spec_ids: ids of the specs.
+        at_ms: time of the change in milliseconds since 1970; None for now.
+    """
     if metadata.default_spec_id in spec_ids:
         raise InvalidInputError(f"Cannot remove partition spec {metadata.default_spec_id}: it is the default one")
     kept = tuple(spec for spec in metadata.partition_specs if spec.spec_id not in spec_ids)
@@ -297,7 +344,12 @@ def remove_specs(metadata: TableMetadata, spec_ids: set[int], at_ms: int | None 
 
 
 def with_sort_order(metadata: TableMetadata, order: SortOrder) -> tuple[tuple[SortOrder, ...], int]:
-    """The orders with one more under the next free id, and its id; the same ones if it is there already."""
+    """The orders with one more under the next free id, and its id; the same ones if it is there already.
+
+    Args:
+        metadata: the table's metadata.
+        order: the sort order.
+    """
     for known in metadata.sort_orders:
         if known.same_as(order):
             return metadata.sort_orders, known.order_id
@@ -309,6 +361,11 @@ def with_sort_order(metadata: TableMetadata, order: SortOrder) -> tuple[tuple[So
 
 def add_sort_order(metadata: TableMetadata, order: SortOrder, at_ms: int | None = None) -> TableMetadata:
     """The metadata with a sort order more, under the next free id; unchanged if it has the same one.
+
+    Args:
+        metadata: the table's metadata.
+        order: the sort order.
+        at_ms: time of the change in milliseconds since 1970; None for now.
 
     Raises:
         InvalidSortOrderError: the order does not fit the current schema.
@@ -322,6 +379,11 @@ def add_sort_order(metadata: TableMetadata, order: SortOrder, at_ms: int | None 
 
 def set_default_sort_order(metadata: TableMetadata, order: SortOrder | int, at_ms: int | None = None) -> TableMetadata:
     """The metadata with another default sort order, by id or as an order (added if it is new).
+
+    Args:
+        metadata: the table's metadata.
+        order: the sort order, or its id.
+        at_ms: time of the change in milliseconds since 1970; None for now.
 
     Raises:
         InvalidInputError: there is no order with the id, or the order does not fit the current schema.
@@ -340,6 +402,11 @@ def set_default_sort_order(metadata: TableMetadata, order: SortOrder | int, at_m
 
 def upgrade_format_version(metadata: TableMetadata, format_version: int, at_ms: int | None = None) -> TableMetadata:
     """The metadata in a newer format version; snapshots stay as they are.
+
+    Args:
+        metadata: the table's metadata.
+        format_version: the format version of the table.
+        at_ms: time of the change in milliseconds since 1970; None for now.
 
     Raises:
         UnsupportedError: the version is not supported.
@@ -363,13 +430,25 @@ def upgrade_format_version(metadata: TableMetadata, format_version: int, at_ms: 
 
 
 def set_location(metadata: TableMetadata, location: str, at_ms: int | None = None) -> TableMetadata:
-    """The metadata with another base location for new files; files that exist stay where they are."""
+    """The metadata with another base location for new files; files that exist stay where they are.
+
+    Args:
+        metadata: the table's metadata.
+        location: the new base location.
+        at_ms: time of the change in milliseconds since 1970; None for now.
+    """
     new_location = stripped_location(location)
     return metadata if new_location == metadata.location else changed(metadata, at_ms, location=new_location)
 
 
 def assign_uuid(metadata: TableMetadata, table_uuid: str | None = None, at_ms: int | None = None) -> TableMetadata:
-    """The metadata with a UUID, if an old v1 table has none or another one is given."""
+    """The metadata with a UUID, if an old v1 table has none or another one is given.
+
+    Args:
+        metadata: the table's metadata.
+        table_uuid: the UUID; None for a random one.
+        at_ms: time of the change in milliseconds since 1970; None for now.
+    """
     if metadata.table_uuid is not None and table_uuid in (None, metadata.table_uuid):
         return metadata
     return changed(metadata, at_ms, table_uuid=table_uuid or str(uuid.uuid4()))

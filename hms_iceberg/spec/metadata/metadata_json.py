@@ -1,6 +1,4 @@
-"""Table metadata files: JSON, plain or gzip-compressed, of format v1, v2 and v3, with snapshots, logs, references,
-statistics files and encryption keys in them.
-"""
+"""Table metadata files of format versions 1 to 3 and their parts as JSON, plain or gzip-compressed."""
 
 from __future__ import annotations
 
@@ -47,7 +45,6 @@ T = TypeVar("T")
 _GZIP_MAGIC = b"\x1f\x8b"
 NO_SNAPSHOT = -1
 """What v1 and v2 files hold as `current-snapshot-id` of a table without data."""
-
 MAX_METADATA_BYTES = 2**31 - 1
 """More than that in a compressed file is taken for an attempt to exhaust the memory."""
 

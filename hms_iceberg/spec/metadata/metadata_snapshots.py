@@ -129,6 +129,11 @@ def remove_snapshots(metadata: TableMetadata, ids: Collection[int], at_ms: int |
     The snapshot log loses everything up to the last entry of a removed snapshot, since its gaps would make time travel
     wrong.
 
+    Args:
+        metadata: the table's metadata.
+        ids: ids of the snapshots.
+        at_ms: time of the change in milliseconds since 1970; None for now.
+
     Raises:
         InvalidInputError: a branch or tag still points at one of them.
     """
@@ -162,7 +167,12 @@ def remove_snapshots(metadata: TableMetadata, ids: Collection[int], at_ms: int |
 
 
 def require_snapshot(metadata: TableMetadata, snapshot_id: int) -> Snapshot:
-    """The snapshot with this id; raises NoSuchSnapshotError."""
+    """The snapshot with this id; raises NoSuchSnapshotError.
+
+    Args:
+        metadata: the table's metadata.
+        snapshot_id: id of the snapshot.
+    """
     snapshot = metadata.snapshot_by_id(snapshot_number(snapshot_id))
     if snapshot is None:
         raise NoSuchSnapshotError(
@@ -173,7 +183,12 @@ def require_snapshot(metadata: TableMetadata, snapshot_id: int) -> Snapshot:
 
 
 def require_ref(metadata: TableMetadata, name: str) -> SnapshotRef:
-    """The branch or tag of this name; raises NoSuchRefError."""
+    """The branch or tag of this name; raises NoSuchRefError.
+
+    Args:
+        metadata: the table's metadata.
+        name: name of the branch or tag.
+    """
     ref = metadata.refs.get(name)
     if ref is None:
         raise NoSuchRefError(
@@ -186,6 +201,13 @@ def set_ref(
     metadata: TableMetadata, name: str, ref: SnapshotRef, at_ms: int | None = None, replace_existing: bool = True
 ) -> TableMetadata:
     """The metadata with a branch or tag, new or changed. Moving main is a rollback, and is logged.
+
+    Args:
+        metadata: the table's metadata.
+        name: name of the branch or tag.
+        ref: where it points, and how long it is kept.
+        at_ms: time of the change in milliseconds since 1970; None for now.
+        replace_existing: whether one of this name may be there already.
 
     Raises:
         NoSuchSnapshotError: the table does not have the snapshot.
@@ -218,6 +240,12 @@ def set_branch_snapshot(
 ) -> TableMetadata:
     """The metadata whose branch points at an existing snapshot (rollback, fast-forward); made if it is new.
 
+    Args:
+        metadata: the table's metadata.
+        snapshot_id: id of the snapshot.
+        branch: name of the branch.
+        at_ms: time of the change in milliseconds since 1970; None for now.
+
     Raises:
         NoSuchSnapshotError: the table does not have the snapshot.
         InvalidInputError: the branch is a tag.
@@ -232,6 +260,11 @@ def set_branch_snapshot(
 def remove_ref(metadata: TableMetadata, name: str, at_ms: int | None = None) -> TableMetadata:
     """The metadata without a branch or tag; without main, the table has no current snapshot.
 
+    Args:
+        metadata: the table's metadata.
+        name: name of the branch or tag.
+        at_ms: time of the change in milliseconds since 1970; None for now.
+
     Raises:
         NoSuchRefError: there is none of this name.
     """
@@ -245,14 +278,26 @@ def remove_ref(metadata: TableMetadata, name: str, at_ms: int | None = None) -> 
 
 
 def set_statistics(metadata: TableMetadata, file: StatisticsFile, at_ms: int | None = None) -> TableMetadata:
-    """The metadata with a statistics file, in place of another one of the same snapshot."""
+    """The metadata with a statistics file, in place of another one of the same snapshot.
+
+    Args:
+        metadata: the table's metadata.
+        file: the statistics file.
+        at_ms: time of the change in milliseconds since 1970; None for now.
+    """
     require_snapshot(metadata, file.snapshot_id)
     others = (each for each in metadata.statistics if each.snapshot_id != file.snapshot_id)
     return changed(metadata, at_ms, statistics=(*others, file))
 
 
 def remove_statistics(metadata: TableMetadata, snapshot_id: int, at_ms: int | None = None) -> TableMetadata:
-    """The metadata without the statistics file of a snapshot; unchanged if there is none."""
+    """The metadata without the statistics file of a snapshot; unchanged if there is none.
+
+    Args:
+        metadata: the table's metadata.
+        snapshot_id: id of the snapshot.
+        at_ms: time of the change in milliseconds since 1970; None for now.
+    """
     kept = tuple(each for each in metadata.statistics if each.snapshot_id != snapshot_id)
     return metadata if len(kept) == len(metadata.statistics) else changed(metadata, at_ms, statistics=kept)
 
@@ -260,14 +305,26 @@ def remove_statistics(metadata: TableMetadata, snapshot_id: int, at_ms: int | No
 def set_partition_statistics(
     metadata: TableMetadata, file: PartitionStatisticsFile, at_ms: int | None = None
 ) -> TableMetadata:
-    """The metadata with a partition statistics file, in place of another one of the same snapshot."""
+    """The metadata with a partition statistics file, in place of another one of the same snapshot.
+
+    Args:
+        metadata: the table's metadata.
+        file: the partition statistics file.
+        at_ms: time of the change in milliseconds since 1970; None for now.
+    """
     require_snapshot(metadata, file.snapshot_id)
     others = (each for each in metadata.partition_statistics if each.snapshot_id != file.snapshot_id)
     return changed(metadata, at_ms, partition_statistics=(*others, file))
 
 
 def remove_partition_statistics(metadata: TableMetadata, snapshot_id: int, at_ms: int | None = None) -> TableMetadata:
-    """The metadata without the partition statistics file of a snapshot; unchanged if there is none."""
+    """The metadata without the partition statistics file of a snapshot; unchanged if there is none.
+
+    Args:
+        metadata: the table's metadata.
+        snapshot_id: id of the snapshot.
+        at_ms: time of the change in milliseconds since 1970; None for now.
+    """
     kept = tuple(each for each in metadata.partition_statistics if each.snapshot_id != snapshot_id)
     unchanged = len(kept) == len(metadata.partition_statistics)
     return metadata if unchanged else changed(metadata, at_ms, partition_statistics=kept)
@@ -278,6 +335,11 @@ def remove_partition_statistics(metadata: TableMetadata, snapshot_id: int, at_ms
 
 def add_encryption_key(metadata: TableMetadata, key: EncryptionKey, at_ms: int | None = None) -> TableMetadata:
     """The metadata with an encryption key more (format v3); unchanged if it has the key already.
+
+    Args:
+        metadata: the table's metadata.
+        key: the key.
+        at_ms: time of the change in milliseconds since 1970; None for now.
 
     Raises:
         InvalidInputError: the table is not of format v3, or the id belongs to another key.
@@ -293,7 +355,13 @@ def add_encryption_key(metadata: TableMetadata, key: EncryptionKey, at_ms: int |
 
 
 def remove_encryption_key(metadata: TableMetadata, key_id: str, at_ms: int | None = None) -> TableMetadata:
-    """The metadata without an encryption key; unchanged if there is none of this id."""
+    """The metadata without an encryption key; unchanged if there is none of this id.
+
+    Args:
+        metadata: the table's metadata.
+        key_id: id of the key.
+        at_ms: time of the change in milliseconds since 1970; None for now.
+    """
     kept = tuple(key for key in metadata.encryption_keys if key.key_id != key_id)
     return metadata if len(kept) == len(metadata.encryption_keys) else changed(metadata, at_ms, encryption_keys=kept)
 

@@ -113,7 +113,12 @@ class PartitionSpec(JsonModel):
         )
 
     def check_compatible(self, schema: Schema, allow_missing_fields: bool = False) -> None:
-        """Refuses a spec that cannot be used with a schema; see `check_spec`."""
+        """Refuses a spec that cannot be used with a schema; see `check_spec`.
+
+        Args:
+            schema: the table's schema.
+            allow_missing_fields: whether source columns may be missing.
+        """
         check_spec(self, schema, allow_missing_fields)
 
     def compatible_with(self, other: PartitionSpec) -> bool:
@@ -352,6 +357,10 @@ def spec_from_json(data: Mapping[str, Any]) -> PartitionSpec:
 def spec_from_fields_json(fields: Any, spec_id: int = 0) -> PartitionSpec:
     """The spec of a JSON list of fields; if field ids are missing (v1), they count up from 1000.
 
+    Args:
+        fields: the parsed JSON.
+        spec_id: id of the spec.
+
     Raises:
         InvalidPartitionSpecError: something is missing or has the wrong type.
     """
@@ -368,7 +377,12 @@ def spec_from_fields_json(fields: Any, spec_id: int = 0) -> PartitionSpec:
 
 
 def field_from_json(data: Any, default_id: int = PARTITION_FIELD_ID_START) -> PartitionField:
-    """The field that parsed JSON stands for; raises InvalidPartitionSpecError."""
+    """The field that parsed JSON stands for; raises InvalidPartitionSpecError.
+
+    Args:
+        data: the parsed JSON.
+        default_id: the field id if there is none.
+    """
     if not isinstance(data, Mapping):
         raise InvalidPartitionSpecError(f"Cannot read a partition field from {data!r}: expected an object")
     name, transform, field_id = data.get("name"), data.get("transform"), data.get("field-id", default_id)

@@ -136,6 +136,11 @@ class Transform(JsonModel, ABC):
 def check_number(name: str, what: str, value: object) -> None:
     """Checks the number that a transform is made with.
 
+    Args:
+        name: name of the transform.
+        what: what the number is.
+        value: the number.
+
     Raises:
         InvalidInputError: it is no integer above 0 that an int holds.
     """

@@ -15,7 +15,12 @@ from hms_iceberg.spec.values.decimals import decimal_value, unscaled_value
 
 
 def wrapped(value: int, bits: int) -> int:
-    """The value in two's complement: below the type's minimum it wraps around, as it does in Java."""
+    """The value in two's complement: below the type's minimum it wraps around, as it does in Java.
+
+    Args:
+        value: the integer.
+        bits: size of the type in bits.
+    """
     half = 1 << (bits - 1)
     return (value + half) % (1 << bits) - half
 

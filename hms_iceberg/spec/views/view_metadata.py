@@ -72,7 +72,13 @@ class ViewVersion:
     def of_sql(
         cls, queries: Mapping[str, str], default_namespace: tuple[str, ...] = (), default_catalog: str | None = None
     ) -> ViewVersion:
-        """A new version out of queries by their dialects, such as `{"spark": "select 1 as one"}`."""
+        """A new version out of queries by their dialects, such as `{"spark": "select 1 as one"}`.
+
+        Args:
+            queries: the query in each dialect.
+            default_namespace: the namespace of unqualified names.
+            default_catalog: the catalog of unqualified names; None for that of the view.
+        """
         return cls(
             version_id=1,
             schema_id=0,
@@ -200,6 +206,11 @@ def replace_version(metadata: ViewMetadata, schema: Schema, version: ViewVersion
 
     The oldest versions beyond `version.history.num-entries` are dropped.
 
+    Args:
+        metadata: the view's metadata.
+        schema: the table's schema.
+        version: the new version.
+
     Raises:
         InvalidInputError: no query, an empty one, two in one dialect, or none in a dialect that there is one in now
             (unless `replace.drop-dialect.allowed` is true).
@@ -212,7 +223,12 @@ def replace_version(metadata: ViewMetadata, schema: Schema, version: ViewVersion
 
 
 def add_view_schema(metadata: ViewMetadata, schema: Schema) -> tuple[ViewMetadata, int]:
-    """The view with a schema more, unless it has the same one already, and the schema's id."""
+    """The view with a schema more, unless it has the same one already, and the schema's id.
+
+    Args:
+        metadata: the view's metadata.
+        schema: the table's schema.
+    """
     known = [each for each in metadata.schemas if _numbered(each, 0) == _numbered(schema, 0)]
     if known:
         return metadata, known[0].schema_id
@@ -222,6 +238,10 @@ def add_view_schema(metadata: ViewMetadata, schema: Schema) -> tuple[ViewMetadat
 
 def add_view_version(metadata: ViewMetadata, version: ViewVersion) -> tuple[ViewMetadata, int]:
     """The view with a version more, unless one that it has behaves like it, and that version's number.
+
+    Args:
+        metadata: the view's metadata.
+        version: the version.
 
     Raises:
         InvalidInputError: no query, an empty one, or two in one dialect.
@@ -257,7 +277,13 @@ def set_current_version(metadata: ViewMetadata, version_id: int, at_ms: int | No
 def set_view_properties(
     metadata: ViewMetadata, updates: Mapping[str, str], removals: Collection[str] = ()
 ) -> ViewMetadata:
-    """The view with other properties."""
+    """The view with other properties.
+
+    Args:
+        metadata: the view's metadata.
+        updates: keys to set, with their values.
+        removals: keys to remove.
+    """
     kept = {key: value for key, value in metadata.properties.items() if key not in removals}
     return replace(metadata, properties={**kept, **updates})
 

@@ -115,7 +115,12 @@ class FileChange(PendingChange):
         return self
 
     def set(self: Builder, key: str, value: str) -> Builder:
-        """Sets a key of the snapshot's summary."""
+        """Sets a key of the snapshot's summary.
+
+        Args:
+            key: the key.
+            value: its value.
+        """
         self._summary[key] = value
         return self
 
@@ -167,7 +172,12 @@ class DeleteDataFiles(FileChange):
         return self.delete_file(data_file)
 
     def delete_by_predicate(self, predicate: BooleanExpression, case_sensitive: bool = True) -> None:
-        """PyIceberg's name of `delete_from_row_filter`."""
+        """PyIceberg's name of `delete_from_row_filter`.
+
+        Args:
+            predicate: the filter.
+            case_sensitive: whether column names must match in case.
+        """
         self.case_sensitive(case_sensitive).delete_from_row_filter(predicate)
 
     def delete_from_row_filter(self, row_filter: str | BooleanExpression) -> DeleteDataFiles:

@@ -77,6 +77,12 @@ class ChangeOptions:
         """The options of a call: `branch=None` stages, as does `wap.id` in a table of `write.wap.enabled`, where
         `wap.branch` goes to that branch.
 
+        Args:
+            metadata: the table's metadata.
+            snapshot_properties: properties of the snapshot's summary.
+            branch: name of the branch; None to stage the snapshot.
+            case_sensitive: whether column names must match in case.
+
         Raises:
             InvalidInputError: the branch is no name; or either is given if the table does not allow it, or beside
                 another branch.
@@ -433,7 +439,14 @@ def _add(transaction: Transaction, update: Update) -> bool:
 def overwrite_rows(
     transaction: Transaction, rows: ArrowInput, row_filter: str | BooleanExpression, options: ChangeOptions
 ) -> None:
-    """Replaces the rows that match a filter by others; see `Table.overwrite`."""
+    """Replaces the rows that match a filter by others; see `Table.overwrite`.
+
+    Args:
+        transaction: the transaction that the change becomes part of.
+        rows: the new rows.
+        row_filter: which rows are replaced.
+        options: branch, snapshot properties, and whether names must match in case.
+    """
     change = RowChange(transaction, "delete", options, action="overwrite")
     expression = as_expression(row_filter)
     files = change.files(expression)
@@ -452,7 +465,14 @@ def update_rows(
     row_filter: str | BooleanExpression,
     options: ChangeOptions,
 ) -> UpdateResult:
-    """Gives columns of the rows that match a filter new values; see `Table.update`."""
+    """Gives columns of the rows that match a filter new values; see `Table.update`.
+
+    Args:
+        transaction: the transaction that the change becomes part of.
+        assignments: a value or expression for each column.
+        row_filter: which rows.
+        options: branch, snapshot properties, and whether names must match in case.
+    """
     change = RowChange(transaction, "update", options)
     expression = as_expression(row_filter)
     values = Assignments(change.metadata.schema(), assignments, change.table, options.case_sensitive)

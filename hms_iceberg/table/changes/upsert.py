@@ -77,7 +77,16 @@ def upsert_rows(
     insert_others: bool,
     options: ChangeOptions,
 ) -> UpsertResult:
-    """Updates the rows that have the same key as one of `rows`, and inserts the others; see `Table.upsert`."""
+    """Updates the rows that have the same key as one of `rows`, and inserts the others; see `Table.upsert`.
+
+    Args:
+        transaction: the transaction that the change becomes part of.
+        rows: the rows.
+        join_columns: the key columns; None for the table's identifier fields.
+        update_matched: whether rows with a known key are updated.
+        insert_others: whether the others are inserted.
+        options: branch, snapshot properties, and whether names must match in case.
+    """
     if not update_matched and not insert_others:
         raise InvalidInputError(
             f"Cannot upsert into table {'.'.join(transaction.identifier)}: it would neither update nor insert. Leave "

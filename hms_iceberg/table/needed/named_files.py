@@ -38,12 +38,23 @@ class OwnFolders:
 
     @classmethod
     def of(cls, metadata: TableMetadata, metadata_location: str) -> OwnFolders:
-        """The folders of a table."""
+        """The folders of a table.
+
+        Args:
+            metadata: the table's metadata.
+            metadata_location: the table's metadata file.
+        """
         return cls.by_properties(metadata.location, metadata.properties, metadata_location)
 
     @classmethod
     def by_properties(cls, location: str, properties: Mapping[str, str], metadata_location: str) -> OwnFolders:
-        """The folders of a table of some properties."""
+        """The folders of a table of some properties.
+
+        Args:
+            location: the table's base location.
+            properties: the table's properties.
+            metadata_location: the table's metadata file.
+        """
         places = {metadata_folder(location, properties), metadata_location.rpartition("/")[0]}
         data = LocationRules.of(location, properties).folder
         return cls(_path(location), frozenset(_path(place) for place in places if place), _path(data))
@@ -64,7 +75,12 @@ def folders_of_row(row: TableRow) -> Iterator[str]:
 
 
 def is_in(path: str, folder: str) -> bool:
-    """Whether a path is a folder, or in it."""
+    """Whether a path is a folder, or in it.
+
+    Args:
+        path: the path.
+        folder: the folder's path.
+    """
     return path == folder or path.startswith(f"{folder}/")
 
 

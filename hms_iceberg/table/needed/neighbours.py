@@ -193,7 +193,12 @@ class Search:
                 self._of_hive(str(row), place)
 
     def in_listing(self, listed: Iterable[FileInfo], storage: Storage) -> None:
-        """Finds tables by metadata files in the folder, also those that no metastore has."""
+        """Finds tables by metadata files in the folder, also those that no metastore has.
+
+        Args:
+            listed: the files below the folder.
+            storage: where the files are.
+        """
         newest: dict[str, FileInfo] = {}
         for file in listed:
             if file.location.endswith(_METADATA_FILES):

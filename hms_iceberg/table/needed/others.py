@@ -125,6 +125,10 @@ def copies_of(version: MetadataVersion, rows: TableRows) -> tuple[TableRow, ...]
     """The Iceberg tables that may be copies of a table, and itself.
 
     They are asked for by properties: to look at every table of a metastore takes minutes where there are many.
+
+    Args:
+        version: the version of the table.
+        rows: the metastore's rows.
     """
     metadata = version.metadata
     own = OwnFolders.of(metadata, version.location)
@@ -157,6 +161,10 @@ def may_be_copy(row: TableRow, table_uuid: str | None, folders: Collection[str])
 
 def names_of(row: TableRow, storage: Storage) -> Iterator[str]:
     """Every file that another Iceberg table names; nothing if its metadata file is gone, so that nobody can read it.
+
+    Args:
+        row: the row of the table.
+        storage: where the files are.
 
     Raises:
         StorageError, CorruptManifestError, CorruptMetadataError: it cannot be told.

@@ -237,7 +237,12 @@ def _default_of(each: Field[Any]) -> Any:
 
 
 def limited(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
-    """Batches of at most so many rows altogether; no batch is asked for beyond that."""
+    """Batches of at most so many rows altogether; no batch is asked for beyond that.
+
+    Args:
+        batches: the rows.
+        limit: number of rows; None for all.
+    """
     if limit is None:
         yield from batches
         return

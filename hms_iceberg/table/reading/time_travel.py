@@ -16,6 +16,11 @@ from hms_iceberg.spec.values.datetimes import format_milliseconds, parse_timesta
 def snapshot_as_of(metadata: TableMetadata, time: int | str | dt.datetime, inclusive: bool = True) -> Snapshot | None:
     """The snapshot that was current at a time, None if the table had none yet.
 
+    Args:
+        metadata: the table's metadata.
+        time: the time: milliseconds since 1970, ISO text, or a datetime.
+        inclusive: whether a snapshot of exactly this time counts.
+
     Raises:
         NoSuchSnapshotError: the snapshot of that time has expired.
         InvalidInputError: not a time.

@@ -32,6 +32,12 @@ from hms_iceberg.updates.machinery.update import FileReader
 def snapshots_since(base: TableMetadata, branch: str, start_snapshot_id: int | None, what: str) -> list[Snapshot]:
     """Snapshots of the branch after `start_snapshot_id`, newest first.
 
+    Args:
+        base: the committed metadata that the change is applied to.
+        branch: name of the branch.
+        start_snapshot_id: the snapshot before the first; None for the beginning.
+        what: what is done, for messages.
+
     Raises:
         CommitConflictError: `start_snapshot_id` is not in the branch's history any more: it was rolled back, or the
             snapshots between have expired.
@@ -120,6 +126,14 @@ class Concurrent:
         case_sensitive: bool = True,
     ) -> Concurrent:
         """The commits after a snapshot.
+
+        Args:
+            start_snapshot_id: the snapshot; None for the beginning.
+            base: the committed metadata that the change is applied to.
+            branch: name of the branch.
+            reader: reads manifest lists and manifests.
+            what: what is done, for messages.
+            case_sensitive: whether column names must match in case.
 
         Raises:
             CommitConflictError: the snapshot is not in the branch's history any more.

@@ -155,6 +155,10 @@ ENGINE_NAME = "hms_iceberg"
 def parent_on(base: TableMetadata, branch: str) -> Snapshot | None:
     """The snapshot that the next one on `branch` follows: the branch's head, or main's if the branch is new.
 
+    Args:
+        base: the committed metadata that the change is applied to.
+        branch: name of the branch.
+
     Raises:
         InvalidInputError: `branch` is a tag.
     """
@@ -193,7 +197,13 @@ class SnapshotDraft:
 
 
 def write_snapshot(base: TableMetadata, draft: SnapshotDraft, workspace: Workspace) -> TableMetadata:
-    """Writes the manifest list and returns the metadata with the snapshot added, its branch moved to it."""
+    """Writes the manifest list and returns the metadata with the snapshot added, its branch moved to it.
+
+    Args:
+        base: the committed metadata that the change is applied to.
+        draft: the snapshot.
+        workspace: reads and creates files, and records those that it creates.
+    """
     parent = parent_on(base, draft.branch or MAIN_BRANCH)
     sequence_number = base.last_sequence_number + 1 if base.format_version > 1 else 0
     attempt = workspace.next_number("manifest list") + 1
@@ -277,6 +287,11 @@ def commit_content(base: TableMetadata, change: ContentChange, workspace: Worksp
     Manifests of added files are written once; a manifest that loses files is rewritten once as long as it is in the
     base; so that a replay writes a manifest list and nothing else if the manifests involved are still there.
 
+    Args:
+        base: the committed metadata that the change is applied to.
+        change: the files that are added and removed.
+        workspace: reads and creates files, and records those that it creates.
+
     Raises:
         CommitConflictError: a file to remove is not there.
         InvalidInputError: an added file does not fit the table.
@@ -350,6 +365,10 @@ def _added_manifests(
 def check_added(files: Sequence[DataFile], base: TableMetadata) -> None:
     """Refuses files that the table's specs or format version cannot have.
 
+    Args:
+        files: the files.
+        base: the committed metadata that the change is applied to.
+
     Source: Iceberg specification, "Delete Formats": deletes need v2, deletion vectors v3, and position delete files
     must not be added from v3 on.
     """
@@ -406,6 +425,10 @@ class Isolation(str, Enum):
 def isolation_of(properties: Mapping[str, str], operation: str) -> Isolation:
     """The level that a table sets for `delete`, `update` or `merge`.
 
+    Args:
+        properties: the table's properties.
+        operation: `delete`, `update` or `merge`.
+
     Raises:
         ConfigurationError: no such level.
     """
@@ -413,7 +436,12 @@ def isolation_of(properties: Mapping[str, str], operation: str) -> Isolation:
 
 
 def overwrite_operation(added: Sequence[DataFile], removed: Sequence[DataFile]) -> Operation:
-    """An overwrite that only adds is an append, one that only removes a delete."""
+    """An overwrite that only adds is an append, one that only removes a delete.
+
+    Args:
+        added: the files that are added.
+        removed: the files that are removed.
+    """
     if added and not removed:
         return Operation.APPEND
     if removed and not added:
@@ -422,7 +450,12 @@ def overwrite_operation(added: Sequence[DataFile], removed: Sequence[DataFile]) 
 
 
 def filter_operation(added: Sequence[DataFile], removed: Sequence[DataFile]) -> Operation:
-    """The operation of an overwrite by a filter: overwrite if files were added, else delete, also if no row matched."""
+    """The operation of an overwrite by a filter: overwrite if files were added, else delete, also if no row matched.
+
+    Args:
+        added: the files that are added.
+        removed: the files that are removed.
+    """
     return Operation.OVERWRITE if added else Operation.DELETE
 
 
@@ -434,7 +467,12 @@ def overwriting(row_filter: BooleanExpression | None) -> Callable[[Sequence[Data
 
 
 def row_delta_operation(added: Sequence[DataFile], removed: Sequence[DataFile]) -> Operation:
-    """A row delta that only adds data is an append, one that adds no data a delete."""
+    """A row delta that only adds data is an append, one that adds no data a delete.
+
+    Args:
+        added: the files that are added.
+        removed: the files that are removed.
+    """
     adds_data = any(file.is_data for file in added)
     adds_deletes = any(not file.is_data for file in added)
     removes_data = any(file.is_data for file in removed)

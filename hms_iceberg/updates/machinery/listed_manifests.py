@@ -42,7 +42,13 @@ def in_batches(
     items: Iterable[T], location: Callable[[T], str], reader: FileReader
 ) -> Iterator[list[tuple[T, bytes | Exception]]]:
     """Items with the content of their files, a few hundred at a time; with the error in place of content that cannot be
-    read."""
+    read.
+
+    Args:
+        items: the items.
+        location: the location of an item's file.
+        reader: reads manifest lists and manifests.
+    """
 
     def read(part: Sequence[T]) -> list[tuple[T, bytes | Exception]]:
         return [(item, _contents(reader, location(item))) for item in part]
@@ -63,7 +69,12 @@ def _contents(reader: FileReader, location: str) -> bytes | Exception:
 
 
 def tell(error: Exception, on_unreadable: OnUnreadable) -> None:
-    """Hands an error on, or raises it."""
+    """Hands an error on, or raises it.
+
+    Args:
+        error: the error.
+        on_unreadable: what is called with it; None to raise it.
+    """
     if on_unreadable is None:
         raise error
     on_unreadable(error)

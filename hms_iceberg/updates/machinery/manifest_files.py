@@ -24,12 +24,22 @@ from hms_iceberg.updates.machinery.update import FileReader, Workspace
 
 
 def metadata_file(metadata: TableMetadata, name: str) -> str:
-    """Location of a metadata file of this name, below `write.metadata.path`."""
+    """Location of a metadata file of this name, below `write.metadata.path`.
+
+    Args:
+        metadata: the table's metadata.
+        name: the file's name.
+    """
     return f"{metadata_folder(metadata.location, metadata.properties)}/{name}"
 
 
 def manifest_list_of(snapshot: Snapshot | None, reader: FileReader) -> list[ManifestFile]:
-    """The manifests of a snapshot; none if there is no snapshot."""
+    """The manifests of a snapshot; none if there is no snapshot.
+
+    Args:
+        snapshot: the snapshot; None for a table without one.
+        reader: reads manifest lists and manifests.
+    """
     if snapshot is None:
         return []
     if snapshot.manifest_list is None:
@@ -48,7 +58,12 @@ def _legacy_manifests(snapshot: Snapshot) -> list[ManifestFile]:
 
 
 def entries_of(manifest: ManifestFile, reader: FileReader) -> list[ManifestEntry]:
-    """All entries of a manifest with snapshot id, sequence numbers and first row id inherited."""
+    """All entries of a manifest with snapshot id, sequence numbers and first row id inherited.
+
+    Args:
+        manifest: the manifest, as its manifest list describes it.
+        reader: reads manifest lists and manifests.
+    """
     return decode_manifest(reader.read(manifest.manifest_path), manifest)
 
 
@@ -63,6 +78,13 @@ def write_added(
 
     Sequence numbers are left to be inherited, so that a retry reuses the manifests as they are. Only data files that
     take the place of older ones get a data sequence number, which is not above that of the files they replace.
+
+    Args:
+        files: the files.
+        base: the committed metadata that the change is applied to.
+        snapshot_id: id of the snapshot.
+        workspace: reads and creates files, and records those that it creates.
+        data_sequence_number: their data sequence number; None to inherit that of the commit.
     """
     entries = [
         ManifestEntry(
@@ -76,7 +98,14 @@ def write_added(
 def write_entries(
     entries: Sequence[ManifestEntry], base: TableMetadata, snapshot_id: int, workspace: Workspace
 ) -> tuple[ManifestFile, ...]:
-    """Manifests of these entries, in their order, apart by partition spec and content, of about the target size."""
+    """Manifests of these entries, in their order, apart by partition spec and content, of about the target size.
+
+    Args:
+        entries: the entries of the manifest.
+        base: the committed metadata that the change is applied to.
+        snapshot_id: id of the snapshot.
+        workspace: reads and creates files, and records those that it creates.
+    """
     written: list[ManifestFile] = []
 
     def room(entry: ManifestEntry) -> tuple[int, bool]:
@@ -129,6 +158,11 @@ def _encode(
 
 def check_specs(files: Iterable[DataFile], base: TableMetadata, table: str) -> None:
     """Refuses files of a partition spec that the table does not have, or with a partition of the wrong length.
+
+    Args:
+        files: the files.
+        base: the committed metadata that the change is applied to.
+        table: the table's name, for messages.
 
     Raises:
         InvalidInputError: names the file, the spec and what was expected.

@@ -92,6 +92,14 @@ def remove_files(
 ) -> Filtered:
     """Removes files from manifests. A manifest that is rewritten once is not rewritten again by a replay.
 
+    Args:
+        manifests: the manifests.
+        removal: which files.
+        base: the committed metadata that the change is applied to.
+        snapshot_id: id of the snapshot.
+        workspace: reads and creates files, and records those that it creates.
+        what: what is done, for messages.
+
     Raises:
         CommitConflictError: a file of `removal.files` is in none of the manifests.
     """

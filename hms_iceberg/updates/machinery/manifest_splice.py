@@ -58,6 +58,11 @@ class ManifestSplice:
 
         Entries with fields that nobody here knows are copied even if they are few, so that they keep them.
 
+        Args:
+            manifest: the manifest, as its manifest list describes it.
+            base: the committed metadata that the change is applied to.
+            data: the bytes of the file.
+
         Raises:
             CorruptManifestError: the manifest cannot be read, or is not what its list says.
         """

@@ -36,7 +36,12 @@ class Workspace(FileReader, Protocol):
         ...
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """The result of `make`, which runs in the first attempt only; the files it creates survive attempts."""
+        """The result of `make`, which runs in the first attempt only; the files it creates survive attempts.
+
+        Args:
+            key: identifies the work over attempts.
+            make: does the work, and gives its result.
+        """
         ...
 
     def release(self, location: str) -> None:
@@ -80,6 +85,10 @@ class Update(Protocol):
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
         """The metadata after the change: pure over metadata, creates files through the workspace only.
+
+        Args:
+            base: the committed metadata that the change is applied to.
+            workspace: reads and creates files, and records those that it creates.
 
         Raises:
             InvalidInputError: the change cannot be made on this metadata.

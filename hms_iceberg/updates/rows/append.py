@@ -75,6 +75,10 @@ class FastAppend(Update):
 def check_data(files: Iterable[DataFile], base: TableMetadata) -> None:
     """Refuses delete files, and files of a partition spec that the table does not have.
 
+    Args:
+        files: the files.
+        base: the committed metadata that the change is applied to.
+
     Raises:
         InvalidInputError: names the file.
     """

@@ -123,7 +123,15 @@ class SchemaEditor:
     # ------------------------------------------------------------------------------------------- changes
 
     def add(self, path: Path, kind: IcebergType, doc: str | None, required: bool, default: Any) -> None:
-        """Adds a column at the end of its struct; a list or map as parent stands for its elements or values."""
+        """Adds a column at the end of its struct; a list or map as parent stands for its elements or values.
+
+        Args:
+            path: the names from the top to the new column.
+            kind: the type.
+            doc: describes the column; None for no text.
+            required: whether null is not allowed.
+            default: the default value; None for none.
+        """
         name, parent = ".".join(path), None
         if len(path) > 1:
             parent = self._struct_of(self.find(path[:-1]), name)
@@ -199,7 +207,12 @@ class SchemaEditor:
         return below
 
     def rename(self, path: Path, new_name: str) -> None:
-        """Renames a column; whether the new name is free is told when the schema is built."""
+        """Renames a column; whether the new name is free is told when the schema is built.
+
+        Args:
+            path: the names from the top to the column.
+            new_name: the column's new name.
+        """
         if not isinstance(new_name, str) or not new_name:
             raise self._refused(f"rename column {'.'.join(path)!r}", f"{new_name!r} is no name", "Pass a text.")
         field_id = self.find(path)
@@ -215,7 +228,12 @@ class SchemaEditor:
         self._changed.add(field_id)
 
     def retype(self, path: Path, kind: IcebergType) -> None:
-        """Promotes a column to a wider type."""
+        """Promotes a column to a wider type.
+
+        Args:
+            path: the names from the top to the column.
+            kind: the new type.
+        """
         field_id = self.find(path)
         old = self._fields[field_id].field_type
         if old.is_nested or kind.is_nested or not can_promote(old, kind, self.format_version):
@@ -229,7 +247,12 @@ class SchemaEditor:
         self._change(field_id, field_type=kind)
 
     def set_required(self, path: Path, required: bool) -> None:
-        """Makes a column optional, or (an incompatible change) required."""
+        """Makes a column optional, or (an incompatible change) required.
+
+        Args:
+            path: the names from the top to the column.
+            required: whether null is not allowed.
+        """
         field_id = self.find(path)
         field = self._fields[field_id]
         if field.required == required:
@@ -244,12 +267,22 @@ class SchemaEditor:
         self._change(field_id, required=required)
 
     def set_doc(self, path: Path, doc: str | None) -> None:
-        """Sets the text that describes a column."""
+        """Sets the text that describes a column.
+
+        Args:
+            path: the names from the top to the column.
+            doc: the text; None removes it.
+        """
         field_id = self.find(path)
         self._change(field_id, doc=doc)
 
     def set_default(self, path: Path, default: Any) -> None:
-        """Sets what rows written from now on hold if they have no value."""
+        """Sets what rows written from now on hold if they have no value.
+
+        Args:
+            path: the names from the top to the column.
+            default: the value; None removes it.
+        """
         field_id = self.find(path)
         field = self._fields[field_id]
         self._check_default(".".join(path), default)
@@ -260,7 +293,13 @@ class SchemaEditor:
         self._change(field_id, write_default=default)
 
     def move(self, path: Path, reference: Path | None, after: bool) -> None:
-        """Moves a column before or after another of the same struct; without one, to the front."""
+        """Moves a column before or after another of the same struct; without one, to the front.
+
+        Args:
+            path: the names from the top to the column.
+            reference: the column that it goes beside; None for the front.
+            after: whether it goes after the reference.
+        """
         field_id = self._find_newest(path)
         siblings = self._children[self._parents[field_id]]
         parent = self._parents[field_id]

@@ -122,6 +122,11 @@ def check_sources(base: TableMetadata, old: Schema, new: Schema) -> None:
     """Refuses to drop columns that the current partition spec or sort order needs, and to retype columns so that
     partition values which are written already would mean something else.
 
+    Args:
+        base: the committed metadata that the change is applied to.
+        old: the schema before.
+        new: the schema after.
+
     Raises:
         InvalidSchemaChangeError: names the column and what needs it.
     """

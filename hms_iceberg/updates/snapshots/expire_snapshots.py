@@ -120,7 +120,12 @@ def _of_branch(base: TableMetadata, ref: SnapshotRef, limit_ms: int, count: int)
 
 
 def retained_refs(base: TableMetadata, now: int) -> dict[str, SnapshotRef]:
-    """Refs that are not older than their `max_ref_age_ms`; main always stays, one without its snapshot goes."""
+    """Refs that are not older than their `max_ref_age_ms`; main always stays, one without its snapshot goes.
+
+    Args:
+        base: the committed metadata that the change is applied to.
+        now: the time in milliseconds since 1970.
+    """
     default = MAX_REF_AGE_MS.of(base.properties)
     kept = {}
     for name, ref in base.refs.items():

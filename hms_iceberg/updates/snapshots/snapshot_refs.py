@@ -22,6 +22,12 @@ from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 def check_ref_unchanged(name: str, start: TableMetadata, base: TableMetadata, what: str) -> None:
     """Refuses if a branch or tag was created, moved or removed since `start`.
 
+    Args:
+        name: name of the branch or tag.
+        start: the metadata that the change was made against.
+        base: the committed metadata that the change is applied to.
+        what: what is done, for messages.
+
     Raises:
         CommitConflictError: names where the ref was and where it is.
     """

@@ -194,7 +194,12 @@ class AvroReader:
         return sorted(found)
 
     def bytes_of(self, rows: RowRange, leaves: Sequence[int]) -> int:
-        """The bytes of the whole run."""
+        """The bytes of the whole run.
+
+        Args:
+            rows: the range of rows.
+            leaves: numbers of the leaf columns.
+        """
         return rows.bytes
 
     def close(self) -> None:
@@ -211,7 +216,12 @@ class AvroReader:
 
 
 def top_level(schema: pa.Schema, leaves: Sequence[int]) -> list[int]:
-    """The top-level columns of a file that hold some of its leaves."""
+    """The top-level columns of a file that hold some of its leaves.
+
+    Args:
+        schema: the Arrow schema of the file.
+        leaves: numbers of the leaf columns.
+    """
     chosen = []
     position = 0
     wanted = set(leaves)

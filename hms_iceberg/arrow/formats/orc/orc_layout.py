@@ -140,7 +140,13 @@ class OrcLayout:
         return message(self._decompressed(self._bytes(start, stripe.footer_length)))
 
     def pieces(self, start: int, length: int, most: int) -> Iterator[bytes]:
-        """Bytes of the file, at most so many at once."""
+        """Bytes of the file, at most so many at once.
+
+        Args:
+            start: offset of the first byte.
+            length: number of bytes.
+            most: bytes of a piece at most.
+        """
         for at in range(start, start + length, most):
             yield self._bytes(at, min(most, start + length - at))
 
@@ -155,7 +161,13 @@ class OrcLayout:
         return b"".join(chunks)
 
     def stream(self, footer: StripeFooter, kind: int, column: int) -> bytes | None:
-        """The bytes of a stream, decompressed; None if the column has no such stream."""
+        """The bytes of a stream, decompressed; None if the column has no such stream.
+
+        Args:
+            footer: the footer of the stripe.
+            kind: number of the kind of stream.
+            column: number of the column.
+        """
         found = footer.streams.get((kind, column))
         return None if found is None else self._decompressed(self._bytes(*found))
 

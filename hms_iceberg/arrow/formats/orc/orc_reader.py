@@ -232,7 +232,12 @@ class OrcReader:
         return problems_of(layout, has_field_ids(self._orc.schema))
 
     def bytes_of(self, rows: RowRange, leaves: Sequence[int]) -> int:
-        """The bytes of the whole stripe."""
+        """The bytes of the whole stripe.
+
+        Args:
+            rows: the range of rows.
+            leaves: numbers of the leaf columns.
+        """
         return rows.bytes
 
     def close(self) -> None:

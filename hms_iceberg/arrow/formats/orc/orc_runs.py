@@ -18,6 +18,10 @@ _LONGEST_RUN = 512
 def decode_bits(data: bytes, count: int) -> Any:
     """A boolean stream: runs of bytes, most significant bit first.
 
+    Args:
+        data: the bytes of the stream.
+        count: number of values.
+
     Returns:
         A numpy array of ``count`` booleans.
     """
@@ -61,7 +65,12 @@ def decode_integers(data: bytes, count: int, signed: bool, version: int) -> Any:
 
 
 def decode_all(data: bytes, signed: bool) -> Any:
-    """All values of an integer stream of version 2, as an array of int64 that may be changed."""
+    """All values of an integer stream of version 2, as an array of int64 that may be changed.
+
+    Args:
+        data: the bytes of the stream.
+        signed: whether values are in zigzag form.
+    """
     decoder = _Version2(data, signed)
     parts = []
     while decoder.has_more:

@@ -189,7 +189,12 @@ class OrcContentWriter:
 
 
 def with_stripes_below(properties: Mapping[str, str], held_bytes: int) -> Mapping[str, str]:
-    """Properties of files that are open side by side: each keeps a stripe in memory until it is whole."""
+    """Properties of files that are open side by side: each keeps a stripe in memory until it is whole.
+
+    Args:
+        properties: the table's properties.
+        held_bytes: bytes of memory for all open files together.
+    """
     name, least = ORC_STRIPE_BYTES.name, 256 * 1024
     return {**properties, name: str(min(ORC_STRIPE_BYTES.of(properties), max(held_bytes, least)))}
 

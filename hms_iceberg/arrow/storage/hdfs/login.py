@@ -112,6 +112,10 @@ _FALLBACK = "ipc.client.fallback-to-simple-auth-allowed"
 def login_methods(host: str, port: int) -> frozenset[str]:
     """The ways in which a NameNode lets clients in.
 
+    Args:
+        host: name or address of the host.
+        port: TCP port.
+
     Returns:
         `SIMPLE` (it believes anybody), `TOKEN` and `KERBEROS`.
 
@@ -161,6 +165,11 @@ def protection_advice(settings: Mapping[str, str]) -> str | None:
 
 def check_login(cluster: str, methods: frozenset[str], settings: Mapping[str, str]) -> None:
     """Refuses settings that do not fit to a cluster: hdfs-native would wait, or let anybody be anybody.
+
+    Args:
+        cluster: the cluster's name, for messages.
+        methods: the ways in which the NameNode lets clients in.
+        settings: Hadoop's settings.
 
     Raises:
         ConfigurationError: one of them has Kerberos and the other has not.

@@ -50,7 +50,12 @@ def services() -> tuple[str, ...]:
 
 
 def service_of(address: str, known: Iterable[str]) -> str | None:
-    """Which of the known services is the NameNode at an address, under any of its names; None if none is."""
+    """Which of the known services is the NameNode at an address, under any of its names; None if none is.
+
+    Args:
+        address: `host:port` of a NameNode.
+        known: the services.
+    """
     known = [each for each in known if not each.startswith(OF_NAMESERVICE)]
     if address in known:
         return address
