@@ -214,3 +214,13 @@ def progress_bars() -> Iterator[Progress]:
             display.update(tasks[stage], completed=done, total=total)
 
         yield show
+
+
+def counted(count: int, noun: str) -> str:
+    """A number of things in words: `1 file`, `1,200 files`.
+
+    Args:
+        count: how many.
+        noun: one of them.
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

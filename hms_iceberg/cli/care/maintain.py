@@ -25,7 +25,7 @@ from hms_iceberg.cli.catalog_options import (
     on_catalog,
     open_catalog,
 )
-from hms_iceberg.cli.output import OUTPUT_OPTION, Output, console
+from hms_iceberg.cli.output import OUTPUT_OPTION, Output, console, counted
 from hms_iceberg.errors import IcebergError, MetastoreUnavailableError, NoSuchTableError
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ class _Teller:
             self._echo(json.dumps({"event": "run", "tables": report.tables, **counts}))
             return
         told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)
-        self._echo(f"{report.tables} tables looked at: {told or 'nothing to do'}.")
+        self._echo(f"{counted(report.tables, 'table')} looked at: {told or 'nothing to do'}.")
 
     def _echo(self, line: str) -> None:
         with self._lock:

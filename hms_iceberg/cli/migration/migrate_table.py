@@ -13,7 +13,7 @@ import click
 from hms_iceberg.cli.catalog_options import Duration, catalog_options, complete_table, key_values, naming, open_catalog
 from hms_iceberg.cli.migration.spark import MigrationMethods, spark_for, spark_options
 from hms_iceberg.cli.migration.warehouse import WarehouseMigration, keep_up
-from hms_iceberg.cli.output import OUTPUT_OPTION, Output, progress_bars
+from hms_iceberg.cli.output import OUTPUT_OPTION, Output, counted, progress_bars
 
 if TYPE_CHECKING:
     from hms_iceberg.migration import MigrationResult, RollbackResult
@@ -225,10 +225,8 @@ def describe_migration(result: MigrationResult) -> str:
     """What a migration did, in a few lines."""
     from hms_iceberg.migration.warehouse.warehouse_words import human_size
 
-    found = (
-        f"{result.files:,} files ({human_size(result.bytes)}, {result.records:,} rows)"
-        f"{f' in {result.partitions:,} partitions' if result.partitions else ''}"
-    )
+    where = f" in {counted(result.partitions, 'partition')}" if result.partitions else ""
+    found = f"{counted(result.files, 'file')} ({human_size(result.bytes)}, {counted(result.records, 'row')}){where}"
     if result.dry_run:
         return (
             f"{result.table} can be migrated: {found}. Nothing was changed.\n"
@@ -251,7 +249,7 @@ def describe_rollback(result: RollbackResult) -> str:
         return f"{result.table} is the Hive table it was; what an unfinished migration had left is gone."
     lost = f" {result.discarded_snapshots} snapshots were discarded." if result.discarded_snapshots else ""
     kept = f", {result.appended_files:,} of them appended since its migration" if result.appended_files else ""
-    return f"{result.table} is the Hive table it was, with {result.files:,} files{kept}.{lost}"
+    return f"{result.table} is the Hive table it was, with {counted(result.files, 'file')}{kept}.{lost}"
 
 
 def _describe_way_back(result: RollbackResult) -> str:
@@ -259,7 +257,7 @@ def _describe_way_back(result: RollbackResult) -> str:
         return f"A migration of {result.table} was not finished, and can be undone. Nothing was changed."
     lost = f" {result.discarded_snapshots} snapshots would be discarded." if result.discarded_snapshots else ""
     kept = f", {result.appended_files:,} of them appended since its migration" if result.appended_files else ""
-    told = f"{result.table} can be the Hive table again that it was, with {result.files:,} files{kept}.{lost}"
+    told = f"{result.table} can be the Hive table again that it was, with {counted(result.files, 'file')}{kept}.{lost}"
     stay = f"Maintenance by this package keeps them as long as {result.backup} is there."
     if result.left_over and result.safe_until_ms is not None:
         ended = result.safe_until_ms <= int(time.time() * 1000)

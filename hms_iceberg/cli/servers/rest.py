@@ -82,10 +82,14 @@ def rest(
 
     Example: hms-iceberg rest --uri thrift://metastore:9083 --port 8181
     """
-    from hms_iceberg.errors import ConfigurationError, MetastoreUnavailableError
-    from hms_iceberg.rest.security.jwt_login import JwtSettings
-    from hms_iceberg.rest.server import ServerSettings, serve
-    from hms_iceberg.rest.settings import MEBIBYTE, Limits, RestSettings, StorageSettings
+    from hms_iceberg.errors import ConfigurationError, MetastoreUnavailableError, MissingDependencyError
+
+    try:
+        from hms_iceberg.rest.security.jwt_login import JwtSettings
+        from hms_iceberg.rest.server import ServerSettings, serve
+        from hms_iceberg.rest.settings import MEBIBYTE, Limits, RestSettings, StorageSettings
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(f"The server needs {error.name}: pip install 'hms_iceberg[rest]'") from error
 
     if jwt_keys and not (jwt_issuer and jwt_audience):
         raise ConfigurationError("Tokens (JWT) need --jwt-keys, --jwt-issuer and --jwt-audience. Give all of them.")

@@ -429,7 +429,7 @@ def test_commands_care_for_a_table_through_the_server(server: RestServer, hive: 
     assert "into 1" in said("rewrite-data-files", name)
     said("rewrite-manifests", name)
     said("compute-table-stats", name)
-    assert "1 tables looked at" in said("maintain", "--once", "--table", name)
+    assert "1 table looked at" in said("maintain", "--once", "--table", name)
     assert "before" in said("list-refs", name)
     said("expire-snapshots", name)
     said("rollback", name, "before")

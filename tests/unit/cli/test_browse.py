@@ -50,7 +50,7 @@ def test_a_pattern_that_no_table_matches_is_an_error_of_the_service(run: Any, ta
         1,
         "Error: No Iceberg table matches 'bd.*'. List them: hms-iceberg list NAMESPACE\n",
     )
-    assert said.out.startswith("1 tables looked at") or "db.t" in said.out
+    assert said.out.startswith("1 table looked at") or "db.t" in said.out
     assert run("maintain", "--table", "db.*", "--dry-run").code == 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -53,3 +54,14 @@ def test_the_tab_key_knows_tables_refs_and_columns(tmp_path: Path) -> None:
     assert offered(["rollback", "web.visits"], "y") == ["year-end"]
     assert offered(["scan", "web.visits", "--columns"], "id,p") == ["id,page"]
     assert offered(["history"], "nothing.") == []
+
+
+def test_the_rest_server_without_its_libraries_tells_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in [each for each in sys.modules if each.startswith("hms_iceberg.rest.") or each == "hms_iceberg.rest"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "anyio", None)
+
+    assert main(["rest", "--uri", "thrift://127.0.0.1:1"]) == 1
+    assert "The server needs anyio: pip install 'hms_iceberg[rest]'" in capsys.readouterr().err
