@@ -84,7 +84,8 @@ def remove_orphan_files(
     Named are the data files, delete files, manifests and manifest lists of every snapshot, statistics, the current
     metadata file and those of its log; journals, and what the undo of the last repair needs; and what others need: the
     folders of every table and partition that the metastore knows, of tables whose metadata files are found there, and
-    each file that a copy of the table names (one registered from its metadata, or at the same place). The folder is
+    each file that a copy of the table names (one registered from its metadata, or at the same place), or a table that
+    was at this place before its location was moved. The folder is
     listed first and the table loaded afterwards, so that what is committed meanwhile is known. Left alone are symbolic
     links with what is behind them, and what starts with `_` or `.`, unless it is a partition of the table, a folder of
     its own, or a file that a killed process left half written.
@@ -175,6 +176,7 @@ def _of_nobody(
     search = Search(name, metadata, place, folder, "" if backup is None else backup.name)
     search.in_listing(listed, table.storage)
     if rows is not None and unnamed:  # to ask for all tables takes long where there are many
+        search.in_own_folders(unnamed, table.storage)
         search.in_metastore(rows)
     neighbours = search.found()
     left = {

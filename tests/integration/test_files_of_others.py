@@ -225,6 +225,27 @@ def test_a_folder_of_another_table_has_no_orphans(warehouse: HiveWarehouse, oute
     assert removed(outer, location=made.table.sd.location).other_tables == (made.table.sd.location,)
 
 
+def test_a_table_that_moved_away_loses_nothing_to_the_one_that_took_its_place(warehouse: HiveWarehouse) -> None:
+    catalog, space = warehouse.catalog, warehouse.namespace
+    place = f"{warehouse.location}/place"
+    moved = catalog.create_table(f"{space}.moved", SCHEMA, location=place)
+    moved.append(rows(1, 2, 3))
+    with moved.transaction() as transaction:
+        transaction.update_location(f"{warehouse.location}/moved")
+    moved.append(rows(4))
+    successor = catalog.create_table(f"{space}.successor", SCHEMA, location=place)
+    successor.append(rows(5))
+    orphan = lost(successor, "data/lost.parquet")
+    assert removed(successor).locations == (f"{place}/data/lost.parquet",)
+    assert not orphan.exists()
+    assert iceberg_ids(warehouse, "moved") == [1, 2, 3, 4]
+    assert check_table(catalog.load_table(f"{space}.moved")).findings == ()
+    # Nobody has the files of a table that was dropped.
+    catalog.drop_table(f"{space}.moved")
+    assert len(removed(successor).locations) > 3
+    assert iceberg_ids(warehouse, "successor") == [5]
+
+
 def test_files_that_were_taken_in_stay_while_another_table_has_them_in_its_folder(warehouse: HiveWarehouse) -> None:
     catalog, space = warehouse.catalog, warehouse.namespace
     warehouse.create("events", HIVE, "month int")

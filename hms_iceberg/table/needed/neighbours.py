@@ -162,6 +162,7 @@ class Search:
         self._folders: dict[str, str] = {}
         self._hive: dict[str, list[str]] = {}
         self._sharers: list[TableRow] = []
+        self._earlier: set[str | None] = set()
 
     def found(self) -> Neighbours:
         """The neighbours that were found."""
@@ -221,6 +222,25 @@ class Search:
                 if path_of(place) != self._own.location:
                     self._claim(place)
 
+    def in_own_folders(self, unnamed: Iterable[FileInfo], storage: Storage) -> None:
+        """Finds tables that lived in the folder before this one did, by the metadata files that they left in it.
+
+        A table whose location was moved away still names the files that it wrote before.
+
+        Args:
+            unnamed: files that the table does not name.
+            storage: where they are.
+        """
+        for file in unnamed:
+            location = file.location
+            if location.endswith(_METADATA_FILES) and path_of(location).rpartition("/")[0] in self._own.metadata:
+                try:
+                    uuid = read_version(location, storage).metadata.table_uuid
+                except (MissingFileError, CorruptMetadataError):
+                    continue
+                if uuid != self._uuid:
+                    self._earlier.add(uuid)
+
     # ------------------------------------------------------------------------------------------- one row
 
     def _iceberg(self, row: TableRow) -> None:
@@ -228,6 +248,8 @@ class Search:
         shares = may_be_copy(row, self._uuid, frozenset(self._own.all()))
         # A snapshot of a Hive table reads files of others wherever they are.
         shares |= row.properties.get("snapshot", "").lower() == "true"
+        # A row need not tell the UUID.
+        shares |= bool(self._earlier) and row.properties.get("uuid") in {*self._earlier, None}
         for place in theirs.all():
             shares |= not self._claim(place)
         if shares:
