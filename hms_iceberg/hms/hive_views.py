@@ -18,8 +18,7 @@ from hms_iceberg.hms.commit.lock_choice import LockChoice
 from hms_iceberg.hms.commit.pointer_kinds import ViewSwap
 from hms_iceberg.hms.connection.client import HmsClient, ensure_made
 from hms_iceberg.hms.rows.all_rows import HiveTableRows, list_names
-from hms_iceberg.hms.rows.table_rows import METADATA_LOCATION
-from hms_iceberg.hms.rows.view_rows import ICEBERG_VIEW, is_iceberg_view
+from hms_iceberg.hms.rows.table_rows import ICEBERG_VIEW, METADATA_LOCATION, is_iceberg_view
 from hms_iceberg.metastore import Identifier, TablePointer, ViewMetadataVersion
 
 

@@ -19,7 +19,7 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.metastore import Identifier, TableRow, TableRows
 from hms_iceberg.migration import Follower
-from hms_iceberg.rest.serving.bounded import BoundedCache
+from hms_iceberg.rest.serving.repeats import BoundedCache
 
 _MOST_FOLLOWERS = 1000
 

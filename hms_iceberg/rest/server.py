@@ -20,9 +20,8 @@ from hms_iceberg.errors import ConfigurationError, MissingDependencyError
 from hms_iceberg.private_files import temporary_folder
 from hms_iceberg.rest.access import everything
 from hms_iceberg.rest.security.jwt_login import JwtLogin, JwtSettings
-from hms_iceberg.rest.security.logins import AnyOf, Login
+from hms_iceberg.rest.security.logins import AnyOf, Login, read_tokens
 from hms_iceberg.rest.security.policy import read_policy
-from hms_iceberg.rest.security.tokens_file import read_tokens
 from hms_iceberg.rest.settings import RestSettings
 
 if TYPE_CHECKING:

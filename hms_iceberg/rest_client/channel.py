@@ -1,4 +1,7 @@
-"""HTTP to a REST catalog: login, configuration, repetition of what may be repeated."""
+"""Requests to a REST catalog, and its errors as those of this package.
+
+Source of the errors: Iceberg's REST protocol, `ErrorModel`.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +11,89 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from hms_iceberg.errors import (
+    AlreadyExistsError,
+    CommitFailedError,
     CommitStateUnknownError,
     ConfigurationError,
+    IcebergError,
+    InvalidInputError,
     MetastoreAnswerLostError,
     MetastoreAuthenticationError,
     MetastoreError,
     MetastoreUnavailableError,
     MissingDependencyError,
+    MissingFileError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    NoSuchViewError,
+    StorageDeniedError,
+    TableAlreadyExistsError,
+    UnsupportedError,
+    ViewAlreadyExistsError,
 )
-from hms_iceberg.rest_client.failures import failure
 from hms_iceberg.spec.property_kinds import IntProperty
+
+_BY_TYPE: dict[str, type[IcebergError]] = {
+    "NoSuchNamespaceException": NoSuchNamespaceError,
+    "NoSuchTableException": NoSuchTableError,
+    "NoSuchViewException": NoSuchViewError,
+    "NotFoundException": MissingFileError,
+    "NamespaceNotEmptyException": NamespaceNotEmptyError,
+    "CommitFailedException": CommitFailedError,
+    "CommitStateUnknownException": CommitStateUnknownError,
+    "UnsupportedOperationException": UnsupportedError,
+    "ForbiddenException": StorageDeniedError,
+}
+_BY_STATUS: dict[int, type[IcebergError]] = {
+    400: InvalidInputError,
+    401: MetastoreAuthenticationError,
+    403: MetastoreAuthenticationError,
+    404: NoSuchTableError,
+    406: UnsupportedError,
+    409: CommitFailedError,
+    413: InvalidInputError,
+    419: MetastoreAuthenticationError,
+    422: InvalidInputError,
+    503: MetastoreUnavailableError,
+}
+UNKNOWN = frozenset({500, 502, 504})
+"""Statuses after which nobody knows what became of a commit."""
+
+
+def failure(status: int, body: bytes, what: str) -> IcebergError:
+    """The error that an answer stands for.
+
+    Args:
+        status: of the answer.
+        body: of the answer.
+        what: what was asked: `namespace`, `table`, `view`, or `commit`.
+    """
+    kind, message = "", ""
+    with suppress(ValueError, AttributeError, TypeError):
+        error = json.loads(body)["error"]
+        kind, message = str(error.get("type") or ""), str(error.get("message") or "")
+    message = message or f"The server answered with status {status}: {body[:200].decode('utf-8', 'replace')}"
+    if what == "commit" and status in UNKNOWN:
+        return CommitStateUnknownError(message)
+    if status == 409 and (kind == "AlreadyExistsException" or what == "namespace"):
+        return _taken(what, message) if kind != "NamespaceNotEmptyException" else NamespaceNotEmptyError(message)
+    if status in (401, 419):
+        return MetastoreAuthenticationError(message)
+    return (_BY_TYPE.get(kind) or _BY_STATUS.get(status, MetastoreError))(message)
+
+
+def _taken(what: str, message: str) -> AlreadyExistsError:
+    if what == "namespace":
+        return NamespaceAlreadyExistsError(message)
+    return ViewAlreadyExistsError(message) if what == "view" else TableAlreadyExistsError(message)
+
 
 logger = logging.getLogger(__name__)
 

@@ -1,12 +1,19 @@
-"""Metadata files by their locations, as a server has told them, or as a commit has prepared them.
+"""Metadata files that a server sent, and the names of its tables or views.
 
 A REST catalog reads and writes metadata files itself, and clients need not be able to.
 """
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from hms_iceberg.errors import MetastoreError, NoSuchTableError, NoSuchViewError
+from hms_iceberg.metastore import Identifier
+from hms_iceberg.rest_client.channel import RestChannel, namespace_path, table_path
 
 _MOST = 64
 
@@ -47,3 +54,76 @@ class Documents:
         with self._lock:
             found = self._told.get(location)
             return self._prepared.get(location) if found is None else found
+
+
+class RestNames:
+    """Requests about the tables, or the views, of a REST catalog.
+
+    Args:
+        channel: the catalog.
+        documents: where metadata is kept that the server tells.
+        kind: which of the two.
+    """
+
+    def __init__(self, channel: RestChannel, documents: Documents, kind: Literal["table", "view"]) -> None:
+        self.channel = channel
+        self.documents = documents
+        self._kind = kind
+
+    def path(self, identifier: Identifier) -> str:
+        """The path of a name."""
+        return table_path(identifier, f"{self._kind}s")
+
+    def load(self, identifier: Identifier) -> tuple[dict[str, Any], str]:
+        """The server's answer for a name, and the location of its metadata, which is cached."""
+        try:
+            told = self.channel.get(self.path(identifier), self._kind)
+        except NoSuchTableError as error:  # also of a server that says 404 alone
+            if self._kind == "table":
+                raise
+            raise NoSuchViewError(str(error)) from error
+        return told, self.kept(told)
+
+    def kept(self, told: Mapping[str, Any]) -> str:
+        """Keeps the metadata of an answer; returns its location."""
+        location, metadata = told.get("metadata-location"), told.get("metadata")
+        if not isinstance(location, str) or not isinstance(metadata, dict):
+            raise MetastoreError(f"The REST catalog at {self.channel} told of a {self._kind} without its metadata.")
+        self.documents.tell(location, json.dumps(metadata).encode("utf-8"))
+        return location
+
+    def committed(self, told: Mapping[str, Any]) -> tuple[str, bytes]:
+        """The metadata that a change has led to: its location and its content."""
+        location = self.kept(told)
+        content = self.documents.get(location)
+        assert content is not None
+        return location, content
+
+    def list(self, namespace: str) -> list[Identifier]:
+        """Names in a namespace, sorted."""
+        listed = self.channel.pages(f"{namespace_path(namespace)}/{self._kind}s", "namespace", "identifiers")
+        return sorted((namespace, str(each["name"])) for each in listed)
+
+    def exists(self, identifier: Identifier) -> bool:
+        """Whether there is something of a name."""
+        return self.channel.exists(self.path(identifier), self._kind)
+
+    def register(self, identifier: Identifier, location: str, **more: Any) -> dict[str, Any]:
+        """Registers an existing metadata file under a name."""
+        endpoint = "register" if self._kind == "table" else "register-view"
+        body = {"name": identifier[-1], "metadata-location": location, **more}
+        return self.channel.post(f"{namespace_path(identifier[0])}/{endpoint}", body, self._kind)
+
+    def drop(self, identifier: Identifier, query: Mapping[str, str] | None = None) -> None:
+        """Drops a name."""
+        self.channel.delete(self.path(identifier), self._kind, query)
+
+    def rename(self, source: Identifier, target: Identifier) -> None:
+        """Gives a name up for another.
+
+        Args:
+            source: the name that it has.
+            target: the name that it gets.
+        """
+        names = [{"namespace": list(each[:-1]), "name": each[-1]} for each in (source, target)]
+        self.channel.post(f"{self._kind}s/rename", {"source": names[0], "destination": names[1]}, self._kind)

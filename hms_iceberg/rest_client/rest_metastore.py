@@ -12,8 +12,7 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer
 from hms_iceberg.rest_client.channel import RestChannel, namespace_path
-from hms_iceberg.rest_client.documents import Documents
-from hms_iceberg.rest_client.names import RestNames
+from hms_iceberg.rest_client.documents import Documents, RestNames
 from hms_iceberg.rest_client.rest_views import RestViews
 from hms_iceberg.spec.changes.differences import table_requirements, table_updates
 from hms_iceberg.spec.metadata.metadata_json import metadata_from_dict, metadata_from_json

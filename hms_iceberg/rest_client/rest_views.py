@@ -8,8 +8,7 @@ from typing import Any
 
 from hms_iceberg.metastore import Identifier, TablePointer, ViewMetadataVersion
 from hms_iceberg.rest_client.channel import RestChannel, namespace_path
-from hms_iceberg.rest_client.documents import Documents
-from hms_iceberg.rest_client.names import RestNames
+from hms_iceberg.rest_client.documents import Documents, RestNames
 from hms_iceberg.spec.changes.differences import view_updates
 from hms_iceberg.spec.schema_json import schema_to_json
 from hms_iceberg.spec.views.view_metadata import ViewMetadata

@@ -1,10 +1,12 @@
-"""The catalogs behind tables in Spark: named ones (``select * from ice.db.t``), the session's own, tables by path."""
+"""Named catalogs of a Spark session, kept open, and the questions about them."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
 from typing import Any
+
+import msgspec
 
 from hms_iceberg.arrow.storage.hdfs.cluster_address import is_of_clusters
 from hms_iceberg.catalog import Catalog, load_catalog
@@ -16,7 +18,6 @@ from hms_iceberg.errors import (
     UnsupportedError,
 )
 from hms_iceberg.metastore import MetadataVersion
-from hms_iceberg.spark.catalog_questions import FindTable, InCatalog, OpenCatalog, OpenSessionCatalog
 from hms_iceberg.storage import Storage
 from hms_iceberg.table import Table
 from hms_iceberg.table.file_system import FileSystemMetastore, FileSystemTables
@@ -215,3 +216,59 @@ def list_views(catalogs: OpenCatalogs, asked: InCatalog) -> dict[str, Any]:
     except UnsupportedError:  # catalogs of folders have no views
         return {"views": []}
     return {"views": [each[-1] for each in views]}
+
+
+class OpenCatalog(msgspec.Struct, frozen=True):
+    """A named catalog is to be opened (`NamedCatalog`).
+
+    Args:
+        name: its name in the session.
+        properties: those of `load_catalog`.
+    """
+
+    name: str
+    properties: dict[str, str]
+
+
+class OpenSessionCatalog(msgspec.Struct, frozen=True):
+    """The metastore of a session's own catalog is to be opened (`SessionMetastore`).
+
+    Args:
+        name: the catalog's name.
+        hive: Hive's settings as the session has them.
+        warehouse: the session's warehouse.
+        options: of `spark.sql.catalog.spark_catalog.*`, such as `table-default.*`.
+    """
+
+    name: str
+    hive: dict[str, str]
+    warehouse: str
+    options: dict[str, str]
+
+
+class InCatalog(msgspec.Struct, frozen=True):
+    """Asks for the names in a catalog, or in a namespace of it (`NamedCatalog`).
+
+    Args:
+        catalog: the number of an open catalog.
+        namespace: the namespace; None for all of the catalog.
+    """
+
+    catalog: int
+    namespace: str | None = None
+
+
+class FindTable(msgspec.Struct, frozen=True):
+    """Where a table's newest metadata is (`NamedCatalog`, `TableReads`): of a path, or of a name in a catalog.
+
+    Args:
+        path: a table's folder, or a metadata file.
+        catalog: the number of an open catalog.
+        namespace: the table's namespace.
+        table: the table's name.
+    """
+
+    path: str | None = None
+    catalog: int | None = None
+    namespace: str = ""
+    table: str = ""

@@ -14,8 +14,11 @@ import msgspec
 
 from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.spark.answers import AnswerWriter
-from hms_iceberg.spark.catalog_questions import FindTable, InCatalog, OpenCatalog, OpenSessionCatalog
 from hms_iceberg.spark.catalogs import (
+    FindTable,
+    InCatalog,
+    OpenCatalog,
+    OpenSessionCatalog,
     find_table,
     list_namespaces,
     list_tables,
@@ -34,8 +37,18 @@ from hms_iceberg.spark.ddl.namespace_changes import (
     create_namespace,
     drop_namespace,
 )
-from hms_iceberg.spark.ddl.staging import StagedTable, StageTable, abort_staged, commit_staged, stage_table
-from hms_iceberg.spark.ddl.table_changes import DropTable, RenameTable, create_table, drop_table, rename_table
+from hms_iceberg.spark.ddl.table_changes import (
+    DropTable,
+    RenameTable,
+    StagedTable,
+    StageTable,
+    abort_staged,
+    commit_staged,
+    create_table,
+    drop_table,
+    rename_table,
+    stage_table,
+)
 from hms_iceberg.spark.ddl.view_changes import (
     AlterView,
     CreateView,
@@ -47,7 +60,7 @@ from hms_iceberg.spark.ddl.view_changes import (
     rename_view,
 )
 from hms_iceberg.spark.open_tables import OpenTables
-from hms_iceberg.spark.procedures.procedure_questions import (
+from hms_iceberg.spark.procedures.registry import (
     CallProcedure,
     ListProcedures,
     call_procedure,
@@ -66,12 +79,10 @@ from hms_iceberg.spark.read_questions import (
     WorkerCommand,
 )
 from hms_iceberg.spark.reading.changes import changed_rows, describe_changes
-from hms_iceberg.spark.reading.descriptions import describe, release
+from hms_iceberg.spark.reading.descriptions import describe, describe_view, release
 from hms_iceberg.spark.reading.inspection import describe_inspection, inspection_rows
-from hms_iceberg.spark.reading.plan_answer import plan_answer
-from hms_iceberg.spark.reading.plan_questions import answer_form, scan_answer
+from hms_iceberg.spark.reading.plan_answer import answer_form, plan_answer, scan_answer
 from hms_iceberg.spark.reading.streams import check_stream, latest_offset
-from hms_iceberg.spark.reading.view_answers import describe_view
 from hms_iceberg.spark.reading.worker_files import worker_command
 from hms_iceberg.spark.rewriting.rewrite_questions import (
     FailedRewrite,
@@ -82,8 +93,7 @@ from hms_iceberg.spark.rewriting.rewrite_questions import (
     may_rewrite,
 )
 from hms_iceberg.spark.rowlevel.begin_rows import BeginRows, begin_rows
-from hms_iceberg.spark.rowlevel.commit_rows import CommitRows, commit_rows
-from hms_iceberg.spark.rowlevel.metadata_deletes import can_delete, delete_where
+from hms_iceberg.spark.rowlevel.commit_rows import CommitRows, can_delete, commit_rows, delete_where
 from hms_iceberg.spark.sql.execution import ReadStatement, RunStatement, read_statement, run_statement
 from hms_iceberg.spark.writing.begin_write import begin_write
 from hms_iceberg.spark.writing.commit_write import commit_write

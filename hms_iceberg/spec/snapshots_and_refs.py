@@ -1,4 +1,8 @@
-"""Snapshots, logs, references, statistics files and encryption keys, as table metadata lists them."""
+"""Snapshots, logs, references, statistics files and encryption keys, as table metadata lists them.
+
+Source: Iceberg specification, "Snapshots", "Snapshot References", "Table Metadata Fields"; Iceberg specification,
+"Table Statistics", "Partition Statistics", "Encryption Keys".
+"""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ class _Run:
         return True
 
     def _carry_out(self) -> UnsupportedError | None:
-        from hms_iceberg.spark.migration.copying import SparkCopier
+        from hms_iceberg.spark.migration.hive_reader import SparkCopier
 
         try:
             if self._drawn.is_copied or self._random.random() < 0.15:

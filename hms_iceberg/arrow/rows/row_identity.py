@@ -1,4 +1,7 @@
-"""Rows that are equal: by key columns, by single values, and as wholes, at any depth of nesting."""
+"""Rows that are equal: by key columns, by single values, and as wholes, at any depth of nesting.
+
+Null equals null, NaN equals NaN, -0.0 differs from 0.0; a map whose entries are in another order is another map.
+"""
 
 from __future__ import annotations
 

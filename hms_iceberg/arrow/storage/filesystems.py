@@ -1,4 +1,11 @@
-"""pyarrow file systems from catalog properties; and files that are damaged, told from those that cannot be read."""
+"""pyarrow file systems from catalog properties; and files that are damaged, told from those that cannot be read.
+
+The property names are those of PyIceberg and Iceberg Java (``s3.endpoint``, ``hdfs.host``, ``adls.account-name`` …), so
+that an existing configuration works.
+
+Decoders raise one kind of error for both. A failure of the storage has an error number or a type of its own; if a
+decoder made text of it, or the store's client knows no numbers, Arrow's words tell.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Writing Arrow data as a table's data files: each row to a file of its partition, in bounded memory."""
+"""Writing Arrow data as a table's data files: each row to a file of its partition, in bounded memory.
+
+Source: Iceberg specification, "Writing data files"; Iceberg documentation, "Configuration" (``write.target-file-size-
+bytes``, ``write.parquet.*``).
+"""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ class MigrationMethods:
     def copy(self, catalog: Catalog, identifier: str, options: MigrationOptions) -> MigrationResult:
         """Migrate a table by a copy."""
         from hms_iceberg.migration.rewrite import rewrite
-        from hms_iceberg.spark.migration.copying import SparkCopier
+        from hms_iceberg.spark.migration.hive_reader import SparkCopier
 
         return rewrite(catalog, identifier, options, rows=SparkCopier(self.spark), proof=self._proof())
 

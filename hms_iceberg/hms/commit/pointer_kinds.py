@@ -15,8 +15,15 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.hms.commit.pointer_swap import Guard, PointerSwap
 from hms_iceberg.hms.connection.thrift_types import ttypes
-from hms_iceberg.hms.rows.table_rows import new_row, table_pointer, update_row
-from hms_iceberg.hms.rows.view_rows import is_iceberg_view, new_view_row, update_view_row, view_pointer
+from hms_iceberg.hms.rows.table_rows import (
+    is_iceberg_view,
+    new_row,
+    new_view_row,
+    table_pointer,
+    update_row,
+    update_view_row,
+    view_pointer,
+)
 from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer, ViewMetadataVersion
 
 

@@ -26,7 +26,7 @@ from hms_iceberg.hms.connection.client_settings import current_user
 from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.locking.fair_queue import PATIENCE_SECONDS
 from hms_iceberg.hms.locking.heartbeat import HEARTBEATS, Heartbeat
-from hms_iceberg.hms.locking.local_mutex import LocalMutex
+from hms_iceberg.hms.locking.host_lock import LocalMutex
 from hms_iceberg.hms.locking.lock_admin import give_back_late_locks
 from hms_iceberg.hms.locking.lock_info import ACQUIRED, AGENTS, NOT_ACQUIRED, WAITING, is_dead, lock_info
 from hms_iceberg.hms.locking.lock_settings import LockSettings

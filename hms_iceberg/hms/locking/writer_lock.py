@@ -6,7 +6,7 @@ import logging
 from typing import Protocol
 
 from hms_iceberg.errors import LockTimeoutError
-from hms_iceberg.hms.locking.local_mutex import LocalMutex
+from hms_iceberg.hms.locking.host_lock import LocalMutex
 from hms_iceberg.metastore import Identifier
 
 logger = logging.getLogger(__name__)

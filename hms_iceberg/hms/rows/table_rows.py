@@ -1,4 +1,4 @@
-"""A table's row in the Hive Metastore, made from its Iceberg metadata, as Iceberg's Java implementation makes it.
+"""Rows of the Hive Metastore for Iceberg tables and views.
 
 Parameters that are not Iceberg's survive every commit; so does everything else of a row that is not named here.
 """
@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hms_iceberg.errors import NoSuchTableError, NotAnIcebergTableError
+from hms_iceberg.errors import NoSuchTableError, NoSuchViewError, NotAnIcebergTableError
 from hms_iceberg.hms.connection.client_settings import current_user
 from hms_iceberg.hms.connection.property_reader import PropertyReader
 from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.rows.column_types import ColumnOptions, hive_columns
-from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer
+from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer, ViewMetadataVersion
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitions.partition_specs import spec_to_json
 from hms_iceberg.spec.schema import Schema
@@ -25,6 +25,7 @@ from hms_iceberg.spec.schema_json import schema_to_json
 from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.spec.sort_orders import sort_order_to_json
 from hms_iceberg.spec.table_properties import GC_ENABLED, HIVE_ENGINE
+from hms_iceberg.spec.views.view_metadata import ViewVersion
 
 
 @dataclass(frozen=True)
@@ -319,3 +320,79 @@ def storage_descriptor(
         sortCols=[],
         parameters={},
     )
+
+
+ICEBERG_VIEW = "ICEBERG-VIEW"
+_RESERVED_OF_VIEWS = (TABLE_TYPE, METADATA_LOCATION, PREVIOUS_METADATA_LOCATION, "uuid", "current-schema", OWNER)
+
+
+def is_iceberg_view(row: ttypes.Table) -> bool:
+    """Whether a row is an Iceberg view's, and not a table's or a Hive view's."""
+    parameters = row.parameters or {}
+    return (
+        (row.tableType or "").upper() == VIRTUAL_VIEW
+        and parameters.get(TABLE_TYPE, "").upper() == ICEBERG_VIEW
+        and bool(parameters.get(METADATA_LOCATION))
+    )
+
+
+def view_pointer(row: ttypes.Table) -> TablePointer:
+    """The pointer that a view's row holds.
+
+    Raises:
+        NoSuchViewError: the row is of something else; says of what.
+    """
+    if not is_iceberg_view(row):
+        kind = "a Hive view. Query it with Spark." if row.tableType == VIRTUAL_VIEW else "a table: load_table loads it."
+        raise NoSuchViewError(f"There is no Iceberg view {row.dbName}.{row.tableName}: it is {kind}")
+    parameters = dict(row.parameters)
+    return TablePointer((row.dbName, row.tableName), parameters[METADATA_LOCATION], parameters)
+
+
+def new_view_row(identifier: Identifier, new: ViewMetadataVersion, settings: RowSettings) -> ttypes.Table:
+    """The row of a view that is created.
+
+    Args:
+        identifier: the name, as (namespace, name).
+        new: the new version.
+        settings: how rows show metadata.
+    """
+    row = empty_row(identifier, new.metadata.properties, VIRTUAL_VIEW)
+    update_view_row(row, None, new, settings)
+    return row
+
+
+def update_view_row(
+    row: ttypes.Table, base: ViewMetadataVersion | None, new: ViewMetadataVersion, settings: RowSettings
+) -> None:
+    """Makes a view's row show `new`, in place: columns, properties, and its query for those who read Hive's views.
+
+    Args:
+        row: the row, which is changed.
+        base: the version that has to be current still; None to create the view.
+        new: the new version.
+        settings: how rows show metadata.
+    """
+    name, metadata = f"{row.dbName}.{row.tableName}", new.metadata
+    row.sd = storage_descriptor(metadata.schema(), metadata.location, False, settings, name)
+    parameters = dict(row.parameters or {})
+    for key in base.metadata.properties if base else ():
+        if key not in metadata.properties and key not in _RESERVED_OF_VIEWS:
+            parameters.pop(key, None)
+    for key, value in metadata.properties.items():
+        if key not in _RESERVED_OF_VIEWS:
+            put_parameter(parameters, key, value, settings, name)
+    parameters.update({TABLE_TYPE: ICEBERG_VIEW, METADATA_LOCATION: new.location, "uuid": metadata.view_uuid})
+    if base is not None:
+        parameters[PREVIOUS_METADATA_LOCATION] = base.location
+    parameters.pop("current-schema", None)
+    if settings.max_value_length:
+        put_parameter(parameters, "current-schema", shown_schema(metadata.schema()), settings, name)
+    row.parameters = parameters
+    row.viewOriginalText = row.viewExpandedText = _shown_query(metadata.current_version())
+
+
+def _shown_query(version: ViewVersion) -> str:
+    """The query that a Hive view's row holds: Hive's, or else the first there is."""
+    shown = version.sql_for("hive") or (version.sql_for(version.dialects[0]) if version.dialects else None)
+    return shown.sql if shown else ""

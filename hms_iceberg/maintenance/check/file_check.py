@@ -1,4 +1,8 @@
-"""Checks of data files: do they exist, and do their sizes, rows and values agree with the manifests?"""
+"""Checks of data files: do they exist, and do their sizes, rows and values agree with the manifests?
+
+Checksums of pages (Parquet, where the writer left some), of blocks and of compressed data tell most damage; the counts
+of nulls and the bounds tell some of the rest.
+"""
 
 from __future__ import annotations
 

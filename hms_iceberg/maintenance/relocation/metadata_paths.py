@@ -1,4 +1,8 @@
-"""Paths below one prefix moved to another: in table metadata and in delete files."""
+"""Paths below one prefix moved to another: in table metadata and in delete files.
+
+Source: Iceberg specification, "Table Metadata Fields", "Snapshots", "Path Construction"; Iceberg specification,
+"Position Delete Files", "Deletion Vectors".
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Rewriting position deletes: small files put together or made vectors, dangling ones removed."""
+"""Rewriting position deletes: small files put together or made vectors, dangling ones removed.
+
+Source: Iceberg documentation, "Spark Procedures", `rewrite_position_delete_files`; Iceberg specification, "Deletion
+Vectors": from format version 3 on no position delete file is added, and a vector replaces those of its data file;
+Iceberg documentation, "Spark Procedures", `remove-dangling-deletes`.
+"""
 
 from __future__ import annotations
 

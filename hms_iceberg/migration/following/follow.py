@@ -1,4 +1,8 @@
-"""Rounds that bring an Iceberg table up to the state of the Hive table that it follows."""
+"""Rounds that bring an Iceberg table up to the state of the Hive table that it follows.
+
+Every round compares the Hive table's files with those of the Iceberg table and commits the difference, so that a round
+that was killed, or made twice, does no harm: the next one finds what is left.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""Footers of files of each format that Hive tables have, as a migration needs them."""
+"""Footers of files of each format that Hive tables have, as a migration needs them.
+
+Hive resolves the file's schema against one of its own by exact names: the table's `avro.schema.literal` or
+`avro.schema.url`, else one made of its columns. Source: Apache Hive, `AvroSerdeUtils.determineSchemaOrThrowException`;
+Apache Avro specification, "Schema Resolution".
+
+Source: Apache Hive, `StorageFormats`; Apache Spark, `HiveSerDe.sourceToSerDe`.
+"""
 
 from __future__ import annotations
 

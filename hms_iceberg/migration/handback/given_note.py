@@ -1,4 +1,11 @@
-"""The note beside files that were given back to Hive, and the names of their partitions."""
+"""The note beside files that were given back to Hive, and the names of their partitions.
+
+It is written before the first file is copied and goes with the metadata once the Hive table has its name back. Until
+then, the next way back of the same version goes on where this one stopped; whoever else finds it takes everything away
+that it names.
+
+Source: Apache Hive, `FileUtils.escapePathName` and `makePartName`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""A Hive table that is to be migrated: its partitions and files."""
+"""A Hive table that is to be migrated: its partitions and files.
+
+Everything that cannot be migrated is found here, from the metastore's rows alone, and reported at once, before a file
+is opened. Source: Apache Hive language manual, "DDL" and "Transactions"; Apache Spark, `HiveExternalCatalog`.
+
+Names that start with `_` or `.` are hidden, empty files hold nothing, and a partition's files are those in its own
+location, wherever that is. Source: Apache Hive, `FileUtils.HIDDEN_FILES_PATH_FILTER`; Apache Spark,
+`HadoopFSUtils.shouldFilterOutPathName`.
+"""
 
 from __future__ import annotations
 

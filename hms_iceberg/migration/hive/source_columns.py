@@ -1,4 +1,9 @@
-"""The columns of a Hive table, by the metastore and by the schema that Spark keeps in its properties."""
+"""The columns of a Hive table, by the metastore and by the schema that Spark keeps in its properties.
+
+Spark stores its own schema as JSON beside the Hive columns, because Hive's has lower-case names and lacks some types.
+For a table of a Spark data source (`spark.sql.sources.provider`) it is the only true one. Source: Apache Spark,
+"Parquet Files", "Hive metastore Parquet table conversion".
+"""
 
 from __future__ import annotations
 

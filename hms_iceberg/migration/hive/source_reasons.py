@@ -1,4 +1,7 @@
-"""Why a Hive table, a partition or a file cannot be migrated."""
+"""Why a Hive table, a partition or a file cannot be migrated.
+
+Source: Apache Hive language manual, "DDL" and "Transactions"; Apache Spark, `HiveExternalCatalog`.
+"""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import msgspec
 from hms_iceberg.rest.access import Right
 from hms_iceberg.rest.door import Door
 from hms_iceberg.rest.errors import RefusedError
-from hms_iceberg.rest.files.access import places
+from hms_iceberg.rest.files.signing import places
 from hms_iceberg.rest.serving.calls import Answer, Call
 
 

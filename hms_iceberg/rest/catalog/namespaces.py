@@ -6,7 +6,7 @@ from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.metastore import namespace_name
 from hms_iceberg.rest.access import Right
 from hms_iceberg.rest.catalog.bodies import CreateNamespace, UpdateNamespace
-from hms_iceberg.rest.catalog.pages import page
+from hms_iceberg.rest.catalog.names import page
 from hms_iceberg.rest.door import Door
 from hms_iceberg.rest.errors import RefusedError
 from hms_iceberg.rest.serving.calls import NOTHING, SEPARATOR, Answer, Call, one_level

@@ -1,4 +1,8 @@
-"""Where tables may have their files."""
+"""Locations that tables may have: below allowed folders, and not over the folders of other tables.
+
+Who may manage a table gets its files: by credentials for its folder, by signed requests, or from the server's plans. So
+under a policy a table may not be put into, or around, the folder of one that its maker may not manage.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import unquote
 
+from hms_iceberg.metastore import Identifier, TableRows
+from hms_iceberg.rest.access import Access, Right
 from hms_iceberg.rest.errors import RefusedError
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.table_properties import FOLDER_PROPERTIES
 from hms_iceberg.spec.views.view_metadata import ViewMetadata
+from hms_iceberg.table.needed.named_files import folders_of_row, is_in, path_of
 
 # Hadoop's three names of one store.
 _SAME_SCHEMES = {"s3a": "s3", "s3n": "s3"}
@@ -97,3 +104,41 @@ def normal(location: str) -> str:
         authority, path = "", rest.lstrip("/")
     path = posixpath.normpath(f"/{path}").rstrip("/")
     return f"{scheme}://{authority}/{path.lstrip('/')}".rstrip("/")
+
+
+def check_folders(
+    access: Access, identifier: Identifier, locations: Iterable[tuple[str, str]], rows: TableRows | None
+) -> None:
+    """Refuses locations in or around the folders of tables that the caller may not manage.
+
+    Every table of the metastore is looked at. A Hive table's partitions count where they are in its folder.
+
+    Args:
+        access: the caller.
+        identifier: the table that is to have the locations.
+        locations: what each is, for the message, and the location.
+        rows: the metastore's tables; None if it does not tell of them.
+
+    Raises:
+        RefusedError: there are such tables, or it cannot be told.
+    """
+    asked = [(what, location, path_of(location).rstrip("/")) for what, location in locations]
+    if access.allows_everything or not asked:
+        return
+    if rows is None:
+        raise _refused(*asked[0][:2], "this server's catalog does not tell whose folder it is")
+    own = tuple(part.lower() for part in identifier)
+    for row in rows.rows():
+        name = tuple(part.lower() for part in row.identifier)
+        if name == own or access.allows(Right.MANAGE, *name):
+            continue
+        for folder in folders_of_row(row):
+            for what, location, place in asked:
+                if is_in(place, folder) or is_in(folder, place):
+                    raise _refused(what, location, "files of a table that you may not manage are there")
+
+
+def _refused(what: str, location: str, why: str) -> RefusedError:
+    return RefusedError(
+        403, "ForbiddenException", f"The {what} {location!r} is refused: {why}. Choose another one, or none."
+    )

@@ -23,7 +23,7 @@ from typing import Any
 
 from hms_iceberg.errors import ConfigurationError
 from hms_iceberg.rest.access import Caller, Right
-from hms_iceberg.rest.security.tokens_file import read_yaml
+from hms_iceberg.rest.security.logins import read_yaml
 
 EVERYTHING = ("*",)
 _RIGHTS = {right.name.lower(): right for right in Right if right is not Right.NONE}

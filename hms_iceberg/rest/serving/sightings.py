@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 
 from hms_iceberg.metastore import Identifier
-from hms_iceberg.rest.serving.bounded import BoundedCache
+from hms_iceberg.rest.serving.repeats import BoundedCache
 from hms_iceberg.transaction.outcome import VERIFIED_SECONDS
 
 _SHARED_SECONDS = 60.0

@@ -11,7 +11,7 @@ from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import InvalidInputError, NoSuchNamespaceError, NoSuchViewError, ViewAlreadyExistsError
 from hms_iceberg.metastore import Identifier
 from hms_iceberg.spark.ddl.column_json import ColumnDefinition, schema_of
-from hms_iceberg.spark.reading.view_answers import QUERY_COLUMN_NAMES, RESERVED
+from hms_iceberg.spark.reading.descriptions import QUERY_COLUMN_NAMES, RESERVED
 from hms_iceberg.spark.targets import Targets
 from hms_iceberg.spec.views.view_metadata import ViewVersion
 

@@ -16,9 +16,9 @@ from hms_iceberg.lazy import pl
 from hms_iceberg.spark.answers import AnswerWriter
 from hms_iceberg.spark.read_options import END, END_TIME, START, START_TIME, TRAVELS, refuse_misspelled
 from hms_iceberg.spark.read_questions import LoadTable, ReadChanges
-from hms_iceberg.spark.reading.arrow_columns import for_spark
 from hms_iceberg.spark.reading.descriptions import UNKNOWN_SIZE
 from hms_iceberg.spark.reading.worker_code import for_workers
+from hms_iceberg.spark.reading.worker_files import for_spark
 from hms_iceberg.spark.schemas import spark_schema
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.metadata_columns import CHANGELOG_COLUMNS

@@ -20,7 +20,7 @@ from hms_iceberg.errors import InvalidInputError, UnsupportedError
 from hms_iceberg.scan.metadata_tables import METADATA_TABLES, MetadataRequest, metadata_table
 from hms_iceberg.spark.read_options import select
 from hms_iceberg.spark.read_questions import DescribeMetadataTable, InspectRows
-from hms_iceberg.spark.reading.arrow_columns import for_spark
+from hms_iceberg.spark.reading.worker_files import for_spark
 from hms_iceberg.spark.schemas import spark_schema, spark_type
 from hms_iceberg.spec.data_types import NestedField, StructType
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata

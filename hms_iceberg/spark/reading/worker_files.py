@@ -1,4 +1,4 @@
-"""Files that Spark's Parquet scan cannot read: Arrow reads them, in Spark's Python workers.
+"""Reading data files in Spark's Python workers, in Spark's types.
 
 These are data files in ORC or Avro, and Parquet files with a row deleted by an ORC or Avro file. Each becomes a pickled
 task, a row of a small relation that Spark spreads over its executors; ``read_in_worker`` turns tasks into rows.
@@ -7,26 +7,89 @@ task, a row of a small relation that Spark spreads over its executors; ``read_in
 from __future__ import annotations
 
 import pickle
+import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Any
 
+import pyarrow as pa
+
+from hms_iceberg.arrow.columns.nested import children_of, make_struct, struct_children, with_children
 from hms_iceberg.arrow.reading.read import read_tasks
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.metadata_filter import with_metadata_columns
 from hms_iceberg.scan.tasks import FileScanTask, ScanPlan
-from hms_iceberg.spark.reading.arrow_columns import for_spark
 from hms_iceberg.spark.reading.worker_code import for_workers
 from hms_iceberg.spark.schemas import is_held
-from hms_iceberg.spec.data_types import NestedField
+from hms_iceberg.spec.data_types import (
+    FixedType,
+    IcebergType,
+    NestedField,
+    NestedType,
+    TimeType,
+    UUIDType,
+    VariantType,
+)
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.metadata_columns import metadata_column
+from hms_iceberg.spec.metadata_columns import PARTITION_ID, metadata_column
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+# How Spark tells a variant from a struct.
+_VARIANT = [
+    pa.field("value", pa.binary(), False),
+    pa.field("metadata", pa.binary(), False, {"variant": "true"}),
+]
+
+
+def for_spark(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
+    """A batch with UUIDs as text, fixed bytes as bytes, times in nanoseconds, and variants marked, at any depth.
+
+    A batch without columns gets one of nulls: between Spark and its workers, rows are counted by their columns.
+
+    Args:
+        batch: the rows.
+        schema: the table's schema.
+    """
+    if not schema.fields:
+        return pa.RecordBatch.from_arrays([pa.nulls(batch.num_rows, pa.bool_())], names=["row"])
+    columns = [
+        pa.nulls(batch.num_rows, pa.struct([])) if _is_no_partition(field) else converted(column, field.field_type)
+        for column, field in zip(batch.columns, schema.fields, strict=True)
+    ]
+    fields = [_field(field, column) for field, column in zip(schema.fields, columns, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
+
+def _is_no_partition(field: NestedField) -> bool:
+    """Whether the partition is null, as Iceberg's Java gives it for a table that was never partitioned."""
+    return field.field_id == PARTITION_ID and not field.field_type.fields  # type: ignore[attr-defined]
+
+
+def converted(array: Any, kind: IcebergType) -> Any:
+    """A column in Spark's type for it."""
+    if isinstance(kind, UUIDType):
+        storage = array.storage if isinstance(array, pa.ExtensionArray) else array
+        texts = [None if value is None else str(uuid.UUID(bytes=value)) for value in storage.to_pylist()]
+        return pa.array(texts, pa.string())
+    if isinstance(kind, FixedType):
+        return array.cast(pa.binary())
+    if isinstance(kind, TimeType):
+        return array.cast(pa.time64("ns"))
+    if isinstance(kind, VariantType):
+        metadata, value = struct_children(array)
+        return make_struct(array, [value, metadata], _VARIANT)
+    if isinstance(kind, NestedType):
+        below = zip(children_of(array), kind.children(), strict=True)
+        children = [converted(child, field.field_type) for child, field in below]
+        return with_children(array, children, list(map(_field, kind.children(), children)))
+    return array
+
+
+def _field(field: NestedField, column: Any) -> pa.Field:
+    return pa.field(field.name, column.type, field.optional)
+
 
 _BATCH_ROWS = 10_000  # what Spark's own Arrow batches hold
 

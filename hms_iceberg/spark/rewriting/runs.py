@@ -1,4 +1,4 @@
-"""Rewritings that Spark carries out: the bridge's class GroupRewrites asks about their groups."""
+"""Rewritings that Spark carries out, one group after the other, and how it distributes their rows."""
 
 from __future__ import annotations
 
@@ -11,16 +11,68 @@ import msgspec
 
 from hms_iceberg.errors import IcebergError, InvalidInputError, StorageError
 from hms_iceberg.expressions.tree import AlwaysTrue
+from hms_iceberg.maintenance.rewrite.file_groups import FileGroup
 from hms_iceberg.maintenance.rewrite.rewriting import DataFileRewrite, RewriteResult
 from hms_iceberg.scan.planner import plan_scan
-from hms_iceberg.scan.tasks import ScanPlan, ScanRequest
-from hms_iceberg.spark.rewriting.group_distribution import group_distribution, split_size, write_settings
+from hms_iceberg.scan.tasks import FileScanTask, ScanPlan, ScanRequest
 from hms_iceberg.spark.rowlevel.begin_rows import with_lineage
 from hms_iceberg.spark.writing.begin_write import begun
-from hms_iceberg.spark.writing.distribution import quoted
+from hms_iceberg.spark.writing.commit_write import data_files
+from hms_iceberg.spark.writing.distribution import Distribution, clustered_order, quoted, sort_key, write_distribution
 from hms_iceberg.spark.writing.write_questions import BeginWrite, CommitWrite
-from hms_iceberg.spark.writing.written_files import data_files
+from hms_iceberg.spark.writing.write_settings import WriteSettings
+from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED
 from hms_iceberg.storage import Storage
+
+_OVERHEAD = 5 * 1024 * 1024  # of a split, so that a group is not cut into one file too many
+
+
+def split_size(group: FileGroup[FileScanTask]) -> int:
+    """How much of a group one task reads: as much as becomes one file."""
+    return int(min(group.input_bytes // max(1, group.output_files) + _OVERHEAD, max(group.output_bytes, _OVERHEAD)))
+
+
+def write_settings(
+    rewrite: DataFileRewrite, group: FileGroup[FileScanTask], session: Mapping[str, str]
+) -> WriteSettings:
+    """The settings of a group's write: what the plan says, before the session and the table's properties."""
+    options = {
+        "target-file-size-bytes": str(group.output_bytes),
+        "output-spec-id": str(rewrite.plan.output_spec_id),
+    }
+    if rewrite.layout.zorder:
+        options["use-table-distribution-and-ordering"] = "false"  # the rows come along the curve
+    elif rewrite.layout.order is not None:
+        options["output-sort-order-id"] = str(rewrite.layout.order.order_id)
+    else:
+        options["distribution-mode"] = "range" if _moves(rewrite, group) else "none"
+    return WriteSettings(rewrite.name, options, session, rewrite.table.metadata.properties)
+
+
+def group_distribution(
+    rewrite: DataFileRewrite, group: FileGroup[FileScanTask], settings: WriteSettings
+) -> Distribution:
+    """How a group's rows are wanted: sorted into ranges, a file each, or as they come.
+
+    Args:
+        rewrite: the rewriting.
+        group: one of its groups.
+        settings: of the group's write.
+    """
+    metadata = rewrite.table.metadata
+    schema, spec = metadata.schema(), metadata.spec_by_id(rewrite.plan.output_spec_id)
+    order = rewrite.layout.order
+    if order is None:
+        return write_distribution(settings, schema, spec, metadata.sort_order(), has_functions=True)
+    into = spec if _moves(rewrite, group) else UNPARTITIONED
+    keys = tuple(sort_key(each, schema) for each in clustered_order(into, order))
+    return Distribution(ranges=keys, ordering=keys, fanout=False, partitions=max(1, group.output_files))
+
+
+def _moves(rewrite: DataFileRewrite, group: FileGroup[FileScanTask]) -> bool:
+    """Whether the rows go into other partitions than they are in."""
+    return group.items[0].file.spec_id != rewrite.plan.output_spec_id
+
 
 Rows = Sequence[Sequence[Any]]
 

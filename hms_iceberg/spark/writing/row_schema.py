@@ -1,15 +1,20 @@
-"""The columns of the rows that Spark writes: which columns of the table they are, and what files hold of them."""
+"""The rows that Spark writes, compared with the table's columns, which may be named in another case."""
 
 from __future__ import annotations
 
 import json
 import re
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
+from hms_iceberg.arrow.columns.arrow_schema import child_fields, to_arrow
+from hms_iceberg.arrow.columns.nested import children_of, with_children
 from hms_iceberg.arrow.formats.file_layout import sanitized
-from hms_iceberg.errors import SchemaMismatchError, UnsupportedError
+from hms_iceberg.errors import SchemaMismatchError, TypeMismatchError, UnsupportedError
 from hms_iceberg.spark.schemas import FIELD_ID, ICEBERG_PRIMITIVES, KIND
 from hms_iceberg.spec.data_types import (
     BinaryType,
@@ -19,6 +24,7 @@ from hms_iceberg.spec.data_types import (
     ListType,
     MapType,
     NestedField,
+    NestedType,
     StringType,
     StructType,
     TimeType,
@@ -27,6 +33,47 @@ from hms_iceberg.spec.data_types import (
 )
 from hms_iceberg.spec.promotion import can_promote
 from hms_iceberg.spec.schema import Schema
+
+
+def from_spark(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
+    """A batch of Spark's rows as plain columns of a table: UUIDs as 16 bytes, times in microseconds.
+
+    Args:
+        batch: the rows.
+        schema: their columns.
+
+    Raises:
+        TypeMismatchError: a value does not fit its column.
+    """
+    columns = [_plain(column, field) for column, field in zip(batch.columns, schema.fields, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, names=[field.name for field in schema.fields])
+
+
+def _plain(array: Any, field: NestedField) -> Any:
+    try:
+        return _converted(array, field.field_type, _arrow_type(field))
+    except (pa.ArrowInvalid, ValueError) as error:
+        raise TypeMismatchError(
+            f"Cannot write column {field.name!r} of type {field.field_type}: {error}. Correct the values, or cast them."
+        ) from error
+
+
+def _arrow_type(field: NestedField) -> Any:
+    return to_arrow(Schema(field)).field(0).type
+
+
+def _converted(array: Any, kind: IcebergType, target: Any) -> Any:
+    if isinstance(kind, UUIDType):
+        return pa.array([None if text is None else uuid.UUID(text).bytes for text in array.to_pylist()], pa.binary(16))
+    if isinstance(kind, NestedType):
+        fields = child_fields(target)
+        children = [
+            _converted(child, known.field_type, field.type)
+            for child, known, field in zip(children_of(array), kind.children(), fields, strict=True)
+        ]
+        return with_children(array, children, fields)
+    return array.cast(target)
+
 
 NESTED = "iceberg.nested"
 _DECIMAL = re.compile(r"decimal\((\d+),(-?\d+)\)")

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from hms_iceberg.arrow.formats.content_files import ContentFormat, ContentWriter
 from hms_iceberg.arrow.metrics.footer_metrics import MetricsMode, metrics_modes
-from hms_iceberg.spark.writing.spark_columns import from_spark
+from hms_iceberg.spark.writing.row_schema import from_spark
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema

@@ -1,4 +1,7 @@
-"""Requirements of a commit by the REST protocol: read from JSON, checked against a table or view."""
+"""Requirements of a commit by the REST protocol: read from JSON, checked against a table or view.
+
+Source: Iceberg's REST protocol, `TableRequirement` and `ViewRequirement`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""What a table of a format version may have, and which properties may be set."""
+"""What a table of a format version may have, and which properties may be set.
+
+Source: Iceberg specification, "Primitive Types" (added by version), "Default values", Appendix E; Iceberg
+documentation, "Configuration", reserved table properties.
+"""
 
 from __future__ import annotations
 

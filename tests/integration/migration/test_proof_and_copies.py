@@ -139,7 +139,7 @@ def test_a_difference_stops_the_switch_and_leaves_the_hive_table_as_it_was(
 def test_what_can_only_be_copied_is_copied_proved_switched_and_taken_back(
     spark: SparkSession, catalog: Catalog, namespace: str, warehouse: HiveWarehouse, reader: Any, form: str, keys: int
 ) -> None:
-    from hms_iceberg.spark.migration.copying import SparkCopier
+    from hms_iceberg.spark.migration.hive_reader import SparkCopier
 
     name = f"{namespace}.t"
     make(spark, name, form, keys=keys, properties="tblproperties ('team' = 'ops')")
@@ -169,7 +169,7 @@ def test_what_can_only_be_copied_is_copied_proved_switched_and_taken_back(
 def test_what_spark_reads_as_a_data_source_is_copied_row_for_row(
     spark: SparkSession, catalog: Catalog, namespace: str, reader: Any, form: str
 ) -> None:
-    from hms_iceberg.spark.migration.copying import SparkCopier
+    from hms_iceberg.spark.migration.hive_reader import SparkCopier
 
     name = f"{namespace}.t"
     flat = """select cast(id as int) as id, if(id = 2, null, concat('s, "', id, '\\n')) as s, id / 3 as f,
@@ -192,7 +192,7 @@ def test_what_spark_reads_as_a_data_source_is_copied_row_for_row(
 def test_dates_of_the_old_calendar_are_copied_as_their_writer_meant_them_and_a_proof_sees_them_otherwise(
     spark: SparkSession, catalog: Catalog, namespace: str, reader: Any, form: str
 ) -> None:
-    from hms_iceberg.spark.migration.copying import SparkCopier
+    from hms_iceberg.spark.migration.hive_reader import SparkCopier
 
     name = f"{namespace}.t"
     spark.sql(f"create table {name} (d date, t timestamp) stored as {form}")
@@ -225,7 +225,7 @@ def test_dates_of_the_old_calendar_are_copied_as_their_writer_meant_them_and_a_p
 def test_what_hive_counted_in_the_old_calendar_is_refused_by_a_copy_too_as_plain_spark_does_not_know_its_marks(
     spark: SparkSession, catalog: Catalog, namespace: str, warehouse: HiveWarehouse, form: str
 ) -> None:
-    from hms_iceberg.spark.migration.copying import SparkCopier
+    from hms_iceberg.spark.migration.hive_reader import SparkCopier
 
     name = f"{namespace}.t"
     made = warehouse.create("t", "d date, t timestamp")
@@ -274,7 +274,7 @@ SETTINGS: dict[str, tuple[str, dict[str, str], bytes, list[tuple[Any, ...]]]] = 
 def test_a_copy_has_the_rows_that_settings_of_a_serde_mean(
     spark: SparkSession, catalog: Catalog, namespace: str, warehouse: HiveWarehouse, setting: str
 ) -> None:
-    from hms_iceberg.spark.migration.copying import SparkCopier
+    from hms_iceberg.spark.migration.hive_reader import SparkCopier
 
     serde, parameters, data, expected = SETTINGS[setting]
     delimiter = {"field.delim": ","} if serde == LAZY else {}
@@ -295,7 +295,7 @@ def test_a_copy_has_the_rows_that_settings_of_a_serde_mean(
 def test_a_table_whose_serde_spark_lacks_is_refused_before_anything_is_written(
     spark: SparkSession, catalog: Catalog, namespace: str, warehouse: HiveWarehouse
 ) -> None:
-    from hms_iceberg.spark.migration.copying import SparkCopier
+    from hms_iceberg.spark.migration.hive_reader import SparkCopier
 
     made = warehouse.create("t", "id int", serdeInfo=ttypes.SerDeInfo(serializationLib="org.example.NoSuchSerDe"))
     for work in (

@@ -237,7 +237,7 @@ def test_a_table_that_cannot_be_migrated_is_refused_and_stays(
 def test_days_of_the_old_calendar_are_refused_in_place_and_right_in_a_copy(
     spark: SparkSession, warehouse: HiveWarehouse
 ) -> None:
-    from hms_iceberg.spark.migration.copying import SparkCopier
+    from hms_iceberg.spark.migration.hive_reader import SparkCopier
 
     name = f"{warehouse.namespace}.t"
     spark.conf.set("spark.sql.parquet.datetimeRebaseModeInWrite", "LEGACY")

@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 
 from hms_iceberg.errors import LockTimeoutError
-from hms_iceberg.hms.locking import host_lock, local_mutex
-from hms_iceberg.hms.locking.host_lock import HostLock
-from hms_iceberg.hms.locking.local_mutex import LocalMutex
+from hms_iceberg.hms.locking import host_lock
+from hms_iceberg.hms.locking.host_lock import HostLock, LocalMutex
 
 HOLDER = """
 import sys, time
@@ -108,7 +107,7 @@ def test_a_mutex_that_is_not_free_in_time_is_an_error() -> None:
 
 
 def test_another_process_that_holds_the_mutex_for_long_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local_mutex, "_HOST_SECONDS", 0.05)
+    monkeypatch.setattr(host_lock, "_HOST_SECONDS", 0.05)
     other = HostLock("server/db/t3")
     other.try_acquire()
     mine = LocalMutex("server", ("db", "t3"))

@@ -14,7 +14,7 @@ from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.catalog import Catalog, load_catalog
 from hms_iceberg.rest import RestSettings, StorageSettings
 from hms_iceberg.rest.access import Caller, Right
-from hms_iceberg.rest.files.access import Place
+from hms_iceberg.rest.files.signing import Place
 from hms_iceberg.rest.files.vending import session_policy
 from hms_iceberg.rest.security.logins import StaticTokens
 from hms_iceberg.rest.security.policy import Policy, PolicyRule

@@ -14,9 +14,8 @@ from hms_iceberg.rest.access import Caller, Right
 from hms_iceberg.rest.errors import RefusedError
 from hms_iceberg.rest.security.jwt_login import JwtLogin, JwtSettings
 from hms_iceberg.rest.security.locations import AllowedLocations
-from hms_iceberg.rest.security.logins import StaticTokens
+from hms_iceberg.rest.security.logins import StaticTokens, read_tokens
 from hms_iceberg.rest.security.policy import read_policy
-from hms_iceberg.rest.security.tokens_file import read_tokens
 from hms_iceberg.rest.server import ServerSettings
 
 ALICE = Caller("alice", frozenset({"analysts"}))

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hms_iceberg.errors import ConfigurationError
-from hms_iceberg.spark.catalog_questions import OpenCatalog, OpenSessionCatalog
-from hms_iceberg.spark.catalogs import OpenCatalogs, open_catalog, open_session_catalog
+from hms_iceberg.spark.catalogs import OpenCatalog, OpenCatalogs, OpenSessionCatalog, open_catalog, open_session_catalog
 
 
 def _asked(hive: dict[str, str], **options: str) -> OpenSessionCatalog:

@@ -1,4 +1,8 @@
-"""Avro data files: their schema, and their blocks, which are fetched one by one to bound the memory."""
+"""Avro data files: their schema, and their blocks, which are fetched one by one to bound the memory.
+
+Source: Avro specification, "Object Container Files"; Iceberg specification, "Appendix A: Format-specific Requirements"
+(Avro): types, `field-id`, `element-id`, `key-id` and `value-id`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,13 @@
-"""Timestamps that pyarrow's ORC code stores or reads wrongly: before 1970, and beyond 1677 to 2262."""
+"""Timestamps that pyarrow's ORC code stores or reads wrongly: before 1970, and beyond 1677 to 2262.
+
+ORC holds a timestamp as seconds and nanoseconds, in two streams. Its writers cut seconds off towards 1970 unless the
+fraction is less than a millisecond, and count nanoseconds upwards all the same; readers take a second off where
+seconds are negative and nanoseconds a millisecond or more. pyarrow stores negative nanoseconds. Here it gets the whole
+seconds only, and the stream of nanoseconds is made anew when the file is finished.
+
+Source: Apache ORC, `TimestampTreeWriter` and `TimestampTreeReader` (Java), `TimestampColumnReader` (C++); Apache ORC
+specification v1, "Timestamp Columns".
+"""
 
 from __future__ import annotations
 
