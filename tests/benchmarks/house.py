@@ -8,11 +8,13 @@ Files that an operation runs through are those of which a function is entered (a
 from __future__ import annotations
 
 import ast
+import io
 import re
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterable
+import tokenize
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import FrameType
 
@@ -22,7 +24,7 @@ import pyarrow as pa
 import hms_iceberg
 
 ROOT = Path(hms_iceberg.__file__).parent
-SMALL = 80
+SMALL, LARGE = 80, 500
 
 
 def files_entered(run: Callable[[], object]) -> set[str]:
@@ -47,7 +49,7 @@ def files_entered(run: Callable[[], object]) -> set[str]:
 
 
 def operations(folder: Path) -> Iterable[tuple[str, set[str]]]:
-    """Name and files of each operation, on a partitioned table of format version 2 in a catalog of folders."""
+    """Name and files of each operation, on a table of format version 2 in a catalog of folders."""
     from hms_iceberg.catalog import load_catalog
     from hms_iceberg.table.table import Table
 
@@ -128,11 +130,56 @@ def main() -> None:
     small = [each for each, count in lines.items() if count <= SMALL and each.name != "__init__.py"]
     java = sorted(ROOT.rglob("*.java"))
     docs = [ast.get_docstring(node) or "" for each in python for node in _definitions(each)]
-    _say(f"{'Python':32} {len(python):4} files, {sum(lines.values())} lines")
+    code = sum(len(code_lines(each.read_text())) for each in python)
+    _say(f"{'Python':32} {len(python):4} files, {sum(lines.values())} lines, {code} of them code")
+    large = [str(each.relative_to(ROOT)) for each, count in lines.items() if count > LARGE]
+    _say(f"{f'Python of more than {LARGE} lines':32} {len(large):4} files {' '.join(large)}")
     _say(f"{'Java':32} {len(java):4} files, {sum(len(each.read_text().splitlines()) for each in java)} lines")
     _say(f"{f'Python of at most {SMALL} lines':32} {len(small):4} files besides __init__.py")
     riddles = sum(each.startswith(("The same", "That of", "What is ", "Those of")) for each in docs)
     _say(f"{'docstrings that lean on others':32} {riddles:4} begin with The same, That of, Those of, What is")
+    functions = list(public_functions(python))
+    told = {(name, given) for name, given, doc in functions if "Args:" in doc}
+    described = sum((name, given) in told for name, given, _ in functions)
+    _say(f"{'public functions':32} {len(functions):4} of several arguments, {described} with Args, own or inherited")
+
+
+def code_lines(text: str) -> set[int]:
+    """Numbers of the lines of a module that are neither blank, nor comments, nor docstrings."""
+    skipped = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    found = {line for each in tokens if each.type not in skipped for line in range(each.start[0], each.end[0] + 1)}
+    for node in ast.walk(ast.parse(text)):
+        for each in getattr(node, "body", None) or () if not isinstance(node, ast.Lambda | ast.IfExp) else ():
+            if (
+                isinstance(each, ast.Expr)
+                and isinstance(each.value, ast.Constant)
+                and isinstance(each.value.value, str)
+            ):
+                found -= set(range(each.lineno, (each.end_lineno or each.lineno) + 1))
+    return found
+
+
+def public_functions(paths: Iterable[Path]) -> Iterator[tuple[str, tuple[str, ...], str]]:
+    """Name, arguments and docstring of each public function or method of several arguments.
+
+    Commands are left out, whose options are described by their help, and what Thrift generated.
+    """
+
+    def within(node: ast.Module | ast.ClassDef) -> Iterator[tuple[str, tuple[str, ...], str]]:
+        for each in node.body:
+            if isinstance(each, ast.ClassDef) and not each.name.startswith("_"):
+                yield from within(each)
+            elif isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) and not each.name.startswith("_"):
+                every = (*each.args.posonlyargs, *each.args.args, *each.args.kwonlyargs)
+                given = tuple(one.arg for one in every if one.arg not in ("self", "cls"))
+                marks = " ".join(ast.unparse(one) for one in each.decorator_list)
+                if len(given) > 1 and not re.search(r"overload|command|click", marks):
+                    yield each.name, given, ast.get_docstring(each) or ""
+
+    for path in paths:
+        if "genthrift" not in path.parts:
+            yield from within(ast.parse(path.read_text()))
 
 
 def _definitions(path: Path) -> Iterable[ast.FunctionDef | ast.ClassDef]:

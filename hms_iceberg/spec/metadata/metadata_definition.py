@@ -6,10 +6,8 @@ Pure functions from metadata to metadata. Source: Iceberg specification, "Schema
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -20,7 +18,13 @@ from hms_iceberg.spec.metadata.format_rules import (
     check_schema_version,
     split_properties,
 )
-from hms_iceberg.spec.metadata.table_metadata import DEFAULT_FORMAT_VERSION, TableMetadata, check_metadata
+from hms_iceberg.spec.metadata.table_metadata import (
+    DEFAULT_FORMAT_VERSION,
+    TableMetadata,
+    changed,
+    check_metadata,
+    now_ms,
+)
 from hms_iceberg.spec.partitions.partition_fields import carry_field_ids
 from hms_iceberg.spec.partitions.partition_specs import (
     PARTITION_FIELD_ID_START,
@@ -37,26 +41,6 @@ from hms_iceberg.spec.sort_orders import (
     assign_fresh_sort_order_ids,
     check_sort_order,
 )
-
-
-def now_ms() -> int:
-    """The time in milliseconds from 1970-01-01 UTC."""
-    return time.time_ns() // 1_000_000
-
-
-def changed(metadata: TableMetadata, at_ms: int | None = None, **changes: Any) -> TableMetadata:
-    """The metadata with some members replaced, checked, and with a last-updated time (now by default) that never goes
-    back.
-
-    Args:
-        metadata: the table's metadata.
-        at_ms: time of the change in milliseconds since 1970; None for now.
-    """
-    last_updated_ms = max(metadata.last_updated_ms, now_ms() if at_ms is None else at_ms)
-    new = replace(metadata, last_updated_ms=last_updated_ms, **changes)
-    check_metadata(new)
-    return new
-
 
 # ------------------------------------------------------------------------------------------- new tables
 

@@ -17,8 +17,7 @@ from hms_iceberg.errors import (
     RefAlreadyExistsError,
 )
 from hms_iceberg.spec.json_model import snapshot_number
-from hms_iceberg.spec.metadata.metadata_definition import changed, now_ms
-from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata, changed, now_ms
 from hms_iceberg.spec.snapshots_and_refs import (
     MAIN_BRANCH,
     EncryptionKey,

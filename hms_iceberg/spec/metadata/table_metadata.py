@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from hms_iceberg.errors import CorruptMetadataError, InvalidInputError
 from hms_iceberg.spec.field_mapping import NAME_MAPPING_PROPERTY, NameMapping, name_mapping_from_json
@@ -311,3 +312,22 @@ def _check_logs(metadata: TableMetadata) -> None:
                     f"{name!r} has an entry of {earlier} ms before one of {later} ms (or before 'last-updated-ms'); "
                     "entries must be in the order of time"
                 )
+
+
+def now_ms() -> int:
+    """The time in milliseconds from 1970-01-01 UTC."""
+    return time.time_ns() // 1_000_000
+
+
+def changed(metadata: TableMetadata, at_ms: int | None = None, **changes: Any) -> TableMetadata:
+    """The metadata with some members replaced, checked, and with a last-updated time (now by default) that never goes
+    back.
+
+    Args:
+        metadata: the table's metadata.
+        at_ms: time of the change in milliseconds since 1970; None for now.
+    """
+    last_updated_ms = max(metadata.last_updated_ms, now_ms() if at_ms is None else at_ms)
+    new = replace(metadata, last_updated_ms=last_updated_ms, **changes)
+    check_metadata(new)
+    return new
