@@ -110,7 +110,7 @@ def system_mark() -> str:
 
 @lru_cache(maxsize=1)
 def _start_of(pid: int) -> str:
-    """When this process was started; by its number, as a fork has another one."""
+    """When this process was started; asked for anew after a fork, which makes another process."""
     stat = _fields(_PROC / "self/stat")
     return stat[19] if stat else ""
 

@@ -125,7 +125,7 @@ class Plan(Protocol):
 
     @property
     def records(self) -> int:
-        """How many rows they hold, as far as is known."""
+        """Number of rows of the Hive table, as far as its files' footers tell."""
         ...
 
 

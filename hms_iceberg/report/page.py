@@ -152,7 +152,7 @@ def _curves(table: TablePortrait) -> list[Curve]:
 
 
 def _steps(points: Sequence[tuple[int, int]]) -> str:
-    """A line that goes level from one commit to the next, as a table does not change between them."""
+    """Points of a stepped line: the value stays level from one commit to the next."""
     first, last = points[0][0], points[-1][0]
     most = max(value for _, value in points) or 1
     span = (last - first) or 1

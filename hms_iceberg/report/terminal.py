@@ -127,7 +127,7 @@ def _over_time(lineage: Sequence[SnapshotPoint], console: Console) -> Grid:
 
 
 def sparkline(values: Sequence[int], width: int) -> str:
-    """Values as blocks of eight heights, at most so many: of more values every so many is left out.
+    """Values as one line of blocks of eight heights; too many values are thinned out evenly.
 
     Args:
         values: the values.

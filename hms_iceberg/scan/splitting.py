@@ -37,7 +37,7 @@ class SplitOptions:
 
     @classmethod
     def of(cls, properties: Mapping[str, str], options: Mapping[str, str]) -> SplitOptions:
-        """The options of a table, if those of a scan do not say otherwise.
+        """The splitting options: those of the scan, else those of the table.
 
         Args:
             properties: the table's properties.

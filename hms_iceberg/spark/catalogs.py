@@ -31,7 +31,7 @@ _OF_SPARK = ("default-namespace", "cache-enabled", "catalog-impl", "io-impl")
 
 
 class OpenCatalogs:
-    """The catalogs that a planner has opened, by numbers."""
+    """The catalogs that Spark's sessions have opened, by number."""
 
     def __init__(self) -> None:
         self._opened: list[Catalog] = []

@@ -54,7 +54,7 @@ class OpenTables:
         return MetadataVersion(location, self.metadata(location, self.storage(question)))
 
     def metadata(self, location: str, storage: Storage) -> TableMetadata:
-        """A metadata file never changes, so that a few of those read last are kept."""
+        """Table metadata by its location; a few that were read last are kept, since metadata files never change."""
         with self._lock:
             known = self._metadata.get(location)
             if known is not None:

@@ -294,7 +294,7 @@ class Commit(Generic[V]):
             self._made = Made(stored or new, used, base)
 
     def leave(self, base: V) -> None:
-        """There is nothing to change."""
+        """Ends the commit without a change."""
         self._made = Made(base, self.workspace.used())
 
     def is_made(self, newest: Newest[V] | None) -> bool:

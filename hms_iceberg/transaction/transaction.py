@@ -388,7 +388,7 @@ class Created:
     either: bool = False
 
     def metadata_on(self, base: MetadataVersion | None, identifier: Identifier) -> TableMetadata:
-        """The initial metadata; that the name is free is for the swap to find out.
+        """The initial metadata; the swap fails if the name is taken.
 
         Args:
             base: the version that has to be current still; None to create the table.

@@ -21,11 +21,11 @@ class WriterLock(Protocol):
         ...
 
     def try_acquire(self) -> bool:
-        """Takes it if it is free; else keeps a place in its queue, which `acquire` or `release` ends."""
+        """Takes the lock if it is free; otherwise queues for it, until `acquire` or `release`."""
         ...
 
     def acquire(self) -> None:
-        """Takes it, waiting in the place that is kept, or in a new one; twice is no error.
+        """Takes the lock, waiting in the queue; does nothing if it is taken already.
 
         Raises:
             LockTimeoutError: it was not free in time; names its holder.
@@ -34,11 +34,11 @@ class WriterLock(Protocol):
         ...
 
     def ensure_active(self) -> None:
-        """Raises LockError if it was lost."""
+        """Raises LockError if the lock was lost."""
         ...
 
     def release(self, wait: bool = True) -> None:
-        """Gives it, or the place in its queue, back; twice is no error. Whether it is free may be waited for."""
+        """Releases the lock, or gives up the place in its queue; a second call does nothing."""
         ...
 
 
@@ -79,8 +79,8 @@ class LocalLock:
             raise
 
     def ensure_active(self) -> None:
-        """Nothing can take it away, and nothing depends on it."""
+        """Does nothing: this lock cannot be lost."""
 
     def release(self, wait: bool = True) -> None:
-        """Lets the next one in, at once."""
+        """Lets the next writer in."""
         self._mutex.release()

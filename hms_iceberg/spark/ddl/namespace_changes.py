@@ -105,7 +105,7 @@ def drop_namespace(question: DropNamespace, targets: Targets) -> dict[str, Any]:
 
 
 def _empty(catalog: Catalog, namespace: str) -> None:
-    """Drops all tables and views, or, if something else would be left, nothing."""
+    """Drops all tables and views of a namespace; nothing if it holds anything else."""
     tables, metastore = catalog.list_tables(namespace), catalog.metastore
     views = catalog.list_views(namespace) if isinstance(metastore, HiveMetastore) else []
     ours = {each[-1] for each in (*tables, *views)}

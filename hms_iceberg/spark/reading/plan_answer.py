@@ -34,7 +34,7 @@ from hms_iceberg.storage import Storage
 
 @dataclass(frozen=True)
 class AnswerForm:
-    """What decides how a plan is told.
+    """Options for the form of the answer to a scan.
 
     Args:
         lacking_types: the names of Iceberg's types that this Spark does not have.

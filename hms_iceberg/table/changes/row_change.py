@@ -157,7 +157,7 @@ class FilteredFiles:
 
     @property
     def is_whole(self) -> bool:
-        """Whether there are no others."""
+        """Whether all rows of every file match, so that no file has to be read."""
         return len(self.whole) == len(self.plan)
 
     def partial(self) -> list[FileScanTask]:

@@ -65,7 +65,8 @@ class TableDefinition:
         )
 
     def replacing(self, metadata: TableMetadata) -> TableMetadata:
-        """The metadata of a table that becomes like this, which is resolved; see `replace_table_metadata`."""
+        """The metadata of an existing table after it is replaced by this (resolved) definition; see
+        `replace_table_metadata`."""
         assert isinstance(self.schema, Schema)
         properties = self.properties or {}
         return replace_table_metadata(
