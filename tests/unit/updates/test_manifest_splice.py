@@ -72,7 +72,7 @@ def left(world: World) -> tuple[list[ManifestEntry], list[ManifestFile]]:
 def test_copied_entries_are_as_encoded_ones(version: int, spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(version)
     made = metadata(spec=SPECS[spec], format_version=version)
-    files = [any_file(rng, number, spec == "partitioned") for number in range(400)]
+    files = [any_file(rng, number, spec == "partitioned") for number in range(160)]
     spliced = []
     of = ManifestSplice.of
 
@@ -86,13 +86,13 @@ def test_copied_entries_are_as_encoded_ones(version: int, spec: str, monkeypatch
         world = World.with_table(made)
         world.append(*files)
         for start in (0, 3):  # the second time from a manifest with files that are gone, and numbers of their own
-            world.commit(DeleteFiles(tuple(files[start::40])))
+            world.commit(DeleteFiles(tuple(files[start::16])))
             world.check()
             found.append(left(world))
     assert len(spliced) == 2 and None not in spliced
     assert found[:2] == found[2:]
     entries = found[1][0]
-    assert len(entries) == 390 and sum(entry.is_live for entry in entries) == 380
+    assert len(entries) == 150 and sum(entry.is_live for entry in entries) == 140
 
 
 def test_large_manifests_are_split_at_the_target_size(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,7 +158,7 @@ def test_a_manifest_of_an_older_format_is_encoded_anew() -> None:
 def test_manifests_put_together_are_as_encoded_ones(version: int, spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(version)
     made = metadata(spec=SPECS[spec], format_version=version)
-    files = [any_file(rng, number, spec == "partitioned") for number in range(400)]
+    files = [any_file(rng, number, spec == "partitioned") for number in range(160)]
     deletes = [position_deletes(file) for file in files[:20]] if version == 2 else []
     rewrite = rewrite_manifests.cluster_manifests
     clustered = []
@@ -171,8 +171,8 @@ def test_manifests_put_together_are_as_encoded_ones(version: int, spec: str, mon
     for function in (noted, lambda *_: None):
         monkeypatch.setattr(rewrite_manifests, "cluster_manifests", function)
         world = World.with_table(made)
-        for start in range(0, 400, 40):
-            world.append(*files[start : start + 40])
+        for start in range(0, 160, 16):
+            world.append(*files[start : start + 16])
         world.commit(DeleteFiles(files[40:60]))  # entries that only tell of a removal
         if deletes:
             world.commit(RowDelta(added=tuple(deletes[:10])))
@@ -191,9 +191,9 @@ def test_manifests_put_together_are_as_encoded_ones(version: int, spec: str, mon
         own = {"manifest_path": "", "manifest_length": 0, "added_snapshot_id": 0}
         found.append((entries, [replace(each, **own) for each in listed], snapshot.summary["entries-processed"]))
     assert None not in clustered and len(clustered) == 1 + bool(deletes)
-    assert found[0] == found[1] and len(found[0][0]) == 380 + len(deletes)
+    assert found[0] == found[1] and len(found[0][0]) == 140 + len(deletes)
     if spec == "partitioned":
-        buckets = [entry.data_file.partition[1] for entry in found[0][0][:380]]
+        buckets = [entry.data_file.partition[1] for entry in found[0][0][:140]]
         assert buckets == sorted(buckets, key=lambda each: (each is not None, each))
 
 
