@@ -39,7 +39,12 @@ def book_page(chosen: Sequence[Page] | None = None) -> str:
 
 
 def anchor(topic: str, heading: str) -> str:
-    """The name of a heading in the page; headings of two guides may be the same."""
+    """The name of a heading in the page; headings of two guides may be the same.
+
+    Args:
+        topic: name of the guide.
+        heading: the heading's text.
+    """
     return f"{topic}--{slug(heading)}"
 
 

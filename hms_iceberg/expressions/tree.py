@@ -428,7 +428,12 @@ _CLASSES: dict[Operator, type[UnboundPredicate]] = {
 
 
 def predicate(operation: Operator, term: str | Term, *arguments: Any) -> BooleanExpression:
-    """The predicate of an operation: `predicate(Operator.EQ, "a", 1)` is `EqualTo("a", 1)`."""
+    """The predicate of an operation: `predicate(Operator.EQ, "a", 1)` is `EqualTo("a", 1)`.
+
+    Args:
+        operation: the operator.
+        term: a column by name, or a transform of one.
+    """
     return _CLASSES[operation](term, *arguments)  # type: ignore[call-arg]
 
 

@@ -204,7 +204,16 @@ def carry_out(
     dry_run: bool = False,
     proof: Proof | None = None,
 ) -> MigrationResult:
-    """Migrate a table in one way or another; see `migrate`."""
+    """Migrate a table in one way or another; see `migrate`.
+
+    Args:
+        catalog: the catalog.
+        identifier: the Hive table's name.
+        options: options of the migration.
+        way: in place, or by a copy.
+        dry_run: whether it is only planned.
+        proof: compares the tables before the switch; None for no comparison.
+    """
     migration = _Migration(catalog, identifier, options, way, proof)
     with only_one(*migration.name):
         return migration.run(dry_run)

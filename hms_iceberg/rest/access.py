@@ -62,5 +62,12 @@ class Access:
 
 
 def everything(caller: Caller, right: Right, namespace: str, name: str | None) -> bool:
-    """The rule of a server without a policy."""
+    """The rule of a server without a policy.
+
+    Args:
+        caller: who asks.
+        right: what the caller wants to do.
+        namespace: the namespace.
+        name: name of the table or view; None for the namespace itself.
+    """
     return True

@@ -34,7 +34,12 @@ class RefusedError(errors.IcebergError):
 
 
 def no_such_route(method: str, path: str) -> RefusedError:
-    """The error if there is nothing at a path."""
+    """The error if there is nothing at a path.
+
+    Args:
+        method: the HTTP method.
+        path: the path.
+    """
     return RefusedError(404, "NoSuchEndpointException", f"There is no endpoint {method} {path}.")
 
 

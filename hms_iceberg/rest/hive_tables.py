@@ -92,6 +92,11 @@ class _Following:
 
 
 def read_only(identifier: Identifier, error: NotAnIcebergTableError) -> UnsupportedError:
-    """The error for a change of a plain Hive table."""
+    """The error for a change of a plain Hive table.
+
+    Args:
+        identifier: the name, as (namespace, name).
+        error: the refusal of the catalog.
+    """
     name = ".".join(identifier)
     return UnsupportedError(f"{name} is a plain Hive table, which can only be read here. {error}")

@@ -115,6 +115,11 @@ def find_route(method: str, segments: tuple[str, ...]) -> tuple[Route, dict[str,
 def check_right(door: Door, route: Route, call: Call) -> None:
     """Refuses a caller who lacks the right that a route needs on what its path names.
 
+    Args:
+        door: the catalog behind the server.
+        route: the route.
+        call: the request.
+
     Raises:
         RefusedError: it lacks.
     """

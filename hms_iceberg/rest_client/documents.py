@@ -27,7 +27,12 @@ class Documents:
         self._lock = threading.Lock()
 
     def tell(self, location: str, content: bytes) -> None:
-        """Keeps a metadata file that a server sent."""
+        """Keeps a metadata file that a server sent.
+
+        Args:
+            location: location of the metadata file.
+            content: its bytes.
+        """
         with self._lock:
             self._told[location] = content
             self._told.move_to_end(location)
@@ -35,7 +40,12 @@ class Documents:
                 self._told.popitem(last=False)
 
     def prepare(self, location: str, content: bytes) -> None:
-        """Keeps a metadata file that a commit has prepared, until `forget`."""
+        """Keeps a metadata file that a commit has prepared, until `forget`.
+
+        Args:
+            location: location of the metadata file.
+            content: its bytes.
+        """
         with self._lock:
             self._prepared[location] = content
 
@@ -115,7 +125,12 @@ class RestNames:
         return self.channel.post(f"{namespace_path(identifier[0])}/{endpoint}", body, self._kind)
 
     def drop(self, identifier: Identifier, query: Mapping[str, str] | None = None) -> None:
-        """Drops a name."""
+        """Drops a name.
+
+        Args:
+            identifier: the name, as (namespace, name).
+            query: query parameters.
+        """
         self.channel.delete(self.path(identifier), self._kind, query)
 
     def rename(self, source: Identifier, target: Identifier) -> None:

@@ -84,7 +84,12 @@ class RestMetastore:
         yield RestLease(self, identifier)
 
     def new_table(self, identifier: Identifier, definition: Mapping[str, Any]) -> TableMetadata:
-        """The metadata that the server would give a new table, which is not created yet."""
+        """The metadata that the server would give a new table, which is not created yet.
+
+        Args:
+            identifier: the name, as (namespace, name).
+            definition: the body of the request that creates it.
+        """
         body = {"name": identifier[-1], **definition, "stage-create": True}
         told = self.channel.post(f"{namespace_path(identifier[0])}/tables", body, "table")
         self._note_config(identifier, told)

@@ -305,7 +305,12 @@ class Planner:
         )
 
     def data_files(self, manifests: Sequence[ManifestFile], key_types: Mapping[int, IcebergType]) -> KeptFiles:
-        """The data files that may hold a row that matches."""
+        """The data files that may hold a row that matches.
+
+        Args:
+            manifests: the data manifests.
+            key_types: types of the key columns of equality deletes, by field id.
+        """
         kept, key_types = self.keep(manifests), {**key_types, **self._stats}
         found = self._source.map(
             kept,
@@ -318,7 +323,14 @@ class Planner:
         return KeptFiles(frame, key_types, len(manifests), len(kept), sum(total for _, total in found))
 
     def plan(self, snapshot: Snapshot | None, data: KeptFiles, deletes: KeptFiles | None, started: float) -> ScanPlan:
-        """The plan of the files that were kept; without deletes if those are None."""
+        """The plan of the files that were kept; without deletes if those are None.
+
+        Args:
+            snapshot: the snapshot; None for a table without one.
+            data: the data files that were kept.
+            deletes: the delete files that were kept; None for a plan without deletes.
+            started: when planning began (`time.perf_counter`).
+        """
         deletes = deletes or KeptFiles(self._frame([], _DELETE_COLUMNS))
         unpartitioned = [spec.spec_id for spec in self.metadata.partition_specs if spec.is_unpartitioned()]
         index = DeleteIndex(self._partitions, unpartitioned, deletes.key_types)

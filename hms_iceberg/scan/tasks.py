@@ -66,7 +66,18 @@ class FileScanTask(msgspec.Struct, eq=False, gc=False):
         byte_range: tuple[int, int] | None = None,
         snapshot_id: int | None = None,
     ) -> FileScanTask:
-        """A task of its parts, which the properties describe; without a residual every row matches."""
+        """A task of its parts, which the properties describe; without a residual every row matches.
+
+        Args:
+            file: the file.
+            delete_files: the deletes that apply to it.
+            residual: the filter that is left; None if every row matches.
+            data_sequence_number: the file's data sequence number.
+            file_sequence_number: the file's own sequence number.
+            delete_sequence_numbers: the data sequence number of each delete file.
+            byte_range: offset and length of the part to read; None for the whole file.
+            snapshot_id: the snapshot that added the file.
+        """
         remaining = AlwaysTrue() if residual is None else residual
         deletes = tuple(delete_files), tuple(delete_sequence_numbers)
         rows = _OneRow((file, *deletes, remaining, data_sequence_number, file_sequence_number), snapshot_id)

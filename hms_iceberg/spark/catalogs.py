@@ -41,6 +41,10 @@ class OpenCatalogs:
     def open(self, name: str, properties: Mapping[str, str]) -> int:
         """Opens a catalog, or finds it among those that are open: sessions come and go, connections stay.
 
+        Args:
+            name: the catalog's name.
+            properties: its properties.
+
         Returns:
             its number, for further questions: properties hold secrets and cross once.
         """
@@ -60,7 +64,12 @@ class OpenCatalogs:
         return self._opened[number]
 
     def storage(self, question: Mapping[str, Any], default: Storage) -> Storage:
-        """The storage that a question's table is read with."""
+        """The storage that a question's table is read with.
+
+        Args:
+            question: the question, which may name a catalog.
+            default: the storage if it names none.
+        """
         return default if question.get("catalog") is None else self.of(question).storage
 
     def table(self, question: Mapping[str, Any], storage: Storage) -> Table:
@@ -184,12 +193,22 @@ def _view(catalog: Catalog, identifier: tuple[str, str]) -> dict[str, Any]:
 
 
 def list_namespaces(catalogs: OpenCatalogs, asked: InCatalog) -> dict[str, Any]:
-    """The namespaces of a `catalog`."""
+    """The namespaces of a `catalog`.
+
+    Args:
+        catalogs: the catalogs that are open.
+        asked: the question.
+    """
     return {"namespaces": [".".join(each) for each in catalogs.numbered(asked.catalog).list_namespaces()]}
 
 
 def namespace_properties(catalogs: OpenCatalogs, asked: InCatalog) -> dict[str, Any]:
-    """The properties of a `namespace` of a `catalog`; null if there is none of that name."""
+    """The properties of a `namespace` of a `catalog`; null if there is none of that name.
+
+    Args:
+        catalogs: the catalogs that are open.
+        asked: the question.
+    """
     try:
         properties = catalogs.numbered(asked.catalog).load_namespace_properties(asked.namespace or ())
     except NoSuchNamespaceError:
@@ -199,7 +218,12 @@ def namespace_properties(catalogs: OpenCatalogs, asked: InCatalog) -> dict[str, 
 
 
 def list_tables(catalogs: OpenCatalogs, asked: InCatalog) -> dict[str, Any]:
-    """The Iceberg tables in a `namespace` of a `catalog`; null if there is no such namespace."""
+    """The Iceberg tables in a `namespace` of a `catalog`; null if there is no such namespace.
+
+    Args:
+        catalogs: the catalogs that are open.
+        asked: the question.
+    """
     try:
         tables = catalogs.numbered(asked.catalog).list_tables(asked.namespace or ())
     except NoSuchNamespaceError:
@@ -208,7 +232,12 @@ def list_tables(catalogs: OpenCatalogs, asked: InCatalog) -> dict[str, Any]:
 
 
 def list_views(catalogs: OpenCatalogs, asked: InCatalog) -> dict[str, Any]:
-    """The Iceberg views in a `namespace` of a `catalog`; null if there is no such namespace."""
+    """The Iceberg views in a `namespace` of a `catalog`; null if there is no such namespace.
+
+    Args:
+        catalogs: the catalogs that are open.
+        asked: the question.
+    """
     try:
         views = catalogs.numbered(asked.catalog).list_views(asked.namespace or ())
     except NoSuchNamespaceError:

@@ -347,7 +347,12 @@ def leaves(kind: IcebergType) -> Iterator[IcebergType]:
 def leaf_positions(
     fields: Sequence[NestedField], above: tuple[int, ...] = ()
 ) -> Iterator[tuple[NestedField, tuple[int, ...]]]:
-    """The fields of primitive types in no list or map, with their places in the structs around them, from outside."""
+    """The fields of primitive types in no list or map, with their places in the structs around them, from outside.
+
+    Args:
+        fields: the fields.
+        above: the positions of the structs around them.
+    """
     for position, child in enumerate(fields):
         here = (*above, position)
         if isinstance(child.field_type, StructType):

@@ -60,7 +60,12 @@ class JsonModel:
         return json.dumps(self.model_dump(**options), ensure_ascii=False, separators=(",", ":"))
 
     def model_copy(self: Model, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Model:
-        """A copy with other attributes. Values are immutable, so that nothing inside needs to be copied."""
+        """A copy with other attributes. Values are immutable, so that nothing inside needs to be copied.
+
+        Args:
+            update: attributes to change, with their values.
+            deep: not used; part of PyIceberg's interface.
+        """
         return replace(self, **(update or {}))  # type: ignore[type-var]
 
     @classmethod

@@ -27,7 +27,13 @@ _SINCE_V3: dict[type[IcebergType], tuple[type[IcebergType], ...]] = {DateType: (
 
 
 def can_promote(old: IcebergType, new: IcebergType, format_version: int) -> bool:
-    """Whether values of `old` may be read as `new`: the same type, or a promotion that the format version allows."""
+    """Whether values of `old` may be read as `new`: the same type, or a promotion that the format version allows.
+
+    Args:
+        old: the type in the file.
+        new: the type of the column.
+        format_version: the format version of the table.
+    """
     if old == new:
         return True
     if isinstance(old, DecimalType) and isinstance(new, DecimalType):

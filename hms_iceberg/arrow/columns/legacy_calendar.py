@@ -102,7 +102,12 @@ class Rule:
     zone: str | None
 
     def changes(self, kind: pa.DataType, least: int) -> bool:
-        """Whether a value of the column may change, if this is its least one, as the file holds it."""
+        """Whether a value of the column may change, if this is its least one, as the file holds it.
+
+        Args:
+            kind: the Arrow type.
+            least: the least value of the column, as the file holds it.
+        """
         return least < self._first_unchanged(kind)
 
     def proleptic(self, array: pa.Array) -> pa.Array:

@@ -386,7 +386,14 @@ class HmsClient:
     def unlock_behind(
         self, lock_id: int, subject: str, timeout: float, then: Callable[[BaseException | None], None]
     ) -> None:
-        """Gives a lock back without waiting for the answer: `then` is called with its error, or None, by a thread."""
+        """Gives a lock back without waiting for the answer: `then` is called with its error, or None, by a thread.
+
+        Args:
+            lock_id: id of the lock.
+            subject: what is asked about, for messages.
+            timeout: seconds to wait for the answer.
+            then: is called with the error, or None.
+        """
 
         def answered(error: BaseException | None) -> None:
             if isinstance(error, TException):

@@ -44,7 +44,12 @@ class PropertyReader:
         return value / 1000
 
     def seconds(self, name: str, default: float) -> float:
-        """Hive's way to write a time: a number with an optional unit; seconds if there is none."""
+        """Hive's way to write a time: a number with an optional unit; seconds if there is none.
+
+        Args:
+            name: the property.
+            default: seconds if it is not set.
+        """
         text = self._text(name)
         if text is None:
             return default

@@ -178,6 +178,12 @@ def inspect_source(
 ) -> SourceTable:
     """Check that a Hive table can be migrated, and find its columns and partition values; see `look_at_source`.
 
+    Args:
+        table: the Hive table.
+        partitions: the table's partitions.
+        options: choices for columns whose type is not certain.
+        avro_schema: the text of the table's Avro schema; None if there is none.
+
     Raises:
         UnsupportedError: it cannot be migrated; every reason is in the message.
     """

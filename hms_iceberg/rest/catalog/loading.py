@@ -64,7 +64,13 @@ def staged(door: Door, call: Call, identifier: Identifier, metadata: TableMetada
 
 
 def metadata_json(door: Door, version: MetadataVersion, snapshots: str) -> bytes:
-    """A version's metadata as JSON: with all snapshots, or with those that branches and tags point at."""
+    """A version's metadata as JSON: with all snapshots, or with those that branches and tags point at.
+
+    Args:
+        door: the catalog behind the server.
+        version: the version of the table.
+        snapshots: `all` or `refs`.
+    """
 
     def encoded() -> bytes:
         metadata = version.metadata if snapshots == ALL else _with_refs_only(version.metadata)

@@ -101,7 +101,12 @@ class CredentialVendor:
 
 
 def session_policy(folders: Sequence[Place], writes: bool) -> dict[str, Any]:
-    """The policy of a session that sees nothing but some folders."""
+    """The policy of a session that sees nothing but some folders.
+
+    Args:
+        folders: the folders.
+        writes: whether files may be written and deleted.
+    """
     actions = ["s3:GetObject", "s3:GetObjectVersion"]
     if writes:
         actions += ["s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts"]

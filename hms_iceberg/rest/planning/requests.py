@@ -55,6 +55,11 @@ class StoredPlan(msgspec.Struct, frozen=True):
 def planned(table: tuple[str, str], version: MetadataVersion, body: PlanBody) -> StoredPlan:
     """The plan of a request, for the snapshot that is current now.
 
+    Args:
+        table: namespace and name.
+        version: the version of the table.
+        body: the body of the request.
+
     Raises:
         InvalidInputError: the request contradicts itself.
         NoSuchSnapshotError: it names a snapshot that there is not.
@@ -87,7 +92,14 @@ def part_of(plan: StoredPlan, part: int, version: MetadataVersion, storage: Stor
 
 
 def count_parts(plan: StoredPlan, version: MetadataVersion, storage: Storage, entries: int) -> int:
-    """How many parts a plan has; at least one."""
+    """How many parts a plan has; at least one.
+
+    Args:
+        plan: the stored plan.
+        version: the version of the table.
+        storage: where the files are.
+        entries: entries of manifests for each part.
+    """
     if plan.body.start_snapshot_id is not None or plan.snapshot_id is None:
         return 1
     return begin_plan(_scan_request(plan, version), storage).count_parts(entries)
@@ -133,7 +145,12 @@ def _filter(plan: StoredPlan, version: MetadataVersion) -> tuple[Schema, Boolean
 
 
 def left_to_the_client(plan: StoredPlan, version: MetadataVersion) -> Any:
-    """The filter as it was asked for, if the server cannot tell what its columns are; else None."""
+    """The filter as it was asked for, if the server cannot tell what its columns are; else None.
+
+    Args:
+        plan: the stored plan.
+        version: the version of the table.
+    """
     return plan.body.filter if _read_filter(plan, version) is None else None
 
 
@@ -145,7 +162,12 @@ def _read_filter(plan: StoredPlan, version: MetadataVersion) -> tuple[Schema, Bo
 
 
 def stats_fields(plan: StoredPlan, version: MetadataVersion) -> dict[int, IcebergType]:
-    """Ids and types of the fields whose metrics were asked for; values in lists, maps and structs have none."""
+    """Ids and types of the fields whose metrics were asked for; values in lists, maps and structs have none.
+
+    Args:
+        plan: the stored plan.
+        version: the version of the table.
+    """
     columns, found = _columns(version.metadata, plan.body), dict[int, IcebergType]()
     for name in plan.body.stats_fields or ():
         find = partial(Schema.find_field, name_or_id=name, case_sensitive=columns.case_sensitive)

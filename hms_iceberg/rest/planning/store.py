@@ -48,6 +48,10 @@ class PlanStore:
     def get(self, plan_id: str, table: tuple[str, ...]) -> StoredPlan:
         """The plan of an id.
 
+        Args:
+            plan_id: id of the plan.
+            table: namespace and name.
+
         Raises:
             RefusedError: there is none of this table, or it is too old, or was cancelled.
         """

@@ -58,7 +58,12 @@ class AllowedLocations:
             )
 
     def check_view(self, new: ViewMetadata, base: ViewMetadata | None) -> None:
-        """Refuses a new version of a view that is elsewhere."""
+        """Refuses a new version of a view that is elsewhere.
+
+        Args:
+            new: the new version.
+            base: the version before; None for a new view.
+        """
         known = set() if base is None else set(_own_locations(base.location, base.properties.items()))
         for what, location in _own_locations(new.location, new.properties.items()):
             if (what, location) not in known:
@@ -66,7 +71,12 @@ class AllowedLocations:
 
 
 def new_locations(new: TableMetadata, base: TableMetadata | None) -> list[tuple[str, str]]:
-    """What a version of a table names and the one before it did not: what each is, and the location."""
+    """What a version of a table names and the one before it did not: what each is, and the location.
+
+    Args:
+        new: the new version.
+        base: the version before; None for a new table.
+    """
     known = set() if base is None else set(_table_locations(base))
     return [each for each in _table_locations(new) if each not in known]
 

@@ -107,6 +107,10 @@ _LEAST_LENGTH = 16
 def read_yaml(path: Path, what: str) -> Mapping[str, Any]:
     """The mapping in a YAML file.
 
+    Args:
+        path: the file.
+        what: what it holds, for messages.
+
     Raises:
         ConfigurationError: it cannot be read, or holds something else.
     """

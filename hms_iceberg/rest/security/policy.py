@@ -41,7 +41,14 @@ class PolicyRule:
     tables: tuple[str, ...] = EVERYTHING
 
     def allows(self, caller: Caller, right: Right, namespace: str, name: str | None) -> bool:
-        """Whether it gives the right."""
+        """Whether it gives the right.
+
+        Args:
+            caller: who asks.
+            right: what the caller wants to do.
+            namespace: the namespace.
+            name: name of the table or view; None for the namespace itself.
+        """
         is_meant = _fits(caller.name, self.principals) or any(_fits(group, self.groups) for group in caller.groups)
         if not is_meant or not _fits(namespace, self.namespaces):
             return False

@@ -127,6 +127,12 @@ class Repeats:
     def once(self, key: str, method: str, path: str, call: Call, work: Callable[[], Answer]) -> Answer:
         """The answer of the first request with a key; later ones wait for it and get the same.
 
+        Args:
+            key: the idempotency key.
+            method, path: the request's method and path.
+            call: the request.
+            work: carries the request out.
+
         Raises:
             InvalidInputError: the key is no UUID of version 7.
             RefusedError: the key is another request's; or the first one is still under way.

@@ -60,6 +60,10 @@ class DropNamespace(msgspec.Struct, frozen=True):
 def create_namespace(question: CreateNamespace, targets: Targets) -> dict[str, Any]:
     """Creates a namespace.
 
+    Args:
+        question: what the statement says.
+        targets: the tables and catalogs of the session.
+
     Raises:
         NamespaceAlreadyExistsError: it is there already.
         UnsupportedError: properties, where there is no place for them.
@@ -76,6 +80,10 @@ def create_namespace(question: CreateNamespace, targets: Targets) -> dict[str, A
 def alter_namespace(question: AlterNamespace, targets: Targets) -> dict[str, Any]:
     """Changes a namespace's properties.
 
+    Args:
+        question: what the statement says.
+        targets: the tables and catalogs of the session.
+
     Raises:
         NoSuchNamespaceError: there is none of that name.
         UnsupportedError, InvalidInputError: the metastore cannot change one of them.
@@ -87,6 +95,10 @@ def alter_namespace(question: AlterNamespace, targets: Targets) -> dict[str, Any
 
 def drop_namespace(question: DropNamespace, targets: Targets) -> dict[str, Any]:
     """Drops a namespace.
+
+    Args:
+        question: what the statement says.
+        targets: the tables and catalogs of the session.
 
     Returns:
         whether there was one, as `dropped`.

@@ -50,6 +50,10 @@ class DropTable(msgspec.Struct, frozen=True):
 def drop_table(question: DropTable, targets: Targets) -> dict[str, Any]:
     """Drops a table.
 
+    Args:
+        question: what the statement says.
+        targets: the tables and catalogs of the session.
+
     Returns:
         whether there was one, as `dropped`.
 
@@ -87,6 +91,10 @@ class RenameTable(msgspec.Struct, frozen=True):
 def rename_table(question: RenameTable, targets: Targets) -> dict[str, Any]:
     """Renames a table; its files stay where they are.
 
+    Args:
+        question: what the statement says.
+        targets: the tables and catalogs of the session.
+
     Raises:
         NoSuchTableError, NoSuchNamespaceError, TableAlreadyExistsError: see `Catalog.rename_table`.
     """
@@ -120,6 +128,10 @@ class StagedTable(msgspec.Struct, frozen=True):
 def stage_table(question: StageTable, targets: Targets) -> dict[str, Any]:
     """Begins the table's transaction.
 
+    Args:
+        question: what the statement says.
+        targets: the tables and catalogs of the session.
+
     Returns:
         its number as `staged`, and the table's `description`.
 
@@ -147,12 +159,22 @@ def _begun(question: StageTable, targets: Targets) -> TableTransaction:
 
 
 def commit_staged(question: StagedTable, targets: Targets) -> dict[str, Any]:
-    """Commits the table with what was written into it, as one version."""
+    """Commits the table with what was written into it, as one version.
+
+    Args:
+        question: names the staged table.
+        targets: the tables and catalogs of the session.
+    """
     targets.unstage(question.staged).commit_transaction()
     return {}
 
 
 def abort_staged(question: StagedTable, targets: Targets) -> dict[str, Any]:
-    """Gives up a staged table and deletes the files that were written for it."""
+    """Gives up a staged table and deletes the files that were written for it.
+
+    Args:
+        question: names the staged table.
+        targets: the tables and catalogs of the session.
+    """
     targets.unstage(question.staged).abandon()
     return {}

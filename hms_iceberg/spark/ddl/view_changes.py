@@ -85,6 +85,10 @@ class CreateView(ViewQuestion, frozen=True, kw_only=True):
 def create_view(question: CreateView, targets: Targets) -> dict[str, Any]:
     """Creates or replaces a view.
 
+    Args:
+        question: what the statement says.
+        targets: the tables and catalogs of the session.
+
     Raises:
         ViewAlreadyExistsError, TableAlreadyExistsError, NoSuchNamespaceError: see `Catalog.create_view`.
         UnsupportedError: a column of a type that Iceberg does not have.
@@ -120,6 +124,10 @@ class AlterView(ViewQuestion, frozen=True, kw_only=True):
 def alter_view(question: AlterView, targets: Targets) -> dict[str, Any]:
     """Sets or removes properties of a view.
 
+    Args:
+        question: what the statement says.
+        targets: the tables and catalogs of the session.
+
     Raises:
         NoSuchViewError: there is none.
         InvalidInputError: a property that is reserved, or that is to be removed and is not there.
@@ -152,6 +160,10 @@ class DropView(ViewQuestion, frozen=True):
 def drop_view(question: DropView, targets: Targets) -> dict[str, Any]:
     """Drops a view.
 
+    Args:
+        question: what the statement says.
+        targets: the tables and catalogs of the session.
+
     Raises:
         NoSuchViewError: there is none.
     """
@@ -175,6 +187,10 @@ class RenameView(ViewQuestion, frozen=True, kw_only=True):
 
 def rename_view(question: RenameView, targets: Targets) -> dict[str, Any]:
     """Renames a view.
+
+    Args:
+        question: what the statement says.
+        targets: the tables and catalogs of the session.
 
     Raises:
         NoSuchViewError, NoSuchNamespaceError, ViewAlreadyExistsError: see `Catalog.rename_view`.

@@ -109,6 +109,11 @@ def _described(procedure: Procedure) -> dict[str, Any]:
 def call_procedure(question: CallProcedure, catalogs: OpenCatalogs, rewrites: OpenRewrites) -> bytes:
     """Runs a procedure: its `rows`, with the `view` that they are in; or the `rewrite` that Spark has to carry out.
 
+    Args:
+        question: the procedure and its arguments.
+        catalogs: the catalogs that are open.
+        rewrites: the rewritings that are under way.
+
     Raises:
         IcebergError: of the procedure.
     """

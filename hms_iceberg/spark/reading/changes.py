@@ -161,7 +161,12 @@ def command(scan: ChangelogScan, columns: Sequence[str] | None = None) -> bytes:
 
 
 def read_changes(pickled: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Runs in a Python worker of Spark: the changed rows, in Spark's types; once for each row it is given."""
+    """Runs in a Python worker of Spark: the changed rows, in Spark's types; once for each row it is given.
+
+    Args:
+        pickled: the scan and its columns.
+        batches: the rows of Spark's task, which only say that it is to run.
+    """
     scan, columns = pickle.loads(pickled)
     schema = changelog_schema(scan.projection())
     if columns is not None:

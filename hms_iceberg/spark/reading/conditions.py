@@ -187,7 +187,12 @@ def _negated_if(negated: bool, test: BooleanExpression) -> BooleanExpression:
 
 
 def stored_value(field_type: IcebergType, value: Any) -> Any:
-    """A value of Spark's internal form, as JSON brought it, in Iceberg's stored form."""
+    """A value of Spark's internal form, as JSON brought it, in Iceberg's stored form.
+
+    Args:
+        field_type: the type of the field.
+        value: the value from JSON.
+    """
     if isinstance(field_type, (FloatType, DoubleType)):
         return float(value)
     if isinstance(field_type, DecimalType):

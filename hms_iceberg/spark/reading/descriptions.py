@@ -68,7 +68,15 @@ def _reads_wap_branch(metadata: TableMetadata, branch: str) -> bool:
 def described(
     metadata: TableMetadata, schema: Schema, snapshot: Snapshot | None, name: str, start_snapshot_id: int | None = None
 ) -> dict[str, Any]:
-    """Describes one schema and snapshot, such as those of a table that is not committed yet."""
+    """Describes one schema and snapshot, such as those of a table that is not committed yet.
+
+    Args:
+        metadata: the table's metadata.
+        schema: the table's schema.
+        snapshot: the snapshot; None for a table without one.
+        name: the table's name.
+        start_snapshot_id: the snapshot after which changes are read; None for other reads.
+    """
     return {
         "uuid": str(metadata.table_uuid),
         "snapshot_id": snapshot.snapshot_id if snapshot else None,

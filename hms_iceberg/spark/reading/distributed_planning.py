@@ -240,7 +240,12 @@ def _shares(manifests: Sequence[ManifestFile], count: int) -> list[list[Manifest
 
 
 def plan_in_worker(common: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Runs in Spark's Python workers: an answer for each task."""
+    """Runs in Spark's Python workers: an answer for each task.
+
+    Args:
+        common: the pickled part that all tasks share.
+        batches: the tasks.
+    """
     import pyarrow as pa
 
     planner = pickle.loads(common).planner()

@@ -33,6 +33,11 @@ _SKIPPED = {
 def check_stream(metadata: TableMetadata, storage: Storage, asked: CheckStream) -> dict[str, Any]:
     """Refuses the options of a stream that cannot be.
 
+    Args:
+        metadata: the table's metadata.
+        storage: where the files are.
+        asked: the options.
+
     Raises:
         InvalidInputError: unknown options, and those that choose rows of one read.
     """

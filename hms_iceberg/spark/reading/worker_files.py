@@ -68,7 +68,12 @@ def _is_no_partition(field: NestedField) -> bool:
 
 
 def converted(array: Any, kind: IcebergType) -> Any:
-    """A column in Spark's type for it."""
+    """A column in Spark's type for it.
+
+    Args:
+        array: the column.
+        kind: its type.
+    """
     if isinstance(kind, UUIDType):
         storage = array.storage if isinstance(array, pa.ExtensionArray) else array
         texts = [None if value is None else str(uuid.UUID(bytes=value)) for value in storage.to_pylist()]
@@ -167,7 +172,15 @@ def worker_command(
 def what_to_read(
     metadata: TableMetadata, schema: Schema, columns: Sequence[str], storage: Storage, marks_deleted: bool = False
 ) -> bytes:
-    """What every task of a scan has in common, for `read_in_worker`; see `worker_command`."""
+    """What every task of a scan has in common, for `read_in_worker`; see `worker_command`.
+
+    Args:
+        metadata: the table's metadata.
+        schema: the table's schema.
+        columns: names of the columns.
+        storage: where the files are.
+        marks_deleted: whether deleted rows are read too, and marked.
+    """
     filter_schema = with_metadata_columns(metadata, schema)
     projected = _projected(metadata, schema, columns)
     return pickle.dumps(_Reading(filter_schema, projected, slim_metadata(metadata), storage, marks_deleted))
@@ -179,7 +192,12 @@ def pickled_tasks(plan: ScanPlan) -> list[bytes]:
 
 
 def read_in_worker(reading: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Runs in Spark's Python workers: the rows of the tasks, as columns in Spark's types."""
+    """Runs in Spark's Python workers: the rows of the tasks, as columns in Spark's types.
+
+    Args:
+        reading: the pickled part that all tasks share.
+        batches: the tasks.
+    """
     common: _Reading = pickle.loads(reading)
     schema, metadata, storage = common.projected, common.metadata, common.storage
     tasks: Iterator[FileScanTask] = (pickle.loads(task.as_py()) for batch in batches for task in batch.column(0))

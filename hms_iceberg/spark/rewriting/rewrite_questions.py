@@ -34,12 +34,23 @@ class FailedRewrite(OfRewrite, frozen=True):
 
 
 def may_rewrite(rewrites: OpenRewrites, asked: OfRewrite, question: Mapping[str, Any]) -> dict[str, Any]:
-    """Whether a group is to be begun."""
+    """Whether a group is to be begun.
+
+    Args:
+        rewrites: the rewritings that are under way.
+        asked: number of the rewriting and of the group.
+        question: the question as it came.
+    """
     return {"go_on": not rewrites.of(question).is_stopped()}
 
 
 def failed_rewrite(rewrites: OpenRewrites, asked: FailedRewrite, question: Mapping[str, Any]) -> dict[str, Any]:
     """Takes note of a group that could not be written.
+
+    Args:
+        rewrites: the rewritings that are under way.
+        asked: number of the rewriting and of the group, and the error.
+        question: the question as it came.
 
     Raises:
         IcebergError: it ends the rewriting.
@@ -51,6 +62,11 @@ def failed_rewrite(rewrites: OpenRewrites, asked: FailedRewrite, question: Mappi
 def end_rewrite(rewrites: OpenRewrites, asked: OfRewrite, question: Mapping[str, Any]) -> dict[str, Any]:
     """Commits what is left; the `rows` of the procedure's result.
 
+    Args:
+        rewrites: the rewritings that are under way.
+        asked: number of the rewriting.
+        question: the question as it came.
+
     Raises:
         IcebergError: as of `rewrite_data_files`.
     """
@@ -60,7 +76,13 @@ def end_rewrite(rewrites: OpenRewrites, asked: OfRewrite, question: Mapping[str,
 
 
 def abandon_rewrite(rewrites: OpenRewrites, asked: OfRewrite, question: Mapping[str, Any]) -> dict[str, Any]:
-    """Deletes what is written and not committed."""
+    """Deletes what is written and not committed.
+
+    Args:
+        rewrites: the rewritings that are under way.
+        asked: number of the rewriting.
+        question: the question as it came.
+    """
     run = rewrites.of(question)
     rewrites.close(question)
     run.abandon()

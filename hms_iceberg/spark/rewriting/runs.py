@@ -35,7 +35,13 @@ def split_size(group: FileGroup[FileScanTask]) -> int:
 def write_settings(
     rewrite: DataFileRewrite, group: FileGroup[FileScanTask], session: Mapping[str, str]
 ) -> WriteSettings:
-    """The settings of a group's write: what the plan says, before the session and the table's properties."""
+    """The settings of a group's write: what the plan says, before the session and the table's properties.
+
+    Args:
+        rewrite: the plan.
+        group: the group.
+        session: the session's settings.
+    """
     options = {
         "target-file-size-bytes": str(group.output_bytes),
         "output-spec-id": str(rewrite.plan.output_spec_id),
@@ -133,7 +139,12 @@ class SparkRewrite:
         return self._plan.of_paths(paths)
 
     def begin(self, number: int, question: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer to the question with which a group's write begins; see `begin_write`."""
+        """The answer to the question with which a group's write begins; see `begin_write`.
+
+        Args:
+            number: number of the group.
+            question: the question as it came.
+        """
         group, metadata = self.rewrite.plan.groups[number], self._metadata
         asked = msgspec.convert(question, BeginWrite)
         settings = write_settings(self.rewrite, group, asked.session)
@@ -143,6 +154,10 @@ class SparkRewrite:
 
     def commit(self, number: int, question: Mapping[str, Any]) -> None:
         """Takes a group that is written.
+
+        Args:
+            number: number of the group.
+            question: the question as it came.
 
         Raises:
             IcebergError: it ends the rewriting, as of `GroupCommits.take`.
@@ -161,6 +176,10 @@ class SparkRewrite:
 
     def fail(self, number: int, message: str) -> None:
         """Spark could not write a group.
+
+        Args:
+            number: number of the group.
+            message: why.
 
         Raises:
             IcebergError: it ends the rewriting.

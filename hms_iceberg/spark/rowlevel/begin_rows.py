@@ -169,7 +169,12 @@ def begin_rows(metadata: TableMetadata, storage: Storage, asked: BeginRows) -> d
 
 
 def with_lineage(schema: Schema, lineage: bool) -> Schema:
-    """The columns of rows that come with their lineage, if they do."""
+    """The columns of rows that come with their lineage, if they do.
+
+    Args:
+        schema: the table's schema.
+        lineage: whether rows come with their lineage.
+    """
     return Schema(*schema.fields, *_LINEAGE, schema_id=schema.schema_id) if lineage else schema
 
 

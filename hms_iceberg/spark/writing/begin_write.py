@@ -91,7 +91,14 @@ def begun(
 def decided(
     asked: BeginWrite, settings: WriteSettings, metadata: TableMetadata, distribution: Distribution
 ) -> dict[str, Any]:
-    """The choices that the commit of a write keeps to: sort order, branch, properties, and when it began."""
+    """The choices that the commit of a write keeps to: sort order, branch, properties, and when it began.
+
+    Args:
+        asked: the question.
+        settings: settings of the write, the session and the table.
+        metadata: the table's metadata.
+        distribution: how rows come to the tasks.
+    """
     return msgspec.to_builtins(
         Decided(
             sort_order_id=_sort_order_id(settings, metadata, metadata.sort_order(), distribution),

@@ -185,7 +185,12 @@ def _exact_filter(asked: CommitWrite, metadata: TableMetadata) -> BooleanExpress
 
 
 def snapshot_fields(asked: CommitWrite, settings: WriteSettings) -> dict[str, Any]:
-    """The fields that updates have of the snapshot: its branch, whether it is staged, and its summary."""
+    """The fields that updates have of the snapshot: its branch, whether it is staged, and its summary.
+
+    Args:
+        asked: the question.
+        settings: settings of the write, the session and the table.
+    """
     epoch = _epoch(asked)
     properties = {**asked.engine, **settings.snapshot_properties(), **(epoch.properties if epoch else {})}
     wap_id = settings.wap_id()

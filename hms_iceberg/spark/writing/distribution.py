@@ -148,7 +148,12 @@ def clustered_order(spec: PartitionSpec, order: SortOrder) -> tuple[SortField, .
 
 
 def sort_key(each: SortField, schema: Schema) -> dict[str, Any]:
-    """A key of an order for the bridge's class Layouts."""
+    """A key of an order for the bridge's class Layouts.
+
+    Args:
+        each: the sort field.
+        schema: the table's schema.
+    """
     return {
         **_term(each.source_id, each.transform, schema),
         "descending": each.direction is SortDirection.DESC,

@@ -56,7 +56,12 @@ def merged_columns(question: Mapping[str, Any], metadata: TableMetadata) -> Merg
 
 
 def with_columns(metadata: TableMetadata, columns: MergedColumns) -> TableMetadata:
-    """A table with such columns; the same object if it has them."""
+    """A table with such columns; the same object if it has them.
+
+    Args:
+        metadata: the table's metadata.
+        columns: the columns of the rows.
+    """
     update = SchemaUpdate((UnionByName(schema_from_json(columns.schema)),), columns.case_sensitive)
     return update.edited_metadata(metadata)
 

@@ -99,7 +99,12 @@ class _Files:
 
 
 def serve(source: BinaryIO, target: BinaryIO) -> None:
-    """Answers messages until there are no more, or no task comes; files that are open then are given up."""
+    """Answers messages until there are no more, or no task comes; files that are open then are given up.
+
+    Args:
+        source: where messages come from.
+        target: where answers go.
+    """
     files: _Files | None = None
     answer: dict[str, Any]
     is_idle = False

@@ -21,6 +21,10 @@ class Added:
     def resolve(self, kind: str, given: int) -> int:
         """The id itself, or that of the last one added if the request says -1.
 
+        Args:
+            kind: `schema`, `partition spec` or the like.
+            given: the id in the request; -1 for the last one added.
+
         Raises:
             InvalidInputError: it is that of the last one added, and none was.
         """

@@ -236,6 +236,10 @@ def check_counts(manifest: ManifestFile, found: Mapping[int, Count]) -> None:
 def check_contents(manifest: ManifestFile, contents: set[int]) -> None:
     """Compares the kinds of a manifest's files with what its manifest list says.
 
+    Args:
+        manifest: the manifest, as its manifest list describes it.
+        contents: the kinds of content of the entries.
+
     Raises:
         CorruptManifestError: a data manifest has delete files, or the other way round.
     """
@@ -248,6 +252,10 @@ def check_contents(manifest: ManifestFile, contents: set[int]) -> None:
 
 def check_entries(manifest: ManifestFile, entries: list[ManifestEntry]) -> None:
     """Both checks over decoded entries.
+
+    Args:
+        manifest: the manifest, as its manifest list describes it.
+        entries: the entries of the manifest.
 
     Raises:
         CorruptManifestError: the manifest is not what its manifest list says.

@@ -37,7 +37,11 @@ def civil_from_days(days: int) -> tuple[int, int, int]:
 
 
 def days_from_civil(year: int, month: int, day: int) -> int:
-    """Days from 1970-01-01 of a date; the date must exist."""
+    """Days from 1970-01-01 of a date; the date must exist.
+
+    Args:
+        year, month, day: the date.
+    """
     shifted = year - (month <= 2)
     era, year_of_era = divmod(shifted, 400)
     day_of_year = (153 * (month - 3 if month > 2 else month + 9) + 2) // 5 + day - 1
@@ -61,7 +65,12 @@ def format_time(micros: int) -> str:
 
 
 def format_timestamp(micros: int, utc: bool = False) -> str:
-    """ISO text of microseconds from 1970-01-01, with six digits of fraction; "+00:00" is added if `utc`."""
+    """ISO text of microseconds from 1970-01-01, with six digits of fraction; "+00:00" is added if `utc`.
+
+    Args:
+        micros: microseconds from 1970-01-01.
+        utc: whether the time is in UTC.
+    """
     days, rest = divmod(micros, MICROS_PER_DAY)
     return f"{format_date(days)}T{_format_clock(rest * NANOS_PER_MICRO, 6)}{'+00:00' if utc else ''}"
 
@@ -72,7 +81,12 @@ def format_milliseconds(milliseconds: int) -> str:
 
 
 def format_timestamp_nanos(nanos: int, utc: bool = False) -> str:
-    """ISO text of nanoseconds from 1970-01-01, with nine digits of fraction; "+00:00" is added if `utc`."""
+    """ISO text of nanoseconds from 1970-01-01, with nine digits of fraction; "+00:00" is added if `utc`.
+
+    Args:
+        nanos: nanoseconds from 1970-01-01.
+        utc: whether the time is in UTC.
+    """
     days, rest = divmod(nanos, NANOS_PER_DAY)
     return f"{format_date(days)}T{_format_clock(rest, 9)}{'+00:00' if utc else ''}"
 

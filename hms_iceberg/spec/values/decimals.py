@@ -17,6 +17,10 @@ DECIMAL_CONTEXT = Context(prec=100)
 def unscaled_value(value: Decimal, scale: int) -> int:
     """The integer that stands for a decimal at a scale: 14.20 at scale 2 is 1420.
 
+    Args:
+        value: the decimal.
+        scale: digits after the point.
+
     Raises:
         TypeMismatchError: the value has more digits after the point than `scale`, or is not finite.
     """
@@ -32,7 +36,12 @@ def unscaled_value(value: Decimal, scale: int) -> int:
 
 
 def decimal_value(unscaled: int, scale: int) -> Decimal:
-    """The decimal that an unscaled integer stands for at a scale: 1420 at scale 2 is 14.20."""
+    """The decimal that an unscaled integer stands for at a scale: 1420 at scale 2 is 14.20.
+
+    Args:
+        unscaled: the integer.
+        scale: digits after the point.
+    """
     return Decimal(unscaled).scaleb(-scale, DECIMAL_CONTEXT)
 
 
@@ -43,12 +52,22 @@ def integer_to_bytes(value: int) -> bytes:
 
 
 def decimal_to_bytes(value: Decimal, scale: int) -> bytes:
-    """The unscaled value as big-endian two's complement in as few bytes as possible."""
+    """The unscaled value as big-endian two's complement in as few bytes as possible.
+
+    Args:
+        value: the decimal.
+        scale: digits after the point.
+    """
     return integer_to_bytes(unscaled_value(value, scale))
 
 
 def check_precision(value: Decimal, kind: DecimalType) -> Decimal:
-    """The value at the type's scale, if its digits fit; raises ValueError or TypeMismatchError."""
+    """The value at the type's scale, if its digits fit; raises ValueError or TypeMismatchError.
+
+    Args:
+        value: the decimal.
+        kind: the type.
+    """
     unscaled = unscaled_value(value, kind.scale)
     if abs(unscaled) >= 10**kind.precision:
         raise ValueError(f"it has more than {kind.precision} digits")

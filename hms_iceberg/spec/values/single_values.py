@@ -90,7 +90,13 @@ def bounds_to_bytes(kind: IcebergType, low: Any, high: Any, width: int | None) -
 
 
 def truncate_lower(kind: IcebergType, value: Any, width: int) -> Any:
-    """A value of at most `width` characters (or bytes) that is no greater; other types come back unchanged."""
+    """A value of at most `width` characters (or bytes) that is no greater; other types come back unchanged.
+
+    Args:
+        kind: the type.
+        value: the stored value.
+        width: number of characters or bytes.
+    """
     return value[:width] if isinstance(kind, _SHORTENED) else value
 
 
@@ -98,6 +104,11 @@ def truncate_upper(kind: IcebergType, value: Any, width: int) -> Any | None:
     """A value of at most `width` characters (or bytes) that is no smaller, or None if there is none.
 
     Characters are Unicode code points. Values of other types, and values that are short enough, come back unchanged.
+
+    Args:
+        kind: the type.
+        value: the stored value.
+        width: number of characters or bytes.
     """
     if not isinstance(kind, _SHORTENED) or len(value) <= width:
         return value
@@ -120,7 +131,12 @@ def _next_bytes(prefix: bytes) -> bytes | None:
 
 
 def human_string(kind: IcebergType, value: Any) -> str:
-    """Text of a stored value as Apache Iceberg in Java writes it in partition paths: ISO dates, base64 for bytes."""
+    """Text of a stored value as Apache Iceberg in Java writes it in partition paths: ISO dates, base64 for bytes.
+
+    Args:
+        kind: the type.
+        value: the stored value.
+    """
     return "null" if value is None else forms_of(kind).text(kind, value)
 
 
@@ -140,7 +156,12 @@ _DOUBLE = Struct("<d")
 
 
 def point_to_bytes(x: float, y: float, z: float | None = None, m: float | None = None) -> bytes:
-    """A corner of a bounding box, as bounds of geometry and geography columns hold it."""
+    """A corner of a bounding box, as bounds of geometry and geography columns hold it.
+
+    Args:
+        x, y: the coordinates.
+        z, m: further coordinates; None if they are not set.
+    """
     values = [x, y]
     if m is not None:
         values += [math.nan if z is None else z, m]

@@ -131,7 +131,12 @@ class NativeHdfs(fs.FileSystemHandler):
                 yield _info(status, given + status.path[len(base.rstrip("/")) :])
 
     def create_dir(self, path: str, recursive: bool) -> None:
-        """Makes a folder; one that is there is no error."""
+        """Makes a folder; one that is there is no error.
+
+        Args:
+            path: the folder's path.
+            recursive: whether missing folders above it are made as well.
+        """
         with self._errors():
             self._client().mkdirs(self._checked(path, changes=True), self._folder_mode, recursive)
 
@@ -140,7 +145,12 @@ class NativeHdfs(fs.FileSystemHandler):
         self._delete(path, recursive=True)
 
     def delete_dir_contents(self, path: str, missing_dir_ok: bool = False) -> None:
-        """Removes what is in a folder."""
+        """Removes what is in a folder.
+
+        Args:
+            path: the folder's path.
+            missing_dir_ok: whether a folder that is missing is no error.
+        """
         selector = fs.FileSelector(path, allow_not_found=missing_dir_ok)
         for info in self.get_file_info_selector(selector):
             self._delete(info.path, recursive=True)
@@ -161,12 +171,22 @@ class NativeHdfs(fs.FileSystemHandler):
                 raise FileNotFoundError(errno.ENOENT, path)
 
     def move(self, src: str, dest: str) -> None:
-        """Gives a file another name, at once; `FileExistsError` if there is one of that name."""
+        """Gives a file another name, at once; `FileExistsError` if there is one of that name.
+
+        Args:
+            src: the file's path.
+            dest: its new path.
+        """
         with self._errors():
             self._client().rename(self._checked(src), self._checked(dest, changes=True), False)
 
     def copy_file(self, src: str, dest: str) -> None:
-        """Copies a file; one that is there is not replaced."""
+        """Copies a file; one that is there is not replaced.
+
+        Args:
+            src: the file's path.
+            dest: the path of the copy.
+        """
         source = self.open_input_file(src)
         with source, self.open_output_stream(dest, None) as target:
             while part := source.read(8 * 2**20):
@@ -193,7 +213,12 @@ class NativeHdfs(fs.FileSystemHandler):
         return opened
 
     def open_output_stream(self, path: str, metadata: Mapping[str, str] | None) -> pa.NativeFile:
-        """A new file to write, and the folders that it is in; `FileExistsError` if there is one."""
+        """A new file to write, and the folders that it is in; `FileExistsError` if there is one.
+
+        Args:
+            path: the file's path.
+            metadata: not used; part of pyarrow's interface.
+        """
         from hdfs_native import WriteOptions
 
         with self._errors():

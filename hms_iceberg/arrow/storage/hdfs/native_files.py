@@ -54,7 +54,12 @@ class HdfsInput(io.RawIOBase):
         return len(data)
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Goes to a position, which may be beyond the end."""
+        """Goes to a position, which may be beyond the end.
+
+        Args:
+            offset: number of bytes.
+            whence: what they are counted from, as in `io`.
+        """
         start = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence]
         if start + offset < 0:
             raise ValueError(f"negative seek position {start + offset}")
