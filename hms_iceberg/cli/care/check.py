@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hms_iceberg.cli.catalog_options import catalog_options, complete_table, matching_tables, on_catalog, open_catalog
-from hms_iceberg.cli.output import OUTPUT_OPTION, Output
+from hms_iceberg.cli.output import OUTPUT_OPTION, Output, counted
 from hms_iceberg.errors import IcebergError, MetastoreUnavailableError
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def check(
     if out.is_json:
         out.json(told)
     elif len(told) != 1:
-        click.echo(f"{len(told)} tables checked, {problems} problems in {bad} of them.")
+        click.echo(f"{counted(len(told), 'table')} checked, {counted(problems, 'problem')} in {bad} of them.")
     if problems:
         raise click.exceptions.Exit(1)
 
@@ -110,8 +110,8 @@ def _tell(result: dict[str, Any]) -> None:
     findings = result["findings"]
     looked = ""
     if "files" in result:
-        looked = f" ({result['snapshots']} snapshots, {result['manifests']} manifests, {result['files']} files)"
-    click.echo(f"{result['table']}: {f'{len(findings)} problems' if findings else 'ok'}{looked}")
+        looked = f" ({', '.join(counted(result[each], each[:-1]) for each in ('snapshots', 'manifests', 'files'))})"
+    click.echo(f"{result['table']}: {counted(len(findings), 'problem') if findings else 'ok'}{looked}")
     for finding in findings:
         click.echo(f"  {finding['message']}")
 

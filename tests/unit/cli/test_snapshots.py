@@ -132,8 +132,8 @@ def test_a_check_of_a_pattern_finds_the_table_that_lost_a_file(run: Any, damaged
     said = run("check", "db.*")
     assert said.code == 1
     assert said.out.splitlines()[0] == "db.t: ok (2 snapshots, 2 manifests, 2 files)"
-    assert said.out.splitlines()[1] == "db.u: 1 problems (1 snapshots, 1 manifests, 1 files)"
-    assert said.out.splitlines()[-1] == "2 tables checked, 1 problems in 1 of them."
+    assert said.out.splitlines()[1] == "db.u: 1 problem (1 snapshot, 1 manifest, 1 file)"
+    assert said.out.splitlines()[-1] == "2 tables checked, 1 problem in 1 of them."
 
     (sound, bad) = run("check", "db.*", "--output", "json").json
     assert sound["findings"] == []
