@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hms_iceberg.migration.add_hive_files import AddFilesResult, add_folder, add_hive_files
-from hms_iceberg.migration.following.follow import Follower, FollowRound, follow
+from hms_iceberg.migration.follow import Follower, FollowRound, follow
 from hms_iceberg.migration.migrate import MigrationResult, migrate
 from hms_iceberg.migration.migration_plan import MigrationOptions
 from hms_iceberg.migration.rollback_migration import RollbackResult, rollback

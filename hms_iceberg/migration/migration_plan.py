@@ -12,9 +12,9 @@ from hms_iceberg.arrow.metrics.footer_metrics import metrics_modes
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.hms.hive_tables import HiveTables
 from hms_iceberg.hms.rows.hive_rows import HivePartition, HiveTable
-from hms_iceberg.migration.formats.format_footers import URL, declared_schema
 from hms_iceberg.migration.hive.file_schemas import INSTANT, LOCAL
 from hms_iceberg.migration.hive.footers import FooterReader, SourceFooters
+from hms_iceberg.migration.hive.format_footers import URL, declared_schema
 from hms_iceberg.migration.hive.hive_types import TypeOptions
 from hms_iceberg.migration.hive.source import Listing, SourceTable, carried_parameters, list_files, look_at_source
 from hms_iceberg.migration.hive.source_reasons import TRANSACTIONAL, Reason, Refusal, Remedy, of_texts, partition_key

@@ -16,7 +16,7 @@ from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import CorruptDataFileError, InvalidInputError, MigrationError, UnsupportedError
 from hms_iceberg.hms.hive_tables import HiveTables
 from hms_iceberg.hms.rows.hive_rows import VIEWS, HivePartition, HiveTable
-from hms_iceberg.migration.formats.format_footers import AVRO, PARQUET, format_of, read_source_footer
+from hms_iceberg.migration.hive.format_footers import AVRO, PARQUET, format_of, read_source_footer
 from hms_iceberg.migration.hive.source import Listing, SourceFile, carried_parameters, list_files
 from hms_iceberg.migration.hive.source_reasons import TRANSACTIONAL, reasons_against_spark, table_location
 from hms_iceberg.migration.migrate import MigrationResult, Proof, carry_out

@@ -11,10 +11,10 @@ from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import InvalidInputError, UnsupportedError
 from hms_iceberg.hms.hive_tables import HiveTables
 from hms_iceberg.hms.rows.hive_rows import HivePartition, HiveTable
-from hms_iceberg.migration.formats.format_footers import AVRO, URL, declared_schema, format_of
 from hms_iceberg.migration.handback.given_note import GivenNote, hive_folder, hive_values
 from hms_iceberg.migration.handback.narrow import misfitting, narrow_columns
 from hms_iceberg.migration.hive.footers import FooterReader
+from hms_iceberg.migration.hive.format_footers import AVRO, URL, declared_schema, format_of
 from hms_iceberg.migration.hive.hive_types import TypeOptions
 from hms_iceberg.migration.hive.source import Listing, SourceFile, SourceTable, inspect_source, list_files
 from hms_iceberg.migration.hive.source_columns import stored_values

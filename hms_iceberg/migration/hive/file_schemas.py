@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from hms_iceberg.arrow.columns.arrow_schema import field_id_of
 from hms_iceberg.arrow.columns.arrow_types import stands_for
-from hms_iceberg.migration.formats.format_footers import AVRO, ORC, PARQUET, AvroNames
+from hms_iceberg.migration.hive.format_footers import AVRO, ORC, PARQUET, AvroNames
 from hms_iceberg.spec.data_types import (
     MICRO_TIMESTAMPS,
     IcebergType,

@@ -10,8 +10,8 @@ from typing import Any
 from hms_iceberg.arrow.columns.projection import FileLeaf, file_leaves, identified
 from hms_iceberg.arrow.metrics.footer_metrics import MetricsMode
 from hms_iceberg.errors import CorruptDataFileError
-from hms_iceberg.migration.formats.format_footers import ORC, SourceFooter, read_source_footer
 from hms_iceberg.migration.hive.file_schemas import FileSchemaFacts, contradictions, examine, merge_mapped
+from hms_iceberg.migration.hive.format_footers import ORC, SourceFooter, read_source_footer
 from hms_iceberg.migration.hive.source import SourceFile, SourceTable
 from hms_iceberg.migration.hive.source_reasons import partition_key
 from hms_iceberg.migration.migration_progress import FOOTERS, Progress, in_threads

@@ -17,7 +17,7 @@ from typing import Any
 
 from hms_iceberg.errors import InvalidInputError, UnsupportedError
 from hms_iceberg.hms.rows.hive_rows import HivePartition, HiveTable
-from hms_iceberg.migration.formats.format_footers import (
+from hms_iceberg.migration.hive.format_footers import (
     AVRO,
     LITERAL,
     URL,

@@ -17,7 +17,7 @@ from typing import Any
 
 from hms_iceberg.errors import InvalidInputError, UnsupportedError
 from hms_iceberg.hms.rows.hive_rows import HiveColumn, HivePartition, HiveTable
-from hms_iceberg.migration.formats.format_footers import provider_of
+from hms_iceberg.migration.hive.format_footers import provider_of
 from hms_iceberg.migration.hive.hive_types import TypeOptions, parse_hive_type
 from hms_iceberg.spec.data_types import (
     MICRO_TIMESTAMPS,

@@ -15,7 +15,7 @@ from typing import Any
 
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.hms.rows.hive_rows import VIEWS, HivePartition, HiveTable
-from hms_iceberg.migration.formats.format_footers import format_of, provider_of, shown_format
+from hms_iceberg.migration.hive.format_footers import format_of, provider_of, shown_format
 from hms_iceberg.migration.hive.source_columns import spark_schema_json
 from hms_iceberg.spec.data_types import NestedField, NestedType, TimestamptzType
 

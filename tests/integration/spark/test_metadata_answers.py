@@ -14,7 +14,7 @@ from pyspark.errors import AnalysisException
 
 from hms_iceberg.arrow.columns.projection import file_leaves, identified
 from hms_iceberg.arrow.metrics.footer_metrics import metrics_modes
-from hms_iceberg.migration.formats.format_footers import read_source_footer
+from hms_iceberg.migration.hive.format_footers import read_source_footer
 from hms_iceberg.scan.manifests.manifest_source import manifests_of
 from hms_iceberg.spec.data_types import LongType
 from hms_iceberg.spec.field_mapping import create_name_mapping

@@ -1,1 +1,0 @@
-"""Iceberg tables that follow Hive tables until the switch."""

@@ -1,1 +1,0 @@
-"""The formats of Hive's files that Iceberg can read where they are: Parquet, ORC and Avro."""
