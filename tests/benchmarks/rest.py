@@ -4,7 +4,7 @@
     python -m tests.benchmarks.rest --folder DIR [--only load commit clients list plan] [--seconds 60]
 
 The peer is the server of the REST Compatibility Kit over a `HiveCatalog`; its jars are fetched with Maven. `load`: a
-table of 50 snapshots, without and with `If-None-Match`. `commit`: a property is set. `list`: 10,000 tables in one
+table of 50 snapshots, without and with `If-None-Match`. `commit`: a property is set, with the metastore's lock and without. `list`: 10,000 tables in one
 answer. Each with one client, in turns, as medians. `clients`: 200 clients at once that load tables, and one that
 commits. `plan`: the first page and all pages of 100,000 and 1,000,000 files, with the server's memory.
 """
@@ -199,12 +199,16 @@ def load(servers: Sequence[Server]) -> None:
 
 
 def commit(servers: Sequence[Server]) -> None:
-    """A property of a table of the side's own."""
-    works: dict[Server, Callable[[], object]] = {}
-    for number, each in enumerate(servers, 2):
-        body = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "0"}}]}
-        works[each] = _committing(each, f"/v1/namespaces/few/tables/t{number}", body)
-    in_turns("commit", works, 4, 20)
+    """A property of a table of the side's own, with the metastore's lock and without."""
+    for title, first, locks in (("commit", 2, "true"), ("commit without locks", 4, "false")):
+        works: dict[Server, Callable[[], object]] = {}
+        for number, each in enumerate(servers, first):
+            path = f"/v1/namespaces/few/tables/t{number}"
+            mode = {"action": "set-properties", "updates": {"engine.hive.lock-enabled": locks}}
+            asking(each, "POST", path, {"requirements": [], "updates": [mode]})()
+            body = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "0"}}]}
+            works[each] = _committing(each, path, body)
+        in_turns(title, works, 4, 20)
 
 
 def _committing(server: Server, path: str, body: dict[str, Any]) -> Callable[[], object]:

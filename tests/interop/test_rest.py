@@ -29,6 +29,12 @@ from tests.support.store_tables import metastore_in
 
 pytestmark = pytest.mark.interop
 
+# Scenarios that Java itself does otherwise if the server plans its scans, and why.
+NOT_BY_THE_SERVER = {
+    "delete/delete_by_hidden_partition_mor/v2": "it asks for no metrics, and does not see that a file goes as a whole",
+    "delete/delete_by_hidden_partition_mor/v3": "it asks for no metrics, and does not see that a file goes as a whole",
+    "streaming/stream_table_to_table/v2": "its streams plan nothing, and lack the FileIO that planning brings",
+}
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "city": ["Bonn", None, ""]})
 DUCKDB = "1.5.5"
 
@@ -189,7 +195,9 @@ def test_java_gives_through_the_server_what_it_gives_on_the_metastore(
     )
     problems = dict(json.loads(line) for line in done.stdout.splitlines())
     assert done.returncode == 0 and problems
-    assert {name: problem for name, problem in problems.items() if problem is not None} == {}
+    expected = NOT_BY_THE_SERVER.keys() & problems.keys() if planning == "server" else set()
+    wrong = {name: problem for name, problem in problems.items() if problem is not None}
+    assert wrong.keys() == expected, wrong
     assert (answered["POST plan"] > before) == (planning == "server")
 
 

@@ -50,6 +50,9 @@ def tasks_json(
         }
         for file in files
     ]
+    for task, number in zip(tasks, rows["sequence_number"].to_list(), strict=True):
+        if "first-row-id" in task["data-file"]:  # as in Apache Iceberg: for `_last_updated_sequence_number`
+            task["data-file"]["data-sequence-number"] = number
     for task, metrics in zip(tasks, _metrics_json(rows, stats), strict=bool(stats)):
         task["data-file"].update(metrics)
     deletes: list[dict[str, Any]] = []
