@@ -4,9 +4,10 @@
     python -m tests.benchmarks.rest --folder DIR [--only load commit clients list plan] [--seconds 60]
 
 The peer is the server of the REST Compatibility Kit over a `HiveCatalog`; its jars are fetched with Maven. `load`: a
-table of 50 snapshots, without and with `If-None-Match`. `commit`: a property is set, with the metastore's lock and without. `list`: 10,000 tables in one
-answer. Each with one client, in turns, as medians. `clients`: 200 clients at once that load tables, and one that
-commits. `plan`: the first page and all pages of 100,000 and 1,000,000 files, with the server's memory.
+table of 50 snapshots, without and with `If-None-Match`. `commit`: a property is set, with the metastore's lock and
+without. `list`: 10,000 tables in one answer. Each with one client, in turns, as medians. `clients`: 200 clients at once
+that load tables, and one that commits. `plan`: the first page and all pages of 100,000 and 1,000,000 files, with the
+server's memory.
 """
 
 from __future__ import annotations

@@ -210,6 +210,15 @@ def test_columns_are_those_of_the_table_or_of_the_snapshot_whichever_a_client_me
     assert answer.status == 400
 
 
+def test_a_plan_tells_what_the_lineage_of_rows_needs(server: RestServer, hive: Catalog) -> None:
+    made = hive.create_table("plans.lineage", SCHEMA, properties={"format-version": "3"})
+    for start in (0, 10):
+        made.append(rows(start))
+    tasks = server.ask("POST", PLAN.replace("/t/", "/lineage/"), {}).body["file-scan-tasks"]
+    files = (task["data-file"] for task in tasks)
+    assert sorted((file["first-row-id"], file["data-sequence-number"]) for file in files) == [(0, 1), (10, 2)]
+
+
 def test_a_plan_is_kept_until_it_is_cancelled(server: RestServer, hive: Catalog) -> None:
     made = server.ask("POST", PLAN, {}).body
     again = server.ask("GET", f"{PLAN}/{made['plan-id']}").body
