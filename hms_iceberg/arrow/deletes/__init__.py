@@ -1,1 +1,1 @@
-"""Position deletes, equality deletes and deletion vectors."""
+"""Position deletes, equality deletes and deletion vectors: read, applied and written."""

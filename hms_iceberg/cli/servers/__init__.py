@@ -1,1 +1,1 @@
-"""Commands that start Spark with this package in it: a shell, and servers."""
+"""Commands that run for long: the SQL shell, servers of Spark and REST, and an embedded metastore."""

@@ -1,1 +1,1 @@
-"""Does a table hold together: its metadata, its manifests and its files, each against the other."""
+"""Checks of a table: its metadata, manifests and files are compared with each other."""

@@ -1,4 +1,4 @@
-"""What stands around tables: this machine, the metastore, the storage. Each is looked at, and told with a remedy."""
+"""Checks of what tables depend on: this machine, the metastore, the storage. A problem is told with its remedy."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What whoever runs a server looks at: health and metrics."""
+"""Health and metrics of a server, for those who run it."""

@@ -1,1 +1,1 @@
-"""One file per transform, or per family of them; `hms_iceberg.spec.partition_transforms` lists them all."""
+"""Transforms of partition and sort fields; `hms_iceberg.spec.partition_transforms` lists them all."""
