@@ -29,7 +29,12 @@ _WILD = frozenset("*?[")
 
 
 def matching_tables(catalog: Catalog, patterns: tuple[str, ...]) -> Iterator[str]:
-    """The tables that the patterns name; a pattern that names none is an error, as it may be mistyped."""
+    """The tables that the patterns name; a pattern that names none is an error, as it may be mistyped.
+
+    Args:
+        catalog: the catalog.
+        patterns: names of tables, or patterns such as `web.*`.
+    """
     seen: set[str] = set()
     for pattern in patterns:
         names = list(_matching(catalog, pattern)) if _WILD & set(pattern) else [pattern]
@@ -118,6 +123,12 @@ def open_catalog(
     A metastore that cannot be reached is told within seconds, unless the catalog's properties have a time-out for
     connections, or `patient` is set.
 
+    Args:
+        catalog_name: name of the catalog in the configuration; None for the default one.
+        uri: URI of the metastore; None for that of the configuration.
+        properties: further properties as `KEY=VALUE`.
+        patient: whether a metastore that does not answer is no error yet.
+
     Raises:
         ConfigurationError: no URI is configured or given.
         MetastoreUnavailableError: nobody answers there.
@@ -136,7 +147,14 @@ def open_catalog(
 
 @contextmanager
 def loaded(table: str, catalog_name: str | None, uri: str | None, properties: tuple[str, ...]) -> Iterator[Table]:
-    """The table that the options name."""
+    """The table that the options name.
+
+    Args:
+        table: the table's name.
+        catalog_name: name of the catalog in the configuration; None for the default one.
+        uri: URI of the metastore; None for that of the configuration.
+        properties: further properties as `KEY=VALUE`.
+    """
     with open_catalog(catalog_name, uri, properties) as catalog, naming(table, catalog):
         yield catalog.load_table(table)
 

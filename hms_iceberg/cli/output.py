@@ -29,7 +29,12 @@ _GAP = 2
 
 
 def inherited(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
-    """The value of an option, or the one that was given before the command's name: `hms-iceberg --uri … list`."""
+    """The value of an option, or the one that was given before the command's name: `hms-iceberg --uri … list`.
+
+    Args:
+        ctx, param: the command and its parameter, as click gives them.
+        value: the value of the option itself.
+    """
     root = ctx.find_root()
     before = root.params.get(param.name or "") if root is not ctx else None
     if isinstance(value, tuple):
@@ -38,7 +43,12 @@ def inherited(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
 
 
 def output_form(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    """The form of the output that was asked for, if any; noted for errors too."""
+    """The form of the output that was asked for, if any; noted for errors too.
+
+    Args:
+        ctx, param: the command and its parameter, as click gives them.
+        value: the value of the option itself.
+    """
     form: str | None = inherited(ctx, param, value)
     ctx.meta[FORM] = form
     return form
@@ -66,7 +76,12 @@ def on_terminal() -> bool:
 
 
 def shown(value: Any, null: str = "") -> str:
-    """A value on one line, without characters that a terminal would obey."""
+    """A value on one line, without characters that a terminal would obey.
+
+    Args:
+        value: the value.
+        null: the text for a value that is missing.
+    """
     if value is None:
         return null
     if isinstance(value, bool):
@@ -126,7 +141,13 @@ class Output:
                     click.echo(f"{shown(name)}\t{line}")
 
     def rows(self, columns: Sequence[str], rows: Iterable[Sequence[Any]], null: str = "") -> None:
-        """Print a table: column names, then rows. `null` is printed for values that are missing."""
+        """Print a table: column names, then rows. `null` is printed for values that are missing.
+
+        Args:
+            columns: names of the columns.
+            rows: the rows.
+            null: the text for a value that is missing.
+        """
         if self.is_json:
             self.json([dict(zip(columns, row, strict=True)) for row in rows])
         elif on_terminal():

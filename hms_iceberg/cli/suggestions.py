@@ -35,7 +35,12 @@ class SuggestingGroup(click.Group):
 
 
 def near_names(catalog: Catalog, name: str) -> list[str]:
-    """The tables or namespaces whose names come near one that is not there; none if they cannot be listed."""
+    """The tables or namespaces whose names come near one that is not there; none if they cannot be listed.
+
+    Args:
+        catalog: the catalog.
+        name: the name that was typed.
+    """
     namespace, _, table = name.partition(".")
     try:
         namespaces = [".".join(each) for each in catalog.list_namespaces()]

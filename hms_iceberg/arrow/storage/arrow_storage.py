@@ -291,7 +291,7 @@ class _Output:
 
 
 def is_unfinished(name: str) -> bool:
-    """Whether a file's name is one under which a file is written here before it is there, left by a killed process."""
+    """Whether a file has a temporary name of this package: it is still being written, or its writer was killed."""
     return _UNFINISHED.fullmatch(name) is not None
 
 

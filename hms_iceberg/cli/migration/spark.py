@@ -83,7 +83,13 @@ spark_options: Callable[[Command], Command] = click.option(
 
 @contextmanager
 def spark_for(catalog: Catalog, needed: bool, settings: tuple[str, ...]) -> Iterator[Any]:
-    """An extended Spark session on the catalog's metastore; None if none is needed."""
+    """An extended Spark session on the catalog's metastore; None if none is needed.
+
+    Args:
+        catalog: the catalog.
+        needed: whether Spark is needed.
+        settings: further settings as `KEY=VALUE`.
+    """
     if not needed:
         yield None
         return

@@ -114,14 +114,24 @@ class Names:
         self._found: list[str] = []
 
     def complete(self, text: str, state: int) -> str | None:
-        """The completion candidate of this number, as readline asks for it."""
+        """The completion candidate of this number, as readline asks for it.
+
+        Args:
+            text: the word that is typed.
+            state: number of the candidate.
+        """
         if state == 0:
             line = readline.get_line_buffer()
             self._found = self._interruptible.run(lambda: self.candidates(text, line))
         return self._found[state] if state < len(self._found) else None
 
     def candidates(self, text: str, line: str = "") -> list[str]:
-        """All that a text may become, in a line that may name tables."""
+        """All that a text may become, in a line that may name tables.
+
+        Args:
+            text: the word that is typed.
+            line: the line up to it.
+        """
         tables = _TABLES.findall(line)
         if _VERSION.search(line):
             refs = [name for table in tables for name in self._session.names(f"select name from {table}.refs", "name")]

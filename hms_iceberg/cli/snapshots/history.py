@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 def snapshot_named(table: Table, word: str) -> int:
     """The id of the snapshot with that id, or of that branch or tag.
 
+    Args:
+        table: the table.
+        word: id, branch, tag, or time.
+
     Raises:
         NoSuchSnapshotError: there is none.
     """

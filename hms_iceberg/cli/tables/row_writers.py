@@ -20,7 +20,12 @@ Write = Callable[[pa.RecordBatchReader, BinaryIO], int]
 
 
 def write_json(rows: pa.RecordBatchReader, to: BinaryIO) -> int:
-    """Writes a JSON array of objects; returns how many."""
+    """Writes a JSON array of objects; returns how many.
+
+    Args:
+        rows: the rows.
+        to: where the bytes go.
+    """
     count = 0
     for line in _json_lines(rows):
         to.write(b",\n" if count else b"[")
@@ -31,7 +36,12 @@ def write_json(rows: pa.RecordBatchReader, to: BinaryIO) -> int:
 
 
 def write_json_lines(rows: pa.RecordBatchReader, to: BinaryIO) -> int:
-    """Writes an object a line; returns how many."""
+    """Writes an object a line; returns how many.
+
+    Args:
+        rows: the rows.
+        to: where the bytes go.
+    """
     count = 0
     for line in _json_lines(rows):
         to.write(line + b"\n")
@@ -43,6 +53,10 @@ def write_csv(rows: pa.RecordBatchReader, to: BinaryIO) -> int:
     """Writes CSV with the columns' names; text is quoted, and what is not there is empty without quotes.
 
     What CSV has no form for (lists, maps, structs) is JSON; binary is text of hexadecimal digits.
+
+    Args:
+        rows: the rows.
+        to: where the bytes go.
     """
     from pyarrow import csv
 
@@ -57,17 +71,32 @@ def write_csv(rows: pa.RecordBatchReader, to: BinaryIO) -> int:
 
 
 def write_arrow(rows: pa.RecordBatchReader, to: BinaryIO) -> int:
-    """Writes an Arrow stream, which is read from files and pipes alike; returns how many rows."""
+    """Writes an Arrow stream, which is read from files and pipes alike; returns how many rows.
+
+    Args:
+        rows: the rows.
+        to: where the bytes go.
+    """
     return _written(rows, pa.ipc.new_stream(to, rows.schema))
 
 
 def write_arrow_file(rows: pa.RecordBatchReader, to: BinaryIO) -> int:
-    """Writes an Arrow file; returns how many rows."""
+    """Writes an Arrow file; returns how many rows.
+
+    Args:
+        rows: the rows.
+        to: where the bytes go.
+    """
     return _written(rows, pa.ipc.new_file(to, rows.schema))
 
 
 def write_parquet(rows: pa.RecordBatchReader, to: BinaryIO) -> int:
-    """Writes a Parquet file; returns how many rows."""
+    """Writes a Parquet file; returns how many rows.
+
+    Args:
+        rows: the rows.
+        to: where the bytes go.
+    """
     import pyarrow.parquet as pq
 
     return _written(rows, pq.ParquetWriter(to, rows.schema, compression="zstd"))

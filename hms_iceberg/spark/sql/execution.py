@@ -64,7 +64,7 @@ def read_statement(question: ReadStatement) -> dict[str, Any]:
 
 
 def run_statement(table: Table, question: RunStatement) -> None:
-    """Makes a statement part of a table.
+    """Carries out a statement of the SQL extensions on its table.
 
     Args:
         table: the table, at its newest version.
