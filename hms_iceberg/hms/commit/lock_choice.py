@@ -40,7 +40,7 @@ class LockChoice:
 
         Args:
             client: the metastore's client.
-            properties: the table's properties.
+            properties: the catalog's properties.
 
         Raises:
             ConfigurationError: a property cannot be read.
