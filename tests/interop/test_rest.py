@@ -29,11 +29,21 @@ from tests.support.store_tables import metastore_in
 
 pytestmark = pytest.mark.interop
 
-# Scenarios that Java itself does otherwise if the server plans its scans, and why.
+# Scenarios that Java 1.12 itself does otherwise if the server plans its scans, and why.
 NOT_BY_THE_SERVER = {
     "delete/delete_by_hidden_partition_mor/v2": "it asks for no metrics, and does not see that a file goes as a whole",
     "delete/delete_by_hidden_partition_mor/v3": "it asks for no metrics, and does not see that a file goes as a whole",
     "streaming/stream_table_to_table/v2": "its streams plan nothing, and lack the FileIO that planning brings",
+    **dict.fromkeys(
+        (
+            "row_lineage/lineage_ctas_and_writeto/v3",
+            "row_lineage/lineage_delete_and_compaction_cow/v3",
+            "row_lineage/lineage_insert_overwrite_and_partitions/v3",
+            "row_lineage/lineage_merge_mor/v3",
+            "row_lineage/lineage_update_mor/v3",
+        ),
+        "it reads no data-sequence-number, so that _last_updated_sequence_number is null",
+    ),
 }
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "city": ["Bonn", None, ""]})
 DUCKDB = "1.5.5"
