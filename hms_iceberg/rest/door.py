@@ -127,7 +127,8 @@ class Door:
             metadata: the table's metadata.
         """
         config = dict(self.settings.table_config)
-        if self.settings.server_planning:
+        # Apache Iceberg 1.12 would lose the lineage of rows: it does not read the sequence numbers that a plan tells.
+        if self.settings.server_planning and metadata.format_version < 3:
             config["scan-planning-mode"] = "server"
         for way in asked(call.headers):
             if way == VENDED and self.vendor is not None and places(metadata):

@@ -64,7 +64,7 @@ class RestSettings:
         hive_tables: namespace of the Iceberg tables that follow plain Hive tables; None shows no plain Hive tables.
         hive_tables_seconds: for how long a follower is taken as up to date.
         storage: what clients get to reach files in S3.
-        server_planning: whether clients are told to have scans planned by the server.
+        server_planning: whether clients are told to have scans planned by the server, of format versions 1 and 2.
         idempotency_seconds: how long an answer is kept for a request that is repeated with its key; 0 for not at all.
         state_folder: a folder of its own that the processes of one server share; None for one process.
     """

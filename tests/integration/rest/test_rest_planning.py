@@ -217,6 +217,8 @@ def test_a_plan_tells_what_the_lineage_of_rows_needs(server: RestServer, hive: C
     tasks = server.ask("POST", PLAN.replace("/t/", "/lineage/"), {}).body["file-scan-tasks"]
     files = (task["data-file"] for task in tasks)
     assert sorted((file["first-row-id"], file["data-sequence-number"]) for file in files) == [(0, 1), (10, 2)]
+    told = server.ask("GET", PLAN.replace("/t/plan", "/lineage")).body["config"]
+    assert "scan-planning-mode" not in told, "there are clients that would lose it"
 
 
 def test_a_plan_is_kept_until_it_is_cancelled(server: RestServer, hive: Catalog) -> None:
