@@ -37,6 +37,7 @@ from tests.support.maven import CACHE, UnavailableError
 VERSION = "476"  # the last whose server is in Maven Central
 JAVA = 24
 _START_SECONDS = 300.0
+_NODE_SECONDS = 30.0
 
 
 def home() -> Path:
@@ -165,6 +166,16 @@ class Trino:
 
     def sql(self, statement: str) -> list[list[Any]]:
         """The rows of a statement in Trino's JSON; an AssertionError carries what it says against it."""
+        deadline = time.monotonic() + _NODE_SECONDS
+        while True:
+            try:
+                return self._answer(statement)
+            except AssertionError as error:  # just after the start, it may not have found itself yet
+                if "No nodes available" not in str(error) or time.monotonic() > deadline:
+                    raise
+            time.sleep(0.5)
+
+    def _answer(self, statement: str) -> list[list[Any]]:
         headers = {"X-Trino-User": "tests", "X-Trino-Time-Zone": "UTC", "X-Trino-Catalog": "ice"}
         headers["X-Trino-Client-Capabilities"] = "PARAMETRIC_DATETIME"  # without it times lose their microseconds
         address = f"http://127.0.0.1:{self._port}/v1/statement"
