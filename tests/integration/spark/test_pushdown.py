@@ -83,6 +83,38 @@ def test_comparisons_are_evaluated_before_patterns_and_functions(
     assert sorted(found.collect()) == sorted(spark.sql(f"select id from plain_orders where {condition}").collect())
 
 
+def test_patterns_match_what_plain_spark_matches(spark: SparkSession, namespace: str) -> None:
+    """A text of the pattern is looked for first."""
+    patterns = ["%p%n%", "p_n", "_%", "%_a%b", "%%", "%é_%x", "%ss%SS%", "%😀_%", "%!%%e%' escape '!"]
+    patterns += [r"%50\\%%e%", r"%\\_%x%", r"%\\\\%e%"]
+    texts = [
+        "pen",
+        "pin",
+        "pan p n",
+        "ab",
+        "aab",
+        "50% e",
+        "50 e%",
+        "a_b x",
+        "éax",
+        "ss SS",
+        "a😀be",
+        "\\e%",
+        "",
+        "%_",
+        None,
+    ]
+    plain = spark.createDataFrame(list(enumerate(texts)), "n int, s string")
+    plain.createOrReplaceTempView("plain_texts")
+    name = f"{namespace}.texts"
+    spark.sql(f"create table {name} using iceberg as select * from plain_texts")
+    assert "Contains(s" in plan_text(spark.sql(f"select n from {name} where s like '%p%nn%'"))
+    for pattern in patterns:
+        for condition in (f"s like '{pattern}'", f"not s like '{pattern}'", f"s like '{pattern}' and n > 3"):
+            query = f"select n from {{}} where {condition} order by n"
+            assert rows_of(spark, query.format(name)) == rows_of(spark, query.format("plain_texts")), condition
+
+
 def test_identity_partitions_are_spark_s_partition_columns(spark: SparkSession, events: Table, namespace: str) -> None:
     frame = spark.sql(f"select kind, count(*) from {namespace}.events where kind = 'click' group by kind")
     text = plan_text(frame)

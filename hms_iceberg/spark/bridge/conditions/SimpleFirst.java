@@ -5,19 +5,24 @@ import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.BinaryComparison;
+import org.apache.spark.sql.catalyst.expressions.Contains;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.In;
 import org.apache.spark.sql.catalyst.expressions.InSet;
 import org.apache.spark.sql.catalyst.expressions.IsNotNull;
 import org.apache.spark.sql.catalyst.expressions.IsNull;
+import org.apache.spark.sql.catalyst.expressions.Like;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.Not;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.unsafe.types.UTF8String;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * A filter that first compares columns with values. Spark evaluates conditions as they are written, and a pattern or a
- * function of a row that a comparison leaves out costs many times as much as the comparison.
+ * A filter that first compares columns with values, and looks for the longest text of a pattern before it matches the
+ * pattern. Spark evaluates conditions as they are written, and a pattern or a function of a row that a comparison or a
+ * search leaves out costs many times as much as these.
  */
 final class SimpleFirst {
   private SimpleFirst() {}
@@ -27,7 +32,13 @@ final class SimpleFirst {
     List simple = new ArrayList();
     List others = new ArrayList();
     split(filter.condition(), simple, others);
-    if (simple.isEmpty() || others.isEmpty() || !filter.condition().deterministic()) {
+    boolean changes = !simple.isEmpty() && !others.isEmpty();
+    for (int i = 0; i < others.size(); i++) {
+      Expression other = (Expression) others.get(i);
+      others.set(i, searched(other));
+      changes |= others.get(i) != other;
+    }
+    if (!changes || !filter.condition().deterministic()) {
       return filter;
     }
     simple.addAll(others);
@@ -58,5 +69,41 @@ final class SimpleFirst {
       compares = operands.get(i) instanceof Attribute || operands.get(i) instanceof Literal;
     }
     return compares;
+  }
+
+  /** A pattern that no simpler condition stands for, after a search for a text that all that match contain. */
+  private static Expression searched(Expression condition) {
+    if (!(condition instanceof Like)) {
+      return condition;
+    }
+    Like like = (Like) condition;
+    boolean isPlain = like.left() instanceof Attribute && like.right() instanceof Literal
+        && like.left().dataType().equals(DataTypes.StringType); // of no collation
+    Object pattern = isPlain ? ((Literal) like.right()).value() : null;
+    String text = pattern == null ? "" : longestText(pattern.toString(), like.escapeChar());
+    return text.isEmpty() ? condition : new And(
+        new Contains(like.left(), new Literal(UTF8String.fromString(text), DataTypes.StringType)), condition);
+  }
+
+  /** The longest text between two wildcards; empty if there is none, or the pattern is not valid. */
+  private static String longestText(String pattern, char escape) {
+    String longest = "";
+    StringBuilder text = new StringBuilder();
+    for (int i = 0; i <= pattern.length(); i++) {
+      char letter = i < pattern.length() ? pattern.charAt(i) : '%';
+      if (i < pattern.length() && letter == escape) {
+        char escaped = ++i < pattern.length() ? pattern.charAt(i) : '\0';
+        if (escaped != '%' && escaped != '_' && escaped != escape) {
+          return "";
+        }
+        text.append(escaped);
+      } else if (letter == '%' || letter == '_') {
+        longest = text.length() > longest.length() ? text.toString() : longest;
+        text.setLength(0);
+      } else {
+        text.append(letter);
+      }
+    }
+    return longest;
   }
 }
