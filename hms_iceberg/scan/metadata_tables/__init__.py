@@ -38,4 +38,15 @@ def metadata_table(name: str, request: MetadataRequest) -> MetadataTable:
     return make(request)
 
 
-__all__ = ["METADATA_TABLES", "MetadataRequest", "MetadataTable", "metadata_table"]
+def metadata_table_parts(name: str, request: MetadataRequest, most: int) -> list[MetadataRequest]:
+    """Requests whose tables, below one another, are a metadata table: so several threads can make it.
+
+    Args:
+        name: such as ``files``; one of ``METADATA_TABLES``.
+        request: the whole request.
+        most: how many parts to make at most; those that are not of files are made as a whole.
+    """
+    return file_tables.parts(name, request, most) if name in file_tables.TABLES else [request]
+
+
+__all__ = ["METADATA_TABLES", "MetadataRequest", "MetadataTable", "metadata_table", "metadata_table_parts"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import count
+from dataclasses import replace
+from itertools import accumulate, count
 from typing import Any, cast
 
 from hms_iceberg.lazy import pl
@@ -29,6 +30,7 @@ from hms_iceberg.spec.schema import Schema
 
 _COUNTS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts")
 _METRICS = "readable_metrics"
+_PART_ENTRIES = 1_000
 _READABLE = {
     "column_size": "Total size on disk",
     "value_count": "Total count, including null and NaN",
@@ -77,6 +79,26 @@ def entries(request: MetadataRequest) -> MetadataTable:
 def all_entries(request: MetadataRequest) -> MetadataTable:
     """One row for each entry of the manifests of all snapshots, removals included."""
     return _entries(request, request.distinct_manifests())
+
+
+def parts(name: str, request: MetadataRequest, most: int) -> list[MetadataRequest]:
+    """Requests for some manifests each, whose rows below one another are a table's.
+
+    Args:
+        name: the table, one of ``TABLES``.
+        request: the whole request.
+        most: how many parts to make if there are enough files.
+
+    Returns:
+        At least one request.
+    """
+    manifests = request.distinct_manifests() if name.startswith("all_") else request.manifests()
+    sizes = [each.entries_count or 0 for each in manifests]
+    size = max(_PART_ENTRIES, -(-sum(sizes) // most))
+    found: dict[int, list[ManifestFile]] = {0: []}
+    for manifest, before in zip(manifests, accumulate(sizes, initial=0), strict=False):
+        found.setdefault(before // size, []).append(manifest)
+    return [replace(request, listed=each) for each in found.values() if each or len(found) == 1]
 
 
 def entry_frame(

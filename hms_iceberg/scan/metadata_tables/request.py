@@ -49,6 +49,7 @@ class MetadataRequest:
             for all.
         metrics: of the column ``readable_metrics``, the table's columns that are needed, and which metrics of each.
             None for all of all.
+        listed: the manifests to read, of tables of files; None for those of the snapshot, or of all.
     """
 
     metadata: TableMetadata
@@ -59,6 +60,7 @@ class MetadataRequest:
     case_sensitive: bool = True
     columns: Collection[str] | None = None
     metrics: Mapping[str, Collection[str]] | None = None
+    listed: Sequence[ManifestFile] | None = None
 
     @property
     def snapshot(self) -> Snapshot | None:
@@ -77,7 +79,9 @@ class MetadataRequest:
         return snapshot
 
     def manifests(self) -> list[ManifestFile]:
-        """The manifests of the snapshot."""
+        """The manifests of the snapshot, or those that are listed."""
+        if self.listed is not None:
+            return list(self.listed)
         return [] if self.snapshot is None else manifests_of(self.snapshot, self.storage)
 
     def all_manifests(self) -> list[tuple[Snapshot, ManifestFile]]:
@@ -89,7 +93,9 @@ class MetadataRequest:
         ]
 
     def distinct_manifests(self) -> list[ManifestFile]:
-        """The manifests of all snapshots, each once."""
+        """The manifests of all snapshots, each once, or those that are listed."""
+        if self.listed is not None:
+            return list(self.listed)
         return list({manifest.manifest_path: manifest for _, manifest in self.all_manifests()}.values())
 
     @cached_property

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +18,7 @@ import pyarrow as pa
 from hms_iceberg.arrow.columns.frames import frame_to_arrow
 from hms_iceberg.arrow.deletes.position_delete_table import position_deletes, position_deletes_schema
 from hms_iceberg.errors import InvalidInputError, UnsupportedError
-from hms_iceberg.scan.metadata_tables import METADATA_TABLES, MetadataRequest, metadata_table
+from hms_iceberg.scan.metadata_tables import METADATA_TABLES, MetadataRequest, metadata_table, metadata_table_parts
 from hms_iceberg.spark.read_options import select
 from hms_iceberg.spark.read_questions import DescribeMetadataTable, InspectRows
 from hms_iceberg.spark.reading.worker_files import for_spark
@@ -92,7 +93,16 @@ def inspection_rows(metadata: TableMetadata, storage: Storage, asked: InspectRow
     if not names:
         rows = sum(batch.num_rows for batch in _batches(kind, request))
         return {"path": None, "parts": [[0, rows]] if rows else []}
-    return _written(for_spark(_of_held(batch.select(names), wanted), wanted) for batch in _batches(kind, request))
+
+    def encoded(part: MetadataRequest) -> Iterator[tuple[pa.Buffer, int]]:
+        for batch in _batches(kind, part):
+            yield from _encoded_parts(for_spark(_of_held(batch.select(names), wanted), wanted))
+
+    parts = [request] if kind == _POSITION_DELETES else metadata_table_parts(kind, request, os.cpu_count() or 1)
+    if len(parts) == 1:
+        return _written(map(encoded, parts))
+    with ThreadPoolExecutor(len(parts), thread_name_prefix="iceberg-inspect") as pool:
+        return _written(pool.map(lambda part: list(encoded(part)), parts))
 
 
 def _batches(kind: str, request: MetadataRequest) -> Iterator[pa.RecordBatch]:
@@ -150,16 +160,17 @@ def _of_held(batch: pa.RecordBatch, wanted: Schema) -> pa.RecordBatch:
     return batch.set_column(index, "readable_metrics", kept)
 
 
-def _written(batches: Iterable[pa.RecordBatch]) -> dict[str, Any]:
+def _written(encoded: Iterable[Iterable[tuple[pa.Buffer, int]]]) -> dict[str, Any]:
     handle, path = tempfile.mkstemp(prefix="hms-iceberg-", suffix=".arrows")
-    parts = []
     with os.fdopen(handle, "wb") as file:
-        for batch in batches:
-            part_rows = max(1, batch.num_rows * _PART_BYTES // max(batch.nbytes, 1))
-            for start in range(0, batch.num_rows, part_rows):
-                for encoded, rows in _encoded(batch.slice(start, part_rows)):
-                    parts.append([file.write(encoded), rows])
+        parts = [[file.write(data), rows] for some in encoded for data, rows in some]
     return {"path": path, "parts": parts}
+
+
+def _encoded_parts(batch: pa.RecordBatch) -> Iterator[tuple[pa.Buffer, int]]:
+    part_rows = max(1, batch.num_rows * _PART_BYTES // max(batch.nbytes, 1))
+    for start in range(0, batch.num_rows, part_rows):
+        yield from _encoded(batch.slice(start, part_rows))
 
 
 def _encoded(part: pa.RecordBatch) -> Iterator[tuple[pa.Buffer, int]]:

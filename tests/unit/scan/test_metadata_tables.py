@@ -10,7 +10,13 @@ import pytest
 from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError
 from hms_iceberg.scan.manifests.entry_columns import MAPS
 from hms_iceberg.scan.manifests.manifest_frames import ManifestDecoder
-from hms_iceberg.scan.metadata_tables import METADATA_TABLES, MetadataRequest, metadata_table
+from hms_iceberg.scan.metadata_tables import (
+    METADATA_TABLES,
+    MetadataRequest,
+    file_tables,
+    metadata_table,
+    metadata_table_parts,
+)
 from hms_iceberg.spec.data_types import DecimalType, DoubleType, LongType, NestedField, StringType, TimestampType
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent, ManifestEntry, ManifestEntryStatus
 from hms_iceberg.spec.partition_transforms import DayTransform, IdentityTransform
@@ -168,6 +174,21 @@ def test_tables_of_an_older_snapshot_and_of_all_snapshots() -> None:
         first.snapshot_id,
         second.snapshot_id,
     ]
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 100])
+@pytest.mark.parametrize("name", file_tables.TABLES)
+def test_parts_below_one_another_are_the_table(name: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_tables, "_PART_ENTRIES", 1)
+    table = ManifestTable(SCHEMA, BY_CITY)
+    for number in range(5):
+        table.commit(*(data_file(f"{number}-{each}", partition=("x",), value_counts={1: 3}) for each in range(number)))
+    table.commit(data_file("d", partition=("x",), content=DataFileContent.POSITION_DELETES))
+    parts = metadata_table_parts(name, MetadataRequest(table.metadata, table.storage), most)
+    found = [metadata_table(name, part) for part in parts]
+    assert (1 if most == 1 else 2) <= len(parts) <= most
+    assert [row for part in found for row in part.frame.to_dicts()] == rows(table, name)
+    assert len({part.schema for part in found}) == 1
 
 
 def test_manifests_count_data_and_delete_files_apart_and_show_partitions_as_text() -> None:
