@@ -18,7 +18,7 @@ from hms_iceberg.rest.security.locations import AllowedLocations, check_folders,
 from hms_iceberg.rest.serving.calls import Call
 from hms_iceberg.rest.serving.repeats import BoundedCache
 from hms_iceberg.rest.serving.sightings import Sightings
-from hms_iceberg.rest.settings import MEBIBYTE, RestSettings
+from hms_iceberg.rest.settings import MEBIBYTE, PLANNING_MODE, RestSettings
 from hms_iceberg.scan.tasks import ScanPlan
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.table.needed.named_files import OwnFolders, is_in, path_of
@@ -127,9 +127,9 @@ class Door:
             metadata: the table's metadata.
         """
         config = dict(self.settings.table_config)
-        # Apache Iceberg 1.12 would lose the lineage of rows: it does not read the sequence numbers that a plan tells.
-        if self.settings.server_planning and metadata.format_version < 3:
-            config["scan-planning-mode"] = "server"
+        if self.settings.server_planning:
+            # Apache Iceberg 1.12 would lose the lineage of rows: it does not read the sequence numbers of a plan.
+            config[PLANNING_MODE] = "server" if metadata.format_version < 3 else "client"
         for way in asked(call.headers):
             if way == VENDED and self.vendor is not None and places(metadata):
                 return FileAccess(config, self.credentials(call, identifier, metadata))

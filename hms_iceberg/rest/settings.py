@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 MEBIBYTE = 1024 * 1024
+PLANNING_MODE = "scan-planning-mode"
 
 
 @dataclass(frozen=True)

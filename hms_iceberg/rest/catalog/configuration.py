@@ -5,6 +5,7 @@ from __future__ import annotations
 from hms_iceberg.rest.door import Door
 from hms_iceberg.rest.errors import RefusedError
 from hms_iceberg.rest.serving.calls import Answer, Call
+from hms_iceberg.rest.settings import PLANNING_MODE
 
 
 def configuration(door: Door, call: Call) -> Answer:
@@ -21,8 +22,9 @@ def configuration(door: Door, call: Call) -> Answer:
             f"There is no warehouse {asked[:200]!r}: this server has {catalog.name!r} alone. Leave it out.",
         )
     settings = door.settings
+    planning = {PLANNING_MODE: "server"} if settings.server_planning else {}  # some clients ask for it only here
     answer: dict[str, object] = {
-        "defaults": dict(settings.client_defaults),
+        "defaults": {**planning, **settings.client_defaults},
         "overrides": dict(settings.client_overrides),
         "endpoints": list(door.endpoints),
     }

@@ -218,7 +218,7 @@ def test_a_plan_tells_what_the_lineage_of_rows_needs(server: RestServer, hive: C
     files = (task["data-file"] for task in tasks)
     assert sorted((file["first-row-id"], file["data-sequence-number"]) for file in files) == [(0, 1), (10, 2)]
     told = server.ask("GET", PLAN.replace("/t/plan", "/lineage")).body["config"]
-    assert "scan-planning-mode" not in told, "there are clients that would lose it"
+    assert told["scan-planning-mode"] == "client", "there are clients that would lose it"
 
 
 def test_a_plan_is_kept_until_it_is_cancelled(server: RestServer, hive: Catalog) -> None:
@@ -266,3 +266,4 @@ def test_a_filter_that_is_nested_too_deep_is_refused(server: RestServer) -> None
 def test_clients_are_told_to_have_scans_planned_here(server: RestServer) -> None:
     told = server.ask("GET", "/v1/namespaces/plans/tables/t").body["config"]
     assert told["scan-planning-mode"] == "server"
+    assert server.ask("GET", "/v1/config").body["defaults"] == {"scan-planning-mode": "server"}
