@@ -13,7 +13,7 @@ from hypothesis import settings
 
 from hms_iceberg.errors import JavaNotFoundError, MissingDependencyError
 from hms_iceberg.spark.spark_versions import release
-from tests.support import spread
+from tests.support import class_archive, spread
 from tests.support.pyspark_home import spark_release
 
 if TYPE_CHECKING:
@@ -36,7 +36,14 @@ settings.load_profile("patient")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """What PySpark 3.5 itself does is no error of a test: it leaves sockets open, and uses what pandas lets go of."""
+    """Has Spark's JVMs start sooner in a run of all tests.
+
+    What PySpark 3.5 itself does is no error of a test: it leaves sockets open, and uses what pandas lets go of.
+    """
+    is_whole = config.args_source is not pytest.Config.ArgsSource.ARGS
+    if is_whole and not hasattr(config, "workerinput"):
+        class_archive.make()
+    class_archive.use()
     if spark_release() < (4, 0):
         for warning in (
             "unclosed <socket:ResourceWarning",
