@@ -114,16 +114,6 @@ class Plan(Protocol):
         ...
 
     @property
-    def files(self) -> int:
-        """How many files it has."""
-        ...
-
-    @property
-    def bytes(self) -> int:
-        """Size of the Hive table's files in bytes."""
-        ...
-
-    @property
     def records(self) -> int:
         """Number of rows of the Hive table, as far as its files' footers tell."""
         ...
@@ -382,8 +372,8 @@ class _Migration:
             location=plan.location,
             iceberg_location=plan.iceberg_location,
             original=original.to_json(),
-            files=plan.files,
-            bytes=plan.bytes,
+            files=len(plan.listing.files),
+            bytes=plan.listing.total_bytes,
             partitions=plan.partition_count,
         )
         write_journal(self._storage, plan.journal_folder, journal)
@@ -449,9 +439,9 @@ class _Migration:
             table=self._full_name,
             backup=f"{self._database}.{self._backup}",
             partitions=plan.partition_count,
-            files=plan.files,
+            files=len(plan.listing.files),
             records=plan.records if records is None else records,
-            bytes=plan.bytes,
+            bytes=plan.listing.total_bytes,
             dry_run=dry_run,
             seconds=time.monotonic() - self._started,
         )

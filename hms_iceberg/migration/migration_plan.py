@@ -120,16 +120,6 @@ class MigrationPlan:
         return len(self.source.partitions) if self.source.is_partitioned else 0
 
     @property
-    def files(self) -> int:
-        """How many files it has that hold rows."""
-        return len(self.listing.files)
-
-    @property
-    def bytes(self) -> int:
-        """Size of the Hive table's files in bytes."""
-        return self.listing.total_bytes
-
-    @property
     def iceberg_location(self) -> str:
         """Where the Iceberg table is: in the same place."""
         return self.location

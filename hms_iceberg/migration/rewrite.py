@@ -92,16 +92,6 @@ class CopyPlan:
         """How many partitions it has."""
         return len(self.partitions)
 
-    @property
-    def files(self) -> int:
-        """How many files it has that hold rows."""
-        return len(self.listing.files)
-
-    @property
-    def bytes(self) -> int:
-        """Size of the Hive table's files in bytes."""
-        return self.listing.total_bytes
-
 
 def rewrite(
     catalog: Catalog,
@@ -213,7 +203,7 @@ class _Copy:
                 f"The property {METADATA_PATH.name} (of the table, or a default of the catalog) puts the metadata into "
                 f"{folder}, and a copy needs all of it in {plan.iceberg_location}. Set it after the migration."
             )
-        if plan.files:
+        if plan.listing.files:
             self._rows.copy(journal.name, ".".join(name), {HIVE_TABLE: journal.name})
         table = self._catalog.load_table(name)
         if len(table.metadata.snapshots) > 1:
