@@ -47,7 +47,6 @@ SINCE_SPARK_4_2 = {
     "create/create_comment_and_show_create/v2": "Spark itself shows COLLATE UTF8_BINARY with every string",
 }
 UNTIL_SPARK_3_5 = {
-    "delete/delete_by_metadata_columns_mor/v2": "conditions of changes cannot name metadata columns here",
     "insert/insert_default_keyword_v2/v3": "Spark itself has no defaults in INSERT",
     "merge/merge_evolution_new_column/v3": "Spark itself has no MERGE WITH SCHEMA EVOLUTION",
 }
@@ -95,4 +94,4 @@ def test_every_exception_is_a_scenario_with_a_reason() -> None:
     assert EXCEPTIONS.keys() | SINCE_SPARK_4_2.keys() | UNTIL_SPARK_3_5.keys() <= {each.name for each in ALL}
     assert len(EXCEPTIONS) == 3
     assert len(SINCE_SPARK_4_2) == 1
-    assert len(UNTIL_SPARK_3_5) == 3
+    assert len(UNTIL_SPARK_3_5) == 2

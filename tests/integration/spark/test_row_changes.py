@@ -12,6 +12,7 @@ import pytest
 
 from hms_iceberg.spec.data_types import LongType
 from hms_iceberg.spec.partition_transforms import BucketTransform, IdentityTransform
+from tests.support.pyspark_home import spark_release
 from tests.support.spark_tables import Rows, check_files, data_files, from_arrow, rows_of
 
 if TYPE_CHECKING:
@@ -446,7 +447,6 @@ BY_METADATA = {
     ("version", "mode", "file_format"),
     [(2, COPY, "parquet"), (3, COPY, "orc"), (3, MERGE, "parquet"), (2, MERGE, "avro")],
 )
-@pytest.mark.since_spark("4.0", "metadata columns in conditions of changes")
 def test_conditions_may_say_where_rows_are(
     spark: SparkSession, make: Callable[..., Table], version: int, mode: str, file_format: str
 ) -> None:
@@ -458,6 +458,11 @@ def test_conditions_may_say_where_rows_are(
     other = duckdb.connect()
     other.execute("create table t as select * from rows")
     for statement, meaning in BY_METADATA.items():
+        marks = statement.startswith("delete") and (mode == MERGE or version == 3)
+        if spark_release() < (4, 0) and not marks:
+            with pytest.raises(Exception, match="cannot change rows by metadata columns"):
+                spark.sql(statement.format(t=name_of(table)))
+            continue
         spark.sql(statement.format(t=name_of(table))).collect()
         other.execute(meaning)
         expected = other.execute("select * from t").fetchall()

@@ -53,7 +53,7 @@ final class ParquetOutput implements FileOutput {
     this.conf = conf;
     this.floats = FloatMetrics.of(rules.schema);
     this.stored = StoredColumns.of(rules.fileSchema, rules.stored);
-    this.writer = new Builder(target(path, conf), rules).withSettings(conf, rules).build();
+    this.writer = Generation.writer(new Builder(target(path, conf), rules).withSettings(conf, rules), rules.codec, conf);
   }
 
   /** On a local disk Hadoop starts a process for each file, to set the rights that it has anyway. */

@@ -14,7 +14,7 @@ final class Cleaner implements Runnable {
 
   static Cleaner create() {
     Cleaner cleaner = new Cleaner();
-    Thread thread = new Thread(cleaner, "hms_iceberg-cleaner");
+    Thread thread = Generation.thread(cleaner, "hms_iceberg-cleaner");
     thread.setDaemon(true);
     thread.start();
     return cleaner;

@@ -1,14 +1,17 @@
 package hms_iceberg.bridge;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import java.io.IOException;
 import java.lang.reflect.Field;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.SocketAddress;
 import java.util.List;
 import java.util.Map;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.parquet.column.ParquetProperties;
 import org.apache.parquet.hadoop.ParquetWriter;
+import org.apache.parquet.hadoop.metadata.CompressionCodecName;
 import org.apache.parquet.schema.Type;
 import org.apache.spark.QueryContext;
 import org.apache.spark.SparkThrowable;
@@ -118,6 +121,11 @@ final class Generation {
     }
   }
 
+  /** Java 8 has none that inherit nothing: they let go of it. */
+  static Thread thread(Runnable task, String name) {
+    return new Thread(new WithoutSession(task), name);
+  }
+
   /**
    * Rows that Spark 3.5 copies come without their metadata, and would lose their ids, which tables have from format
    * version 3 on: those are changed by merge-on-read.
@@ -141,6 +149,10 @@ final class Generation {
 
   static ColumnarBatch batch(ColumnarBatch made) {
     return WidenedColumn.copied(made);
+  }
+
+  static ParquetWriter writer(ParquetWriter.Builder builder, String codec, Configuration conf) throws IOException {
+    return Codecs.writer(builder, CompressionCodecName.valueOf(codec), conf);
   }
 
   /** Parquet's own builder does not hand it on before 1.14. */
@@ -180,5 +192,18 @@ final class Generation {
 
   static ProcedureParameter parameter(String name, DataType type, String defaultSql) {
     return new ProcedureParameter(name, type, defaultSql == null);
+  }
+
+  static final class WithoutSession implements Runnable {
+    private final Runnable task;
+
+    WithoutSession(Runnable task) {
+      this.task = task;
+    }
+
+    public void run() {
+      SparkSession.clearActiveSession();
+      task.run();
+    }
   }
 }

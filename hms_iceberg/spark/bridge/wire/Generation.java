@@ -1,11 +1,13 @@
 package hms_iceberg.bridge;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import java.io.IOException;
 import java.lang.reflect.Field;
 import java.net.SocketAddress;
 import java.net.UnixDomainSocketAddress;
 import java.util.List;
 import java.util.Map;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.parquet.hadoop.ParquetWriter;
 import org.apache.parquet.schema.Type;
 import org.apache.spark.SparkThrowable;
@@ -112,6 +114,11 @@ final class Generation {
     return UnixDomainSocketAddress.of(told.get("socket").asText());
   }
 
+  /** One that inherits no session, and keeps none. */
+  static Thread thread(Runnable task, String name) {
+    return new Thread(null, task, name, 0, false);
+  }
+
   /** Whether rows of a table with these properties can be copied with their lineage. */
   static boolean copies(Map properties) {
     return true;
@@ -135,6 +142,11 @@ final class Generation {
   /** A batch whose vectors are those. */
   static ColumnarBatch batch(ColumnarBatch made) {
     return made;
+  }
+
+  /** Builds a writer whose codec has the level of compression that its configuration says. */
+  static ParquetWriter writer(ParquetWriter.Builder builder, String codec, Configuration conf) throws IOException {
+    return builder.build();
   }
 
   static void bloomFilterBytes(ParquetWriter.Builder builder, int bytes) {

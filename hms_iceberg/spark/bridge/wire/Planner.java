@@ -211,7 +211,7 @@ final class Planner {
 
   static final class DaemonThreads implements ThreadFactory {
     public Thread newThread(Runnable task) {
-      Thread thread = new Thread(null, task, "hms_iceberg-planner", 0, false); // inherits no session, and keeps none
+      Thread thread = Generation.thread(task, "hms_iceberg-planner");
       thread.setDaemon(true);
       return thread;
     }
