@@ -72,6 +72,11 @@ public class IcebergTable
     this.schema = described.schema;
   }
 
+  /** The same table. */
+  IcebergTable(IcebergTable other) {
+    this(other, other.question);
+  }
+
   private IcebergTable(IcebergTable stream, ObjectNode question) {
     this.source = stream.source;
     this.question = question;

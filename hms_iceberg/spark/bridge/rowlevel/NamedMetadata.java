@@ -28,7 +28,7 @@ import scala.runtime.AbstractPartialFunction;
  * the table: a statement that names none does not pay for them.
  */
 final class NamedMetadata extends Rule {
-  private static final String OPTION = "hms_iceberg.metadata-columns";
+  static final String OPTION = "hms_iceberg.metadata-columns";
   private static final List NAMES = Arrays.asList(new Object[] {
       MetadataColumns.FILE, MetadataColumns.POSITION, MetadataColumns.SPEC_ID, MetadataColumns.PARTITION});
 

@@ -89,11 +89,6 @@ abstract class RowOperation implements RowLevelOperation {
     return new TableWrite((SparkSession) SparkSession.active(), table, question);
   }
 
-  /** Whether rows that change have their files written anew; `change` is what the table says of the statement. */
-  static boolean copies(IcebergTable table, JsonNode change) {
-    return "copy-on-write".equals(change.get("mode").asText()) && Generation.copies(table.properties());
-  }
-
   static final class Builder implements RowLevelOperationBuilder {
     private final IcebergTable table;
     private final RowLevelOperationInfo info;
@@ -108,7 +103,7 @@ abstract class RowOperation implements RowLevelOperation {
       if (change.has("error")) {
         throw Bridge.failure(change.get("error").asText(), null);
       }
-      if (copies(table, change)) {
+      if ("copy-on-write".equals(change.get("mode").asText()) && Generation.copies(table.properties())) {
         return new CopyOnWrite(table, info);
       }
       // As in Apache Iceberg, what matches no row is possible in tables without row deletes, too.
