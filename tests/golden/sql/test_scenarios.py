@@ -46,9 +46,29 @@ EXCEPTIONS: dict[str, str] = {
 SINCE_SPARK_4_2 = {
     "create/create_comment_and_show_create/v2": "Spark itself shows COLLATE UTF8_BINARY with every string",
 }
+LEFT_OUT = "Spark itself has no INSERT that leaves columns out, and no defaults in it"
+NO_EVOLUTION = "Spark itself has no MERGE WITH SCHEMA EVOLUTION"
+NO_MERGE_INTO = "PySpark itself has no DataFrame.mergeInto"
+NO_COPIES = "tables of format version 3 are changed by merge-on-read here: rows cannot be copied with their lineage"
+# Apache Iceberg 1.12 on Spark 3.5.9 gives the same, but for the copies.
 UNTIL_SPARK_3_5 = {
-    "insert/insert_default_keyword_v2/v3": "Spark itself has no defaults in INSERT",
-    "merge/merge_evolution_new_column/v3": "Spark itself has no MERGE WITH SCHEMA EVOLUTION",
+    "alter/alter_several_columns_at_once/v2": "Spark itself changes one column a statement",
+    "catalog/temp_view_and_variables/v2": "Spark itself has no variables",
+    "create/create_basic_types_describe/v2": LEFT_OUT,
+    "create/create_basic_types_describe/v3": LEFT_OUT,
+    "create/create_comment_and_show_create/v2": "Spark itself shows buckets as CLUSTERED BY",
+    "insert/insert_by_name/v2": LEFT_OUT,
+    "insert/insert_default_keyword_v2/v2": LEFT_OUT,
+    "insert/insert_default_keyword_v2/v3": LEFT_OUT,
+    "merge/merge_evolution_new_column/v2": NO_EVOLUTION,
+    "merge/merge_evolution_new_column/v3": NO_EVOLUTION,
+    "merge/merge_evolution_switched_off/v2": NO_EVOLUTION,
+    "partition_evolution/partitioned_evolution_add_field/v3": NO_COPIES,
+    "partition_evolution/partitioned_evolution_drop_field/v3": NO_COPIES,
+    "writer_v2/merge_into_dataframe_api/v2": NO_MERGE_INTO,
+    "writer_v2/merge_into_dataframe_api/v3": NO_MERGE_INTO,
+    "writer_v2/merge_into_dataframe_api_evolution/v2": NO_MERGE_INTO,
+    "writer_v2/writeto_append/v2": LEFT_OUT,
 }
 
 # Code generation costs more than such few rows are worth.
@@ -94,4 +114,4 @@ def test_every_exception_is_a_scenario_with_a_reason() -> None:
     assert EXCEPTIONS.keys() | SINCE_SPARK_4_2.keys() | UNTIL_SPARK_3_5.keys() <= {each.name for each in ALL}
     assert len(EXCEPTIONS) == 3
     assert len(SINCE_SPARK_4_2) == 1
-    assert len(UNTIL_SPARK_3_5) == 2
+    assert len(UNTIL_SPARK_3_5) == 17
