@@ -24,6 +24,7 @@ from hms_iceberg.arrow.columns.arrow_schema import (
 )
 from hms_iceberg.arrow.columns.arrow_types import is_bytes, is_text
 from hms_iceberg.arrow.columns.nested import RowSelection
+from hms_iceberg.arrow.columns.shredded_variants import unshredding
 from hms_iceberg.errors import CorruptDataFileError, TypeMismatchError, UnsupportedError
 from hms_iceberg.spec.data_types import (
     TIMESTAMPS,
@@ -206,19 +207,23 @@ class FileProjection:
         return convert
 
     def _variant(self, kind: pa.DataType, path: str) -> Converter:
-        names = [field.name for field in child_fields(kind)]
-        if sorted(names) != ["metadata", "value"]:
+        try:
+            unshredded = unshredding(kind)
+        except ValueError as error:
             raise UnsupportedError(
-                f"Cannot read column {path!r} of {self._location}: the variant is shredded ({', '.join(names)}), and "
-                f"only unshredded variants can be read. Leave the column out of selected_fields."
-            )
-        order = [names.index("metadata"), names.index("value")]
+                f"Cannot read column {path!r} of {self._location}: the file holds {kind}, which is no form of a "
+                f"variant: {error}. Leave the column out of selected_fields."
+            ) from error
         target = to_arrow_type(VariantType(), field_ids=False)
         fields = [target.field(index) for index in range(2)]
 
         def convert(array: pa.Array) -> pa.Array:
-            children = nested.struct_children(array)
-            return nested.make_struct(array, [children[index].cast(pa.binary()) for index in order], fields)
+            try:
+                return nested.make_struct(array, unshredded(array), fields)
+            except ValueError as error:
+                raise CorruptDataFileError(
+                    f"Cannot read column {path!r} of {self._location}: {error}. The file is damaged; restore it."
+                ) from error
 
         return convert
 

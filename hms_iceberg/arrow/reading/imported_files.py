@@ -135,7 +135,7 @@ class FileImport:
     def _check_columns(self, reader: ContentReader, file: DataFile, spec: PartitionSpec) -> None:
         schema = self.metadata.schema()
         leaves = [leaf for leaf in file_leaves(reader.schema) if leaf.field_id in schema.index_by_id]
-        if not leaves:
+        if not leaves and not any(field_id_of(field) in schema.index_by_id for field in reader.schema):
             names = ", ".join(reader.schema.names[:20])
             raise SchemaMismatchError(
                 f"Cannot add {file.file_path}: it has none of the table's columns. It has {names}; the table has "

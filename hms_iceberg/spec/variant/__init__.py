@@ -1,0 +1,1 @@
+"""Values of type variant: their bytes, taken apart and put together."""

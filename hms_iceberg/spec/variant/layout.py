@@ -1,0 +1,240 @@
+"""The layout of variants: headers, dictionaries of names, objects and arrays, as bytes.
+
+Source: Apache Parquet, "Variant Binary Encoding".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+from itertools import pairwise
+
+VERSION = 1
+
+# What the two lowest bits of a value's first byte say.
+PRIMITIVE, SHORT_STRING, OBJECT, ARRAY = range(4)
+
+MOST_SHORT_STRING = 63
+
+
+class Kind(IntEnum):
+    """The primitive types of variants, by the numbers that stand in a value's first byte."""
+
+    NULL = 0
+    TRUE = 1
+    FALSE = 2
+    INT8 = 3
+    INT16 = 4
+    INT32 = 5
+    INT64 = 6
+    DOUBLE = 7
+    DECIMAL4 = 8
+    DECIMAL8 = 9
+    DECIMAL16 = 10
+    DATE = 11
+    TIMESTAMPTZ = 12
+    TIMESTAMP = 13
+    FLOAT = 14
+    BINARY = 15
+    STRING = 16
+    TIME = 17
+    TIMESTAMPTZ_NS = 18
+    TIMESTAMP_NS = 19
+    UUID = 20
+
+    @property
+    def header(self) -> bytes:
+        """The first byte of values of the type."""
+        return bytes((self << 2 | PRIMITIVE,))
+
+
+NULL_VALUE = Kind.NULL.header
+
+SIZES = {
+    Kind.NULL: 0,
+    Kind.TRUE: 0,
+    Kind.FALSE: 0,
+    Kind.INT8: 1,
+    Kind.INT16: 2,
+    Kind.INT32: 4,
+    Kind.INT64: 8,
+    Kind.DOUBLE: 8,
+    Kind.DECIMAL4: 5,
+    Kind.DECIMAL8: 9,
+    Kind.DECIMAL16: 17,
+    Kind.DATE: 4,
+    Kind.TIMESTAMPTZ: 8,
+    Kind.TIMESTAMP: 8,
+    Kind.FLOAT: 4,
+    Kind.TIME: 8,
+    Kind.TIMESTAMPTZ_NS: 8,
+    Kind.TIMESTAMP_NS: 8,
+    Kind.UUID: 16,
+}
+"""Bytes after the first one, of the types whose values have one length."""
+
+
+def unsigned(data: bytes, at: int, size: int) -> int:
+    """An unsigned number of some bytes; raises ValueError if they are not all there."""
+    if at < 0 or at + size > len(data):
+        raise ValueError("a number lies beyond the end")
+    return int.from_bytes(data[at : at + size], "little")
+
+
+def names_of(metadata: bytes) -> list[str]:
+    """The dictionary of names of a variant.
+
+    Raises:
+        ValueError: these are no metadata of a variant.
+    """
+    header = unsigned(metadata, 0, 1)
+    if header & 0x0F != VERSION:
+        raise ValueError(f"the variant's metadata have version {header & 0x0F}, known is {VERSION}")
+    size = (header >> 6) + 1
+    count = unsigned(metadata, 1, size)
+    start = 1 + size * (count + 2)
+    offsets = [unsigned(metadata, 1 + size * (place + 1), size) for place in range(count + 1)]
+    if offsets[0] or start + offsets[-1] > len(metadata) or any(a > b for a, b in pairwise(offsets)):
+        raise ValueError("the names of the variant's metadata lie beyond their end")
+    return [metadata[start + a : start + b].decode() for a, b in pairwise(offsets)]
+
+
+def container_of(value: bytes, at: int = 0) -> tuple[list[int], list[int], int, int]:
+    """What an object or array holds.
+
+    Args:
+        value: the bytes.
+        at: where the object or array begins in them.
+
+    Returns:
+        The numbers of an object's names (an array has none), where each value begins, where values begin at all, and
+        where the object or array ends.
+
+    Raises:
+        ValueError: a part lies beyond the end.
+    """
+    first = unsigned(value, at, 1)
+    header = first >> 2
+    is_object = first & 3 == OBJECT
+    offset_size = (header & 3) + 1
+    id_size = (header >> 2 & 3) + 1 if is_object else 0
+    count_size = 4 if header & (16 if is_object else 4) else 1
+    count = unsigned(value, at + 1, count_size)
+    ids_at = at + 1 + count_size
+    offsets_at = ids_at + count * id_size
+    start = offsets_at + (count + 1) * offset_size
+    if start > len(value):
+        raise ValueError("an object or array of the variant ends too soon")
+    ids = [unsigned(value, ids_at + place * id_size, id_size) for place in range(count)] if is_object else []
+    offsets = [unsigned(value, offsets_at + place * offset_size, offset_size) for place in range(count + 1)]
+    end = start + offsets.pop()
+    starts = [start + offset for offset in offsets]
+    if end > len(value) or any(each >= end for each in starts):
+        raise ValueError("a value of the variant lies beyond the end of its object or array")
+    return ids, starts, start, end
+
+
+def end_of(value: bytes, at: int = 0) -> int:
+    """Where the value ends that begins at a place; raises ValueError if it ends too soon or its type is unknown."""
+    first = unsigned(value, at, 1)
+    if first & 3 in (OBJECT, ARRAY):
+        return container_of(value, at)[3]
+    if first & 3 == SHORT_STRING:
+        end = at + 1 + (first >> 2)
+    else:
+        kind = kind_of(first)
+        end = at + 1 + (SIZES[kind] if kind in SIZES else 4 + unsigned(value, at + 1, 4))
+    if end > len(value):
+        raise ValueError("a value of the variant ends too soon")
+    return end
+
+
+def kind_of(first: int) -> Kind:
+    """The primitive type that a value's first byte names; raises ValueError for one that is not known."""
+    try:
+        return Kind(first >> 2)
+    except ValueError:
+        raise ValueError(f"the variant holds a value of type {first >> 2}, which is not known") from None
+
+
+def fields_of(value: bytes, names: Sequence[str]) -> dict[str, bytes]:
+    """The fields of an object, each as the bytes of a value; raises ValueError if it is none, or damaged."""
+    if unsigned(value, 0, 1) & 3 != OBJECT:
+        raise ValueError("a value beside shredded fields is no object")
+    ids, starts, _, _ = container_of(value)
+    return {name_at(names, each): value[at : end_of(value, at)] for each, at in zip(ids, starts, strict=True)}
+
+
+def name_at(names: Sequence[str], number: int) -> str:
+    """The name of a number; raises ValueError if the variant's metadata have none."""
+    if number >= len(names):
+        raise ValueError(f"the variant's metadata have {len(names)} names, asked for number {number}")
+    return names[number]
+
+
+def metadata_bytes(names: Sequence[str]) -> bytes:
+    """The metadata of variants whose names are these, which are all different."""
+    texts = [name.encode() for name in names]
+    offsets = _offsets(texts)
+    size = _size(max(offsets[-1], len(texts)))
+    is_sorted = all(a < b for a, b in pairwise(texts))
+    header = VERSION | is_sorted << 4 | (size - 1) << 6
+    numbers = b"".join(each.to_bytes(size, "little") for each in (len(texts), *offsets))
+    return bytes((header,)) + numbers + b"".join(texts)
+
+
+def string_bytes(text: bytes) -> bytes:
+    """The value of a text in UTF-8."""
+    if len(text) <= MOST_SHORT_STRING:
+        return bytes((len(text) << 2 | SHORT_STRING,)) + text
+    return Kind.STRING.header + len(text).to_bytes(4, "little") + text
+
+
+def binary_bytes(data: bytes) -> bytes:
+    """The value of binary data."""
+    return Kind.BINARY.header + len(data).to_bytes(4, "little") + data
+
+
+def object_bytes(ids: Sequence[int], values: Sequence[bytes]) -> bytes:
+    """The value of an object.
+
+    Args:
+        ids: the numbers of its names, in the order of the names' UTF-8 bytes.
+        values: the value of each.
+    """
+    offsets = _offsets(values)
+    most = max(ids, default=0)
+    if len(ids) < 256 and most < 256 and offsets[-1] < 256:  # as most are
+        return bytes((OBJECT, len(ids), *ids, *offsets)) + b"".join(values)
+    id_size, offset_size = _size(most), _size(offsets[-1])
+    is_large = len(ids) > 255
+    header = is_large << 6 | (id_size - 1) << 4 | (offset_size - 1) << 2 | OBJECT
+    parts = [bytes((header,)), len(ids).to_bytes(4 if is_large else 1, "little")]
+    parts += [each.to_bytes(id_size, "little") for each in ids]
+    parts += [each.to_bytes(offset_size, "little") for each in offsets]
+    return b"".join([*parts, *values])
+
+
+def array_bytes(values: Sequence[bytes]) -> bytes:
+    """The value of an array of values."""
+    offsets = _offsets(values)
+    size = _size(offsets[-1])
+    is_large = len(values) > 255
+    parts = [bytes((is_large << 4 | (size - 1) << 2 | ARRAY,)), len(values).to_bytes(4 if is_large else 1, "little")]
+    parts += [each.to_bytes(size, "little") for each in offsets]
+    return b"".join([*parts, *values])
+
+
+def _offsets(parts: Sequence[bytes]) -> list[int]:
+    offsets = [0]
+    for part in parts:
+        offsets.append(offsets[-1] + len(part))
+    return offsets
+
+
+def _size(number: int) -> int:
+    """How many bytes an unsigned number takes."""
+    size = max((number.bit_length() + 7) // 8, 1)
+    if size > 4:
+        raise ValueError("a variant has more than 4 GiB")
+    return size
