@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from hms_iceberg.arrow.columns import nested
 from hms_iceberg.arrow.columns.arrow_schema import child_fields, constant, is_list_like, to_arrow_field, to_arrow_type
-from hms_iceberg.arrow.columns.arrow_types import is_lossless
+from hms_iceberg.arrow.columns.arrow_types import is_bytes, is_lossless
 from hms_iceberg.errors import NullValueError, SchemaMismatchError, TypeMismatchError
 from hms_iceberg.spec.data_types import (
     LOCAL_TIMESTAMPS,
@@ -165,6 +165,8 @@ class SchemaFit:
             isinstance(target, MapType) and pa.types.is_map(kind)
         ):
             return self._list_or_map(kind, target, path)
+        if isinstance(target, VariantType) and pa.types.is_struct(kind):
+            return self._variant(kind, field, path)
         if not is_lossless(kind, target):
             raise self._mismatch(path, field, kind)
         return self._cast(kind, target, path)
@@ -180,6 +182,25 @@ class SchemaFit:
             given = nested.struct_children(array)
             made = [make(len(array)) if index is None else make(given[index], live) for index, make in children]
             return nested.make_struct(array, made, fields)
+
+        return convert
+
+    def _variant(self, kind: pa.DataType, field: NestedField, path: str) -> Converter:
+        places = {each.name: index for index, each in enumerate(child_fields(kind)) if is_bytes(each.type)}
+        if kind.num_fields != 2 or places.keys() != {"metadata", "value"}:
+            raise self._mismatch(path, field, kind)
+        fields = child_fields(to_arrow_type(VariantType(), field_ids=False))
+
+        def convert(array: pa.Array, live: pa.Array | None) -> pa.Array:
+            children = nested.struct_children(array)
+            made = [children[places[each.name]].cast(pa.binary()) for each in fields]
+            valid = array.is_valid() if live is None else pc.and_(array.is_valid(), live)
+            if any(child.null_count and pc.any(pc.and_(child.is_null(), valid)).as_py() for child in made):
+                raise NullValueError(
+                    f"Cannot write column {path!r}{self._table}: a variant lacks its metadata or its value. Make "
+                    "variants with hms_iceberg.variant."
+                )
+            return nested.make_struct(array, [nested.without_nulls(child) for child in made], fields)
 
         return convert
 
@@ -241,7 +262,7 @@ def _advice(target: IcebergType, found: pa.DataType) -> str:
         if isinstance(target, LOCAL_TIMESTAMPS):
             return " The data has a time zone: convert it to local time (pyarrow.compute.local_timestamp)."
     if isinstance(target, VariantType):
-        return " Writing variant columns from Arrow is not supported."
+        return " Make a column of variants: hms_iceberg.variant."
     if isinstance(target, (IntegerType, FloatType, DecimalType)) and (
         pa.types.is_integer(found) or pa.types.is_floating(found) or pa.types.is_decimal(found)
     ):

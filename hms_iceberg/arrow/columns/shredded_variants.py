@@ -93,7 +93,7 @@ def unshredding(kind: pa.DataType) -> Callable[[pa.Array], tuple[pa.Array, pa.Ar
 
         def plain(array: pa.Array) -> tuple[pa.Array, pa.Array]:
             below = [child.cast(pa.binary()) for child in struct_children(array)]
-            return below[place], below[value_at].fill_null(NULL_VALUE)
+            return below[place].fill_null(b""), below[value_at].fill_null(NULL_VALUE)
 
         return plain
     value = _group(kind)
@@ -101,7 +101,7 @@ def unshredding(kind: pa.DataType) -> Callable[[pa.Array], tuple[pa.Array, pa.Ar
     def convert(array: pa.Array) -> tuple[pa.Array, pa.Array]:
         metadata = struct_children(array)[place]
         values = [NULL_VALUE if each is None else each for each in value(array, _Rows.of(metadata))]
-        return metadata.cast(pa.binary()), pa.array(values, pa.binary())
+        return metadata.cast(pa.binary()).fill_null(b""), pa.array(values, pa.binary())
 
     return convert
 

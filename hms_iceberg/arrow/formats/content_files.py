@@ -22,6 +22,7 @@ from hms_iceberg.arrow.formats.parquet_writer import (
 )
 from hms_iceberg.arrow.metrics.footer_metrics import MetricsMode, data_file_from_parquet
 from hms_iceberg.errors import CorruptDataFileError, UnsupportedError
+from hms_iceberg.spec.data_types import VariantType
 from hms_iceberg.spec.field_mapping import NameMapping
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
 from hms_iceberg.spec.schema import Schema
@@ -86,6 +87,8 @@ class ContentFormat:
         self._schema = schema
         self._modes = modes
         self._layout = FileLayout(schema)
+        if name != "parquet":
+            _refuse_variants(schema, name)
         self._properties = properties
         self._parquet = parquet_options(schema, self._layout, properties) if name == "parquet" else {}
         self._repeated: Mapping[str, Repetition] = {}
@@ -118,6 +121,15 @@ class ContentFormat:
             return _ParquetContentWriter(self._storage, location, self._layout, self._schema, options, self._modes)
         writer = OrcContentWriter if self.name == "orc" else AvroContentWriter
         return writer(self._storage, location, self._layout, self._properties, self._modes)
+
+
+def _refuse_variants(schema: Schema, name: str) -> None:
+    for field_id, field in schema.index_by_id.items():
+        if isinstance(field.field_type, VariantType):
+            raise UnsupportedError(
+                f"Cannot write column {schema.find_column_name(field_id)!r} to {name} files: variants are written to "
+                f"Parquet files only. Set {FILE_FORMAT.name} to parquet."
+            )
 
 
 def delete_marks(content: DataFileContent, equality_ids: Iterable[int]) -> dict[str, str]:

@@ -19,7 +19,6 @@ from hms_iceberg.spec.data_types import (
     NestedType,
     StructType,
     UnknownType,
-    VariantType,
     leaves,
 )
 from hms_iceberg.spec.schema import Schema
@@ -88,8 +87,6 @@ def _file_type(kind: IcebergType, path: str) -> IcebergType:
     if isinstance(kind, NestedType):
         below = [(child, _known(child.field_type, path), f"{path}.{child.name}") for child in kind.children()]
         return kind.with_children([replace(child, field_type=_file_type(of, name)) for child, of, name in below])
-    if isinstance(kind, VariantType):
-        raise UnsupportedError(f"Cannot write column {path!r}: writing variant columns is not supported.")
     return kind
 
 

@@ -22,8 +22,17 @@ import pyarrow.parquet as pq
 
 from hms_iceberg.arrow.columns.nested import struct_children
 from hms_iceberg.arrow.formats.file_layout import HELD_BYTES, ContentOutput, FileLayout
+from hms_iceberg.arrow.formats.parquet_footer import VariantOutput
 from hms_iceberg.errors import ConfigurationError, UnsupportedError
-from hms_iceberg.spec.data_types import DoubleType, FloatType, IcebergType, NestedType, StructType, leaf_positions
+from hms_iceberg.spec.data_types import (
+    DoubleType,
+    FloatType,
+    IcebergType,
+    NestedType,
+    StructType,
+    VariantType,
+    leaf_positions,
+)
 from hms_iceberg.spec.property_kinds import ColumnProperty
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.schema_json import schema_to_json
@@ -196,8 +205,10 @@ class ParquetFileWriter:
         self._footers: list[pq.FileMetaData] = []
         self._last_column_bytes = 0
         try:
+            variants = _variant_ids(layout.schema)
+            self._variants = VariantOutput(self._output.stream, variants) if variants else None
             self._writer = pq.ParquetWriter(
-                self._output.stream,
+                self._output.stream if self._variants is None else self._variants,
                 layout.arrow,
                 metadata_collector=self._footers,
                 **options,
@@ -235,7 +246,11 @@ class ParquetFileWriter:
     def close(self) -> tuple[pq.FileMetaData, int]:
         """Finishes the file and makes it visible; returns its footer and its size in bytes."""
         try:
+            if self._variants is not None:
+                self._variants.hold_end()
             self._writer.close()
+            if self._variants is not None:
+                self._variants.write_end()
             size = self._output.close()
         except BaseException:
             self.abandon()
@@ -352,7 +367,15 @@ def leaf_paths(schema: Schema, layout: FileLayout) -> Iterator[tuple[str, str]]:
             parts += [*middle, layout.schema.find_field(each).name]
         name = schema.find_column_name(field_id)
         assert name is not None
-        yield name, ".".join(parts)
+        if isinstance(field.field_type, VariantType):
+            for part in ("metadata", "value"):
+                yield f"{name}.{part}", ".".join((*parts, part))
+        else:
+            yield name, ".".join(parts)
+
+
+def _variant_ids(schema: Schema) -> list[int]:
+    return [each for each, field in schema.index_by_id.items() if isinstance(field.field_type, VariantType)]
 
 
 def _count_nan(batch: pa.RecordBatch, path: tuple[int, ...]) -> int:
@@ -376,6 +399,6 @@ def _check_levels(schema: Schema) -> None:
 def _levels(kind: IcebergType) -> int:
     """The levels of a Parquet schema that a type makes, the leaf included."""
     if not isinstance(kind, NestedType):
-        return 1
+        return 2 if isinstance(kind, VariantType) else 1
     below = max((_levels(child.field_type) for child in kind.children()), default=0)
     return below + (1 if isinstance(kind, StructType) else 2)

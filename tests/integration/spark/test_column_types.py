@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import uuid
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -92,6 +94,36 @@ def test_a_variant_that_is_not_shredded_is_read(
         "5", '"hi"', None
     ]  # fmt: skip
     assert rows_of(spark, f"select n from {name}") == [(1,), (2,), (3,)]
+
+
+@pytest.mark.since_spark("4.0", "the type variant")
+def test_a_variant_that_is_shredded_is_what_duckdb_reads(
+    spark: SparkSession, catalog: Catalog, namespace: str, tmp_path: Path
+) -> None:
+    schema = Schema(NestedField(1, "n", LongType()), NestedField(2, "v", VariantType()))
+    name = f"{namespace}.shredded"
+    table = catalog.create_table(name, schema, properties={"format-version": "3"})
+    location = tmp_path / "rows.parquet"
+    rows = """
+        select i as n, case when i % 5 = 0 then null when i % 7 = 0 then [i, null]::variant
+            when i % 11 = 0 then {'a': 'text', 'extra': {'deep': true}}::variant
+            else {'a': i, 'b': 'x' || i, 'list': [{'x': i}],
+                'd': case when i % 2 = 0 then {'z': 1.5::double} end}::variant
+        end as v from range(100) t(i)
+    """
+    fields = "STRUCT(a BIGINT, b VARCHAR, list STRUCT(x BIGINT)[], d STRUCT(z DOUBLE))"
+    with duckdb.connect() as connection:
+        connection.sql(f"copy ({rows}) to '{location}' (format parquet, shredding {{'v': '{fields}'}})")
+        wanted = connection.sql(f"select n, v::json::varchar from '{location}' order by n").fetchall()
+    table.add_files([str(location)])
+    found = rows_of(spark, f"select n, to_json(v) from {name}")
+    assert [(n, v and json.loads(v)) for n, v in found] == [(n, v and json.loads(v)) for n, v in wanted]
+    query = f"select n from {name} where try_variant_get(v, '$.a', 'bigint') > 90"
+    numbers = [n for n in range(100) if n % 5 and n % 7 and n % 11]
+    assert rows_of(spark, query) == [(n,) for n in numbers if n > 90]
+    assert rows_of(spark, f"select count(*), sum(variant_get(v, '$.list[0].x', 'int')) from {name}") == [
+        (100, sum(numbers))
+    ]
 
 
 def test_the_partition_of_a_row(spark: SparkSession, catalog: Catalog, namespace: str) -> None:

@@ -15,7 +15,6 @@ from hms_iceberg.spec.data_types import (
     StructType,
     UnknownType,
     UUIDType,
-    VariantType,
 )
 from hms_iceberg.spec.schema import Schema
 
@@ -65,7 +64,6 @@ def test_columns_of_type_unknown_are_left_out_at_any_depth() -> None:
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        (VariantType(), "variant"),
         (StructType(NestedField(2, "x", UnknownType())), "without fields"),
         (ListType(2, UnknownType(), False), "unknown"),
     ],

@@ -13,14 +13,24 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hms_iceberg.errors import CorruptDataFileError, TypeMismatchError, UnsupportedError
-from hms_iceberg.spec.data_types import ListType, LongType, NestedField, StructType, VariantType
+from hms_iceberg.arrow.columns.arrow_schema import to_arrow
+from hms_iceberg.errors import CorruptDataFileError, NullValueError, TypeMismatchError, UnsupportedError
+from hms_iceberg.maintenance.rewrite.data_files import rewrite_data_files
+from hms_iceberg.spec.data_types import (
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    VariantType,
+)
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.variant.building import variant_of
 from hms_iceberg.spec.variant.layout import metadata_bytes
 from hms_iceberg.table.table import Table
 from hms_iceberg.variant import variant_column, variants_to_json, variants_to_python
-from tests.support.row_tables import create
+from tests.support.row_tables import MODES, create
 
 NO_NAMES = metadata_bytes([])
 SCHEMA = Schema(NestedField(1, "n", LongType()), NestedField(2, "v", VariantType()))
@@ -36,6 +46,10 @@ ROWS = """
               'd': case when i % 2 = 0 then {'z': 1.5::double} end}::variant
     end as v from range(1000) t(i)
 """
+
+
+PARTS = pa.struct({"metadata": pa.binary(), "value": pa.binary()})
+SCHEMA_WITH_NULLS = pa.schema({"n": pa.int64(), "v": PARTS})
 
 
 def read(folder: Path, schema: Schema, *locations: Path) -> Table:
@@ -194,3 +208,79 @@ def test_columns_of_variants_are_made_of_python_values(tmp_path: Path) -> None:
     assert variants_to_json(column.slice(1)).to_pylist() == [None, "null"]
     with pytest.raises(TypeMismatchError, match="expected a variant column"):
         variants_to_json(pa.array([1]))
+
+
+DOCUMENTS = [
+    {"n": n, "v": None if n % 5 == 0 else {"n": n, "list": [n, str(n), None], "x": {"y": n / 2}}} for n in range(40)
+]
+
+
+def documents(start: int, stop: int) -> pa.Table:
+    rows = DOCUMENTS[start:stop]
+    values = variant_column(row["v"] and variant_of(row["v"]) for row in rows)
+    return pa.table({"n": [row["n"] for row in rows], "v": values})
+
+
+def found_in(table: Table) -> list[dict[str, Any]]:
+    rows = table.scan().to_arrow().sort_by("n")
+    return [{"n": n, "v": v} for n, v in zip(rows["n"].to_pylist(), variants_to_python(rows["v"]), strict=True)]
+
+
+def found_by_duckdb(table: Table) -> list[dict[str, Any]]:
+    files = [task.file.file_path for task in table.scan().plan_files()]
+    with duckdb.connect() as connection:
+        found = connection.sql(
+            f"select n, v::json::varchar, typeof(v) from read_parquet({files}) order by n"
+        ).fetchall()
+    assert {kind for _, _, kind in found} == {"VARIANT"}
+    return [{"n": n, "v": v and json.loads(v)} for n, v, _ in found]
+
+
+def test_variants_that_are_written_are_what_duckdb_reads(tmp_path: Path) -> None:
+    table = create(tmp_path, version=3, schema=SCHEMA, **{"write.parquet.row-group-size-bytes": "1000"})
+    table.append(documents(0, 20))
+    table.append(documents(20, 40).select(["v", "n"]))
+    assert found_in(table) == found_by_duckdb(table) == DOCUMENTS
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_rows_with_variants_are_changed(tmp_path: Path, mode: str) -> None:
+    table = create(tmp_path, version=3, schema=SCHEMA, mode=mode)
+    table.append(documents(0, 30))
+    table.delete("n = 3")
+    table.delete("v is null and n > 20")
+    table.update({"n": 104}, "n = 4")
+    table.upsert(documents(29, 40), join_cols=["n"])
+    kept = [row for row in DOCUMENTS if row["n"] not in (3, 25)]
+    wanted = sorted((row | {"n": 104 if row["n"] == 4 else row["n"]} for row in kept), key=lambda row: row["n"])
+    assert found_in(table) == wanted
+    rewrite_data_files(table, options={"rewrite-all": True})
+    table.refresh()
+    assert found_in(table) == found_by_duckdb(table) == wanted
+
+
+def test_variants_below_structs_lists_and_maps_are_written(tmp_path: Path) -> None:
+    one = variant_column([variant_of({"a": 1})])[0].as_py()
+    pair = StructType(NestedField(4, "v", VariantType(), required=True))
+    kinds = {"s": pair, "l": ListType(5, VariantType(), False), "m": MapType(6, StringType(), 7, VariantType(), False)}
+    schema = Schema(*(NestedField(place, name, kind) for place, (name, kind) in enumerate(kinds.items(), start=1)))
+    table = create(tmp_path, version=3, schema=schema)
+    rows = [{"s": {"v": one}, "l": [one, None], "m": [("k", one), ("z", None)]}, {"s": None, "l": [], "m": None}]
+    table.append(pa.Table.from_pylist(rows, to_arrow(schema)))
+    assert table.scan().to_arrow().to_pylist() == rows
+    location = next(iter(table.scan().plan_files())).file.file_path
+    assert str(pq.ParquetFile(location).schema).count("(Variant(1))") == 3
+
+
+def test_what_cannot_be_written_as_variants_is_refused(tmp_path: Path) -> None:
+    table = create(tmp_path, version=3, schema=SCHEMA)
+    with pytest.raises(TypeMismatchError, match=r"'v'.*hms_iceberg.variant"):
+        table.append(pa.table({"n": [1], "v": [{"a": 1}]}))
+    with pytest.raises(TypeMismatchError, match=r"'v'.*hms_iceberg.variant"):
+        table.append(pa.table({"n": [1], "v": ["text"]}))
+    with pytest.raises(NullValueError, match=r"'v'.*lacks its metadata or its value"):
+        table.append(pa.table({"n": [1], "v": [{"metadata": b"", "value": None}]}, SCHEMA_WITH_NULLS))
+    for name in ("orc", "avro"):
+        other = create(tmp_path / name, version=3, schema=SCHEMA, **{"write.format.default": name})
+        with pytest.raises(UnsupportedError, match=f"'v' to {name} files.*write.format.default to parquet"):
+            other.append(documents(0, 1))

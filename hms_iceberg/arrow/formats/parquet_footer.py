@@ -1,0 +1,156 @@
+"""Footers of Parquet files with what pyarrow's writer cannot say: which groups are variants.
+
+Source: Apache Parquet, "parquet.thrift" (``SchemaElement``, ``LogicalType``); Thrift's compact protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+_MAGIC = b"PAR1"
+_SCHEMA, _CHILDREN, _FIELD_ID, _LOGICAL_TYPE = 2, 5, 9, 10
+_BYTE, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = 3, 7, 8, 9, 10, 11, 12
+# The logical type VARIANT (number 16 of its union) of version 1, and the ends of both structs.
+_VARIANT = bytes((_STRUCT, 16 << 1, 1 << 4 | _BYTE, 1, 0, 0))
+
+
+class VariantOutput:
+    """What pyarrow's writer writes to if a file has variants: their groups are called so in the footer.
+
+    Args:
+        stream: where the file goes.
+        field_ids: the ids of the variants.
+    """
+
+    def __init__(self, stream: Any, field_ids: Collection[int]) -> None:
+        self._stream = stream
+        self._field_ids = field_ids
+        self._end: list[bytes] | None = None
+        self.closed = False
+
+    def write(self, data: bytes) -> int:
+        """Passes bytes on, or holds them if the end has begun."""
+        if self._end is None:
+            self._stream.write(data)
+        else:
+            self._end.append(bytes(data))
+        return len(data)
+
+    def hold_end(self) -> None:
+        """Says that nothing but the end is left to write: indexes and the footer."""
+        self._end = []
+
+    def write_end(self) -> None:
+        """Writes the end that was held, with its footer changed."""
+        self._stream.write(with_variants(b"".join(self._end or ()), self._field_ids))
+
+    def flush(self) -> None:
+        """Does nothing; whoever has the stream flushes it."""
+
+    def close(self) -> None:
+        """Marks it as closed; the stream stays open."""
+        self.closed = True
+
+
+def with_variants(end: bytes, field_ids: Collection[int]) -> bytes:
+    """The end of a Parquet file whose footer calls some groups variants.
+
+    Args:
+        end: the last bytes of the file, the whole footer among them.
+        field_ids: the ids of the groups.
+    """
+    start = len(end) - 8 - int.from_bytes(end[-8:-4], "little")
+    footer = end[start:-8]
+    parts = [end[:start]]
+    done = 0
+    for at, last in _ends(_Thrift(footer), field_ids):
+        parts += [footer[done:at], bytes((_LOGICAL_TYPE - last << 4 | _STRUCT,)), _VARIANT]
+        done = at
+    parts.append(footer[done:])
+    length = sum(map(len, parts[1:]))
+    return b"".join([*parts, length.to_bytes(4, "little"), _MAGIC])
+
+
+def _ends(footer: _Thrift, field_ids: Collection[int]) -> Iterator[tuple[int, int]]:
+    """Where the elements of the groups end, and the number of the last thing that each says."""
+    for number, kind in footer.fields():
+        if number != _SCHEMA:
+            footer.skip(kind)
+            continue
+        for _ in range(footer.list_header()[1]):
+            said: dict[int, int] = {}
+            last = 0
+            for last, of in footer.fields():
+                if last in (_CHILDREN, _FIELD_ID):
+                    said[last] = footer.integer()
+                else:
+                    footer.skip(of)
+            if said.get(_CHILDREN) and said.get(_FIELD_ID) in field_ids:
+                yield footer.at - 1, last
+        return
+
+
+class _Thrift:
+    """Reads values of Thrift's compact protocol one after another."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.at = 0
+
+    def fields(self) -> Iterator[tuple[int, int]]:
+        """Number and type of each field of a struct; whoever iterates reads or skips its value."""
+        number = 0
+        while header := self._byte():
+            number = number + (header >> 4) if header >> 4 else self.integer()
+            yield number, header & 15
+
+    def list_header(self) -> tuple[int, int]:
+        """The type of a list's elements, and how many there are."""
+        header = self._byte()
+        return header & 15, self._varint() if header >> 4 == 15 else header >> 4
+
+    def integer(self) -> int:
+        """A signed integer."""
+        number = self._varint()
+        return number >> 1 ^ -(number & 1)
+
+    def skip(self, kind: int, in_list: bool = False) -> None:
+        """Goes past a value of a type; a boolean is in its field's header, but has a byte in a list."""
+        if kind in (1, 2):
+            self.at += in_list
+        elif kind == _BYTE:
+            self.at += 1
+        elif kind == _DOUBLE:
+            self.at += 8
+        elif kind == _BINARY:
+            length = self._varint()
+            self.at += length
+        elif kind in (_LIST, _SET):
+            of, count = self.list_header()
+            for _ in range(count):
+                self.skip(of, True)
+        elif kind == _MAP:
+            count = self._varint()
+            kinds = self._byte() if count else 0
+            for _ in range(count):
+                self.skip(kinds >> 4, True)
+                self.skip(kinds & 15, True)
+        elif kind == _STRUCT:
+            for _, of in self.fields():
+                self.skip(of)
+        else:
+            self._varint()
+
+    def _byte(self) -> int:
+        self.at += 1
+        return self._data[self.at - 1]
+
+    def _varint(self) -> int:
+        number = shift = 0
+        while True:
+            byte = self._byte()
+            number |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return number
