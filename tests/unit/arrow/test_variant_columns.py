@@ -8,10 +8,12 @@ from typing import Any
 from uuid import UUID
 
 import duckdb
+import fastavro
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import orc
 
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.errors import CorruptDataFileError, NullValueError, TypeMismatchError, UnsupportedError
@@ -155,6 +157,23 @@ def test_variants_below_structs_and_lists_are_read(tmp_path: Path) -> None:
     five = {"metadata": NO_NAMES, "value": b"\x18" + (5).to_bytes(8, "little")}
     assert found["s"].to_pylist() == [{"v": five}, None, {"v": None}]
     assert found["l"].to_pylist() == [[five, None], [], None]
+
+
+@pytest.mark.parametrize("name", ["rows.orc", "rows.avro"])
+def test_variants_of_orc_and_avro_files_are_read(tmp_path: Path, name: str) -> None:
+    rows = documents(0, 12)
+    location = tmp_path / name
+    if name.endswith("orc"):
+        orc.write_table(rows, str(location))
+    else:
+        fields = [{"name": part, "type": "bytes"} for part in ("metadata", "value")]
+        variant = {"type": "record", "name": "r2", "fields": fields, "logicalType": "variant"}
+        columns = [{"name": "n", "type": "long"}, {"name": "v", "type": ["null", variant]}]
+        with location.open("wb") as file:
+            fastavro.writer(file, {"type": "record", "name": "rows", "fields": columns}, rows.to_pylist())
+    table = read(tmp_path, SCHEMA, location)
+    assert found_in(table) == DOCUMENTS[:12]
+    assert table.scan("v is not null").count() == 9
 
 
 OBJECT = variant_of({"b": 1})
