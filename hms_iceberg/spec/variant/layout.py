@@ -176,7 +176,7 @@ def metadata_bytes(names: Sequence[str]) -> bytes:
     """The metadata of variants whose names are these, which are all different."""
     texts = [name.encode() for name in names]
     offsets = _offsets(texts)
-    size = _size(max(offsets[-1], len(texts)))
+    size = number_size(max(offsets[-1], len(texts)))
     is_sorted = all(a < b for a, b in pairwise(texts))
     header = VERSION | is_sorted << 4 | (size - 1) << 6
     numbers = b"".join(each.to_bytes(size, "little") for each in (len(texts), *offsets))
@@ -203,22 +203,29 @@ def object_bytes(ids: Sequence[int], values: Sequence[bytes]) -> bytes:
         values: the value of each.
     """
     offsets = _offsets(values)
-    most = max(ids, default=0)
-    if len(ids) < 256 and most < 256 and offsets[-1] < 256:  # as most are
-        return bytes((OBJECT, len(ids), *ids, *offsets)) + b"".join(values)
-    id_size, offset_size = _size(most), _size(offsets[-1])
+    size = number_size(offsets[-1])
+    numbers = bytes(offsets) if size == 1 else b"".join(each.to_bytes(size, "little") for each in offsets)
+    return object_head(ids, size) + numbers + b"".join(values)
+
+
+def object_head(ids: Sequence[int], offset_size: int) -> bytes:
+    """What stands before the offsets of an object: its header, how many fields it has, and their numbers.
+
+    Args:
+        ids: see `object_bytes`.
+        offset_size: the bytes that an offset takes.
+    """
+    id_size = number_size(max(ids, default=0))
     is_large = len(ids) > 255
     header = is_large << 6 | (id_size - 1) << 4 | (offset_size - 1) << 2 | OBJECT
-    parts = [bytes((header,)), len(ids).to_bytes(4 if is_large else 1, "little")]
-    parts += [each.to_bytes(id_size, "little") for each in ids]
-    parts += [each.to_bytes(offset_size, "little") for each in offsets]
-    return b"".join([*parts, *values])
+    numbers = bytes(ids) if id_size == 1 else b"".join(each.to_bytes(id_size, "little") for each in ids)
+    return bytes((header,)) + len(ids).to_bytes(4 if is_large else 1, "little") + numbers
 
 
 def array_bytes(values: Sequence[bytes]) -> bytes:
     """The value of an array of values."""
     offsets = _offsets(values)
-    size = _size(offsets[-1])
+    size = number_size(offsets[-1])
     is_large = len(values) > 255
     parts = [bytes((is_large << 4 | (size - 1) << 2 | ARRAY,)), len(values).to_bytes(4 if is_large else 1, "little")]
     parts += [each.to_bytes(size, "little") for each in offsets]
@@ -232,7 +239,7 @@ def _offsets(parts: Sequence[bytes]) -> list[int]:
     return offsets
 
 
-def _size(number: int) -> int:
+def number_size(number: int) -> int:
     """How many bytes an unsigned number takes."""
     size = max((number.bit_length() + 7) // 8, 1)
     if size > 4:

@@ -44,7 +44,8 @@ ROWS = """
         when i % 13 = 0 then [i, null]::variant
         when i % 17 = 0 then {'a': 'no number', 'extra': {'deep': date '2020-01-01'}}::variant
         when i % 19 = 0 then {'ü': 1, 'list': [{'x': i}, {'x': null}]}::variant
-        else {'a': i, 'b': 'x' || i, 'list': [{'x': i}], 'e': 1.25::decimal(5, 2), 'f': i / 3, 'g': i % 2 = 0,
+        else {'a': i, 'b': repeat('x', 20 + 90 * (i % 4)) || i, 'list': [{'x': i}],
+              'e': 1.25::decimal(5, 2), 'f': i / 3, 'g': i % 2 = 0,
               'd': case when i % 2 = 0 then {'z': 1.5::double} end}::variant
     end as v from range(1000) t(i)
 """
