@@ -9,10 +9,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from hms_iceberg.errors import ConfigurationError, MissingDependencyError, UnsupportedError
+from hms_iceberg.spark.spark_versions import release
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_FIRST_OF_4 = (4, 0)
 _LOOPBACK = "127.0.0.1"
 _SECONDS_TO_START = 60
 # Spark tells them its own names; ours are what the session needs to find the metastore.
@@ -91,7 +93,10 @@ def thrift_server(spark: SparkSession, host: str, port: int) -> Iterator[None]:
     gateway: Any = spark.sparkContext._gateway
     companion = _object(spark, "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2$")
     gateway.jvm.hms_iceberg.bridge.ThriftSessions.prepare(spark._jsparkSession)
-    server = companion.startWithSparkSession(spark._jsparkSession, False)
+    if release(spark.version) < _FIRST_OF_4:
+        server = companion.startWithContext(spark._jsparkSession.sqlContext())
+    else:
+        server = companion.startWithSparkSession(spark._jsparkSession, False)
     try:
         _wait(host, port)
         yield
@@ -118,8 +123,13 @@ def connect_server(spark: SparkSession, host: str, port: int) -> Iterator[None]:
         host, port: where it listens.
 
     Raises:
-        UnsupportedError: it does not start.
+        UnsupportedError: it does not start, or Spark has none.
     """
+    if release(spark.version) < _FIRST_OF_4:
+        raise UnsupportedError(
+            f"PySpark {spark.version} comes without the server of Spark Connect. Use PySpark 4, or the Thrift server: "
+            "hms-iceberg thriftserver."
+        )
     service = _object(spark, "org.apache.spark.sql.connect.service.SparkConnectService$")
     context: Any = spark.sparkContext
     service.start(context._jsc.sc())

@@ -220,6 +220,7 @@ def test_beelines_then_eight_clients_side_by_side_write_and_read_tables_by_jdbc(
     assert rows(catalog, table) == [(1, "a"), (3, "z"), *((10 + number, "client") for number in range(8))]
 
 
+@pytest.mark.since_spark("4.0", "a server of Spark Connect in PySpark")
 def test_eight_clients_of_connect_write_side_by_side(
     metastore: EmbeddedMetastore, catalog: Catalog, table: str, tmp_path: Path
 ) -> None:
