@@ -450,6 +450,8 @@ BY_METADATA = {
 def test_conditions_may_say_where_rows_are(
     spark: SparkSession, make: Callable[..., Table], version: int, mode: str, file_format: str
 ) -> None:
+    if spark_release() == (4, 0):
+        pytest.skip("Spark 4.0 takes metadata columns of an UPDATE for columns to write, which is refused")
     table = make("t", version, mode, write_format_default=file_format)
     with table.update_spec() as spec:
         spec.add_field("kind", IdentityTransform())
