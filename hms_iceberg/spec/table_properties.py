@@ -228,6 +228,12 @@ PARQUET_DICTIONARIES = ColumnProperty(
 PARQUET_STATISTICS = ColumnProperty(
     "write.parquet.stats-enabled.column.", "Whether a column has statistics in the file.", _PARQUET
 )
+PARQUET_SHREDS = BoolProperty(
+    "write.parquet.shred-variants", "Whether Python gives parts of variants columns of their own.", _PARQUET, False
+)
+PARQUET_VARIANT_ROWS = IntProperty(
+    "write.parquet.variant-inference-buffer-size", "How many rows of a file tell which parts.", _PARQUET, 100
+)
 ORC_STRIPE_BYTES = IntProperty("write.orc.stripe-size-bytes", "Size of stripes.", _ORC, 64 * _MIB)
 ORC_CODEC = TextProperty("write.orc.compression-codec", "Codec: zlib, snappy, lz4, zstd or none.", _ORC, "zlib")
 ORC_STRATEGY = ChoiceProperty(

@@ -26,7 +26,13 @@ from hms_iceberg.spec.data_types import VariantType
 from hms_iceberg.spec.field_mapping import NameMapping
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.table_properties import DELETE_FILE_FORMAT, FILE_FORMAT, PARQUET_DICTIONARIES
+from hms_iceberg.spec.table_properties import (
+    DELETE_FILE_FORMAT,
+    FILE_FORMAT,
+    PARQUET_DICTIONARIES,
+    PARQUET_SHREDS,
+    PARQUET_VARIANT_ROWS,
+)
 from hms_iceberg.storage import Storage
 
 FORMATS = ("parquet", "orc", "avro")
@@ -118,7 +124,10 @@ class ContentFormat:
             options: Mapping[str, Any] = self._parquet
             if self._repeated and rows:
                 options = with_useful_dictionaries(options, self._schema, self._layout, self._repeated, rows)
-            return _ParquetContentWriter(self._storage, location, self._layout, self._schema, options, self._modes)
+            shred_by = PARQUET_VARIANT_ROWS.of(self._properties) if PARQUET_SHREDS.of(self._properties) else 0
+            return _ParquetContentWriter(
+                self._storage, location, self._layout, self._schema, options, self._modes, shred_by
+            )
         writer = OrcContentWriter if self.name == "orc" else AvroContentWriter
         return writer(self._storage, location, self._layout, self._properties, self._modes)
 
@@ -155,12 +164,13 @@ class _ParquetContentWriter:
         schema: Schema,
         options: Mapping[str, Any],
         modes: Mapping[int, MetricsMode],
+        shred_by: int,
     ) -> None:
         self.location = location
         self._storage = storage
         self._schema = schema
         self._modes = modes
-        self._writer = ParquetFileWriter(storage, location, layout, schema, options)
+        self._writer = ParquetFileWriter(storage, location, layout, schema, options, shred_by)
 
     @property
     def size(self) -> int:

@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from hms_iceberg.arrow.columns.nested import struct_children
 from hms_iceberg.arrow.formats.file_layout import HELD_BYTES, ContentOutput, FileLayout
 from hms_iceberg.arrow.formats.parquet_footer import VariantOutput
+from hms_iceberg.arrow.formats.shredded_layout import shredded_batch, with_shredded_variants
 from hms_iceberg.errors import ConfigurationError, UnsupportedError
 from hms_iceberg.spec.data_types import (
     DoubleType,
@@ -183,13 +184,20 @@ class ParquetFileWriter:
         layout: the file's columns.
         schema: the table's schema.
         options: what ``parquet_options`` returned.
+        shred_by: how many rows tell which parts of variants get columns of their own; with 0 none do.
 
     Raises:
         UnsupportedError: a column is so deep that the file could not be read.
     """
 
     def __init__(
-        self, storage: Storage, location: str, layout: FileLayout, schema: Schema, options: Mapping[str, Any]
+        self,
+        storage: Storage,
+        location: str,
+        layout: FileLayout,
+        schema: Schema,
+        options: Mapping[str, Any],
+        shred_by: int = 0,
     ) -> None:
         _check_levels(schema)
         self.location = location
@@ -207,16 +215,19 @@ class ParquetFileWriter:
         try:
             variants = _variant_ids(layout.schema)
             self._variants = VariantOutput(self._output.stream, variants) if variants else None
-            self._writer = pq.ParquetWriter(
-                self._output.stream if self._variants is None else self._variants,
-                layout.arrow,
-                metadata_collector=self._footers,
-                **options,
-            )
+            self._options = options
+            self._shred_by = shred_by if variants else 0
+            self._arrow = layout.arrow
+            self._writer = None if self._shred_by else self._opened()
         except BaseException:
             self.abandon()
             raise
-        self._writer.add_key_value_metadata({"iceberg.schema": json.dumps(schema_to_json(schema))})
+
+    def _opened(self) -> pq.ParquetWriter:
+        sink = self._output.stream if self._variants is None else self._variants
+        writer = pq.ParquetWriter(sink, self._arrow, metadata_collector=self._footers, **self._options)
+        writer.add_key_value_metadata({"iceberg.schema": json.dumps(schema_to_json(self._schema))})
+        return writer
 
     @property
     def size(self) -> int:
@@ -235,17 +246,25 @@ class ParquetFileWriter:
         """Writes batches as one row group."""
         for field_id, path in self._floats:
             self.nan_counts[field_id] += sum(_count_nan(batch, path) for batch in batches)
-        table = pa.Table.from_batches([self._layout.lay_out(batch) for batch in batches], self._layout.arrow)
+        rows = [self._layout.lay_out(batch) for batch in batches]
+        if self._writer is None:
+            self._arrow, self._options = with_shredded_variants(self._arrow, self._options, rows, self._shred_by)
+            self._writer = self._opened()
+        if self._arrow is not self._layout.arrow:
+            rows = [shredded_batch(batch, self._arrow) for batch in rows]
+        table = pa.Table.from_batches(rows, self._arrow)
         self._last_column_bytes = table.column(table.num_columns - 1).nbytes if table.num_columns else 0
         self._writer.write_table(table, row_group_size=max(table.num_rows, 1))
 
     def note(self, pairs: Mapping[str, str]) -> None:
         """Writes keys and values into the footer."""
+        self._writer = self._writer or self._opened()
         self._writer.add_key_value_metadata(dict(pairs))
 
     def close(self) -> tuple[pq.FileMetaData, int]:
         """Finishes the file and makes it visible; returns its footer and its size in bytes."""
         try:
+            self._writer = self._writer or self._opened()
             if self._variants is not None:
                 self._variants.hold_end()
             self._writer.close()
@@ -259,9 +278,10 @@ class ParquetFileWriter:
 
     def abandon(self) -> None:
         """Discards the file."""
-        if hasattr(self, "_writer"):
+        writer: pq.ParquetWriter | None = getattr(self, "_writer", None)
+        if writer is not None:
             with suppress(Exception):  # otherwise it would finish itself when it is collected, into a closed output
-                self._writer.close()
+                writer.close()
         self._output.abandon()
 
 

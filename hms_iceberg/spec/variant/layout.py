@@ -74,6 +74,9 @@ SIZES = {
 """Bytes after the first one, of the types whose values have one length."""
 
 
+_SIZES_BY_NUMBER = {int(kind): size for kind, size in SIZES.items()}
+
+
 def unsigned(data: bytes, at: int, size: int) -> int:
     """An unsigned number of some bytes; raises ValueError if they are not all there."""
     if at < 0 or at + size > len(data):
@@ -125,25 +128,34 @@ def container_of(value: bytes, at: int = 0) -> tuple[list[int], list[int], int, 
     start = offsets_at + (count + 1) * offset_size
     if start > len(value):
         raise ValueError("an object or array of the variant ends too soon")
-    ids = [unsigned(value, ids_at + place * id_size, id_size) for place in range(count)] if is_object else []
-    offsets = [unsigned(value, offsets_at + place * offset_size, offset_size) for place in range(count + 1)]
-    end = start + offsets.pop()
-    starts = [start + offset for offset in offsets]
-    if end > len(value) or any(each >= end for each in starts):
+    ids = _numbers(value[ids_at:offsets_at], id_size) if is_object else []
+    starts = [start + offset for offset in _numbers(value[offsets_at:start], offset_size)]
+    end = starts.pop()
+    if end > len(value) or (starts and max(starts) >= end):
         raise ValueError("a value of the variant lies beyond the end of its object or array")
     return ids, starts, start, end
+
+
+def _numbers(data: bytes, size: int) -> list[int]:
+    if size == 1:
+        return list(data)
+    return [int.from_bytes(data[at : at + size], "little") for at in range(0, len(data), size)]
 
 
 def end_of(value: bytes, at: int = 0) -> int:
     """Where the value ends that begins at a place; raises ValueError if it ends too soon or its type is unknown."""
     first = unsigned(value, at, 1)
-    if first & 3 in (OBJECT, ARRAY):
-        return container_of(value, at)[3]
-    if first & 3 == SHORT_STRING:
+    basic = first & 3
+    if basic == SHORT_STRING:
         end = at + 1 + (first >> 2)
+    elif basic == PRIMITIVE:
+        size = _SIZES_BY_NUMBER.get(first >> 2)
+        if size is None:
+            kind_of(first)
+            size = 4 + unsigned(value, at + 1, 4)
+        end = at + 1 + size
     else:
-        kind = kind_of(first)
-        end = at + 1 + (SIZES[kind] if kind in SIZES else 4 + unsigned(value, at + 1, 4))
+        return container_of(value, at)[3]
     if end > len(value):
         raise ValueError("a value of the variant ends too soon")
     return end

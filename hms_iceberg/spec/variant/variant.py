@@ -23,7 +23,7 @@ from hms_iceberg.spec.values.datetimes import (
     format_timestamp,
     format_timestamp_nanos,
 )
-from hms_iceberg.spec.values.decimals import decimal_value
+from hms_iceberg.spec.values.decimals import DECIMAL_CONTEXT, decimal_value
 from hms_iceberg.spec.variant.layout import (
     ARRAY,
     OBJECT,
@@ -172,7 +172,7 @@ def _to_json(kind: Kind, data: bytes) -> str:
     if kind in (Kind.NULL, Kind.TRUE, Kind.FALSE, Kind.STRING, *_INTEGERS):
         return _text(_to_python(kind, data))
     if kind in _DECIMALS:
-        return f"{_to_python(kind, data):f}"
+        return f"{_to_python(kind, data).normalize(DECIMAL_CONTEXT):f}"
     if kind == Kind.UUID:
         return _text(str(UUID(bytes=data)))
     number = int.from_bytes(data, "little", signed=True)

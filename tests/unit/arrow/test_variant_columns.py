@@ -34,6 +34,7 @@ from hms_iceberg.table.table import Table
 from hms_iceberg.variant import variant_column, variants_to_json, variants_to_python
 from tests.support.row_tables import MODES, create
 
+UTC = dt.timezone.utc
 NO_NAMES = metadata_bytes([])
 SCHEMA = Schema(NestedField(1, "n", LongType()), NestedField(2, "v", VariantType()))
 
@@ -290,6 +291,62 @@ def test_variants_below_structs_lists_and_maps_are_written(tmp_path: Path) -> No
     assert table.scan().to_arrow().to_pylist() == rows
     location = next(iter(table.scan().plan_files())).file.file_path
     assert str(pq.ParquetFile(location).schema).count("(Variant(1))") == 3
+
+
+def test_variants_are_shredded_as_their_first_rows_suggest(tmp_path: Path) -> None:
+    shredding = {"write.parquet.shred-variants": "true", "write.parquet.variant-inference-buffer-size": "90"}
+    table = create(tmp_path, version=3, schema=SCHEMA, **shredding, **{"write.parquet.row-group-size-bytes": "20000"})
+    values: list[Any] = [
+        None if n % 31 == 0 else {
+            "int": n, "text": f"{n}" * (n % 40), "real": n / 3, "yes": n % 2 == 0, "day": dt.date(1, 1, n % 28 + 1),
+            "at": dt.datetime(1969, 12, 31, 23, 59, 59, n), "zoned": dt.datetime(2020, 1, 1, n % 24, tzinfo=UTC),
+            "time": dt.time(n % 24), "id": UUID(int=n), "bytes": bytes(n % 5), "exact": Decimal(n).scaleb(-2),
+            "scales": Decimal(n).scaleb(-(n % 3)), "mixed": n if n % 2 else "odd", "nulls": None,
+            "list": list(range(n % 4)), "nested": {"a": {"b": [{"c": n}, {"c": None}]}, "ä": -n},
+            **({"rare": n} if n % 50 == 0 else {}), **({"often": n} if n % 5 == 0 else {}),
+        }
+        for n in range(300)
+    ]  # fmt: skip
+    values += ["text", 5, None, [1, 2], {}, {"int": "text", "list": 5, "nested": [], "exact": Decimal("9.999")}] * 20
+    column = variant_column(None if value is None else variant_of(value) for value in values)
+    table.append(pa.table({"n": range(len(values)), "v": column}))
+    rows = table.scan().to_arrow().sort_by("n")
+    assert variants_to_python(rows["v"]) == values
+    location = next(iter(table.scan().plan_files())).file.file_path
+    kind = pq.ParquetFile(location, arrow_extensions_enabled=False).schema_arrow.field("v").type
+    typed = {field.name: field.type.field("typed_value").type for field in kind.field("typed_value").type}
+    assert {name: str(kind) for name, kind in typed.items() if not pa.types.is_nested(kind)} == {
+        "at": "timestamp[us]", "bytes": "binary", "day": "date32[day]", "exact": "decimal128(2, 2)",
+        "id": "fixed_size_binary[16]", "int": "int8", "often": "int8", "real": "double", "text": "string",
+        "time": "time64[us]", "yes": "bool", "zoned": "timestamp[us, tz=UTC]",
+    }  # fmt: skip
+    assert [name for name, kind in typed.items() if pa.types.is_nested(kind)] == ["list", "nested"]
+    json_of_duckdb = [row["v"] for row in found_by_duckdb(table)]
+    assert [each and each["nested"] for each in json_of_duckdb[:300]] == [
+        each and each["nested"] for each in values[:300]
+    ]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_rows_with_shredded_variants_are_changed(tmp_path: Path, mode: str) -> None:
+    table = create(tmp_path, version=3, schema=SCHEMA, mode=mode, **{"write.parquet.shred-variants": "true"})
+    table.append(documents(0, 40))
+    table.delete("n in (3, 25)")
+    table.append(documents(0, 0))
+    wanted = [row for row in DOCUMENTS if row["n"] not in (3, 25)]
+    assert found_in(table) == wanted
+    rewrite_data_files(table, options={"rewrite-all": True})
+    table.refresh()
+    assert found_in(table) == found_by_duckdb(table) == wanted
+
+
+@pytest.mark.parametrize("values", [[None], [variant_of(None)] * 9, [variant_of({"a": None})] * 9, [variant_of({})]])
+def test_variants_without_any_value_are_written_as_they_are(tmp_path: Path, values: list[Any]) -> None:
+    table = create(tmp_path, version=3, schema=SCHEMA, **{"write.parquet.shred-variants": "true"})
+    table.append(pa.table({"n": range(len(values)), "v": variant_column(values)}))
+    location = next(iter(table.scan().plan_files())).file.file_path
+    assert "typed_value" not in str(pq.ParquetFile(location).schema)
+    assert variants_to_python(table.scan().to_arrow()["v"]) == [each and each.to_python() for each in values]
 
 
 def test_what_cannot_be_written_as_variants_is_refused(tmp_path: Path) -> None:
