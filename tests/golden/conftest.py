@@ -9,23 +9,24 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-_ARCHIVE = Path(__file__).with_name("public.tar.gz")
-_UNPACKED = Path("/tmp/hms_iceberg_golden/public")
+_FOLDER = Path("/tmp/hms_iceberg_golden")
 
 
-def _unpack() -> None:
-    """Beside their place first: another process of the test run may be at it as well."""
-    _UNPACKED.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(dir=_UNPACKED.parent))
+def _unpack(archive: Path, unpacked: Path) -> None:
+    """Beside its place first: another process of the test run may be at it as well."""
+    unpacked.parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(dir=unpacked.parent))
     try:
-        with tarfile.open(_ARCHIVE) as archive:
-            archive.extractall(folder, filter="data")
-        (folder / _UNPACKED.relative_to("/tmp") / ".unpacked").touch()
+        with tarfile.open(archive) as opened:
+            opened.extractall(folder, filter="data")
+        (folder / unpacked.relative_to("/tmp") / ".unpacked").touch()
         with suppress(OSError):  # the other process was first
-            os.rename(folder / _UNPACKED.relative_to("/tmp"), _UNPACKED)
+            os.rename(folder / unpacked.relative_to("/tmp"), unpacked)
     finally:
         shutil.rmtree(folder)
 
 
-if not (_UNPACKED / ".unpacked").exists():
-    _unpack()
+for _archive in Path(__file__).parent.glob("*.tar.gz"):
+    _unpacked = _FOLDER / _archive.name.removesuffix(".tar.gz")
+    if not (_unpacked / ".unpacked").exists():
+        _unpack(_archive, _unpacked)

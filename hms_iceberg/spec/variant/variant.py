@@ -1,6 +1,7 @@
 """One value of type variant, as Python values and JSON.
 
-Source: Apache Parquet, "Variant Binary Encoding". The text of JSON is that of Spark's ``to_json``.
+Source: Apache Parquet, "Variant Binary Encoding". The text of JSON is that of
+Spark's ``to_json`` but for exponents, which it writes as 1.0E300.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ from hms_iceberg.spec.metadata.metadata_changes import new_table_metadata
 from hms_iceberg.spec.metadata.metadata_json import metadata_from_json, metadata_to_json
 from hms_iceberg.spec.schema_json import schema_to_json
 
-GOLDEN = Path("/tmp/hms_iceberg_golden")
-FILES = sorted(GOLDEN.glob("*/*/metadata/*metadata.json"))
+GOLDEN = Path("/tmp/hms_iceberg_golden/public")
+FILES = sorted(GOLDEN.glob("*/metadata/*metadata.json"))
 
 
 def raw_json(path: Path) -> dict[str, Any]:

@@ -25,8 +25,8 @@ from hms_iceberg.spec.metadata.metadata_json import metadata_from_json
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.values.single_values import from_bytes
 
-GOLDEN = Path("/tmp/hms_iceberg_golden")
-FILES = sorted(GOLDEN.glob("*/*/metadata/*metadata.json"))
+GOLDEN = Path("/tmp/hms_iceberg_golden/public")
+FILES = sorted(GOLDEN.glob("*/metadata/*metadata.json"))
 # Bounds of text and bytes may be truncated; those of this length or more are not taken for values.
 TRUNCATED = 16
 

@@ -19,6 +19,7 @@ from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
 from hms_iceberg.spec.partition_transforms import BucketTransform, DayTransform, IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.variant import variant_column, variant_of, variants_to_python
 from tests.support.spark_tables import Rows, rows_of
 
 if TYPE_CHECKING:
@@ -124,6 +125,42 @@ def test_a_variant_that_is_shredded_is_what_duckdb_reads(
     assert rows_of(spark, f"select count(*), sum(variant_get(v, '$.list[0].x', 'int')) from {name}") == [
         (100, sum(numbers))
     ]
+
+
+@pytest.mark.since_spark("4.0", "the type variant")
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+def test_variants_that_spark_writes_are_what_duckdb_reads(
+    spark: SparkSession, catalog: Catalog, namespace: str, mode: str
+) -> None:
+    schema = Schema(NestedField(1, "n", LongType()), NestedField(2, "v", VariantType()))
+    name = f"{namespace}.written"
+    modes = {f"write.{each}.mode": mode for each in ("delete", "update", "merge")}
+    shredding = {"write.parquet.shred-variants": "true"}
+    table = catalog.create_table(name, schema, properties={"format-version": "3", **modes, **shredding})
+    documents = [variant_of({"n": n, "list": [n, None], "x": {"y": str(n)}}) for n in range(20)]
+    table.append(pa.table({"n": range(20), "v": variant_column(documents)}))
+    made = """parse_json('{"n": ' || id || ', "list": [' || id || ', null], "x": {"y": "' || id || '"}}')"""
+    spark.sql(f"insert into {name} select id, {made} from range(20, 40)")
+    spark.sql(f"delete from {name} where variant_get(v, '$.x.y', 'int') in (3, 23)")
+    spark.sql(f"update {name} set v = parse_json('5') where n = 24")
+    spark.sql(f"update {name} set n = 104 where n = 4")
+    spark.sql(
+        f"merge into {name} t using (select 5L as n, parse_json('null') as v union all select 50L, null) s "
+        "on t.n = s.n when matched then update set * when not matched then insert *"
+    )
+    wanted = {n: {"n": n, "list": [n, None], "x": {"y": str(n)}} for n in range(40) if n not in (3, 23)}
+    wanted |= {24: 5, 104: wanted.pop(4), 5: None, 50: None}
+    found = dict(rows_of(spark, f"select n, to_json(v) from {name}"))
+    assert {n: v and json.loads(v) for n, v in found.items()} == wanted
+    assert [n for n, v in found.items() if v is None] == [50]
+    rows = catalog.load_table(name).scan().to_arrow()
+    assert dict(zip(rows["n"].to_pylist(), variants_to_python(rows["v"]), strict=True)) == wanted
+    if mode == "copy-on-write" and spark.version >= "4.3":  # older versions were not tried with DuckDB
+        files = [task.file.file_path.removeprefix("file:") for task in catalog.load_table(name).scan().plan_files()]
+        with duckdb.connect() as connection:
+            read = connection.sql(f"select n, v::json::varchar, typeof(v) from read_parquet({files})").fetchall()
+        assert {n: v and json.loads(v) for n, v, _ in read} == wanted
+        assert {kind for _, _, kind in read} == {"VARIANT"}
 
 
 def test_the_partition_of_a_row(spark: SparkSession, catalog: Catalog, namespace: str) -> None:

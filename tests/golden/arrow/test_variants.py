@@ -1,0 +1,53 @@
+"""Variants written by Apache Iceberg (Java) 1.12 on Spark 4.1, shredded and not, as Spark's own functions tell them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from hms_iceberg.table.file_system import FileSystemTables
+from hms_iceberg.table.table import Table
+from hms_iceberg.variant import variants_to_json
+
+GOLDEN = Path("/tmp/hms_iceberg_golden/variants")
+
+
+def table_of(case: str) -> tuple[Table, list[list[Any]]]:
+    """The table, and its rows by Spark."""
+    rows = json.loads((GOLDEN / case / "rows.json").read_text())
+    return FileSystemTables().load(str(GOLDEN / case)), rows
+
+
+def shredded_files(table: Table) -> int:
+    """How many of its files have shredded variants."""
+    files = [task.file.file_path.removeprefix("file:") for task in table.scan().plan_files()]
+    return sum("typed_value" in str(pq.ParquetFile(file).schema) for file in files)
+
+
+@pytest.mark.parametrize(("case", "shredded"), [("unshredded", 0), ("primitives", 20), ("objects", 2)])
+def test_variants_are_the_json_that_spark_makes_of_them(case: str, shredded: int) -> None:
+    table, wanted = table_of(case)
+    rows = table.scan().to_arrow().sort_by("n")
+    found = zip(rows["n"].to_pylist(), variants_to_json(rows["v"]).to_pylist(), strict=True)
+    assert list(found) == [(n, text) for n, text, _ in wanted]
+    assert shredded_files(table) == shredded
+
+
+def test_variants_in_structs_lists_and_maps_are_the_json_that_spark_makes_of_them() -> None:
+    table, wanted = table_of("nested")
+    rows = table.scan().to_arrow().sort_by("n").combine_chunks()
+    structs = variants_to_json(rows["s"].combine_chunks().field(0)).to_pylist()
+    lists = rows["l"].to_pylist()
+    texts = iter(variants_to_json(rows["l"].combine_chunks().flatten()).to_pylist())
+    maps = variants_to_json(rows["m"].combine_chunks().items).to_pylist()
+    found = [
+        [n, struct and s, json.dumps({"l": [next(texts) for _ in each]} if each else {}, separators=(",", ":")), m]
+        for n, struct, s, each, m in zip(
+            rows["n"].to_pylist(), rows["s"].is_valid().to_pylist(), structs, lists, maps, strict=True
+        )
+    ]
+    assert found == [[n, s or False, text, m] for n, s, text, m in wanted]
