@@ -1,6 +1,7 @@
 """Variants taken apart into typed columns, as Parquet files hold them.
 
-A field gets a column of its own if a tenth of the rows have it and all its values are of one type, as in Java.
+A field gets a column of its own if a tenth of the rows have it and all its values are of one type, as in Java. Types
+that Spark does not read from such columns get none: time, UUID, and timestamps with nanoseconds.
 
 Source: Apache Parquet, "Variant Shredding".
 """
@@ -38,11 +39,8 @@ _INTEGERS = {Kind.INT8: pa.int8(), Kind.INT16: pa.int16(), Kind.INT32: pa.int32(
 _DECIMALS = (Kind.DECIMAL4, Kind.DECIMAL8, Kind.DECIMAL16)
 _COUNTED = {
     Kind.DATE: pa.date32(),
-    Kind.TIME: pa.time64("us"),
     Kind.TIMESTAMPTZ: pa.timestamp("us", "UTC"),
     Kind.TIMESTAMP: pa.timestamp("us"),
-    Kind.TIMESTAMPTZ_NS: pa.timestamp("ns", "UTC"),
-    Kind.TIMESTAMP_NS: pa.timestamp("ns"),
 }
 _OTHERS = {
     Kind.TRUE: pa.bool_(),
@@ -50,7 +48,6 @@ _OTHERS = {
     Kind.DOUBLE: pa.float64(),
     Kind.BINARY: pa.binary(),
     Kind.STRING: pa.string(),
-    Kind.UUID: pa.binary(16),
 }
 _Names = Sequence[str]
 
@@ -166,7 +163,7 @@ def _typed(seen: _Seen, rows: int) -> pa.DataType | None:
         return _INTEGERS[Kind(seen.widest)]
     if isinstance(family, tuple):
         return pa.decimal128(seen.widest, family[1]) if seen.widest <= 38 else None
-    return {**_COUNTED, **_OTHERS}[Kind[family]]
+    return {**_COUNTED, **_OTHERS}.get(Kind[family])
 
 
 def _pair(kind: pa.DataType) -> pa.DataType:

@@ -186,3 +186,11 @@ def spark_rows(spark: SparkSession, catalog: Catalog, name: tuple[str, str], rea
         values = [None if value is None else dt.time.fromisoformat(value) for value in table[time].to_pylist()]
         table = table.set_column(table.column_names.index(time), time, pa.array(values, pa.time64("us")))
     return encoded_rows(table, columns)
+
+
+@pytest.mark.since_spark("4.0", "the type variant")
+@pytest.mark.parametrize("case", ["unshredded", "primitives", "objects"])
+def test_variants_are_the_json_that_spark_makes_of_javas_rows(spark: SparkSession, case: str) -> None:
+    folder = GOLDEN.parent / "variants" / case
+    rows = spark.read.format("iceberg").load(str(folder)).selectExpr("n", "to_json(v)").orderBy("n").collect()
+    assert [tuple(row) for row in rows] == [(n, text) for n, text, _ in json.loads((folder / "rows.json").read_text())]
