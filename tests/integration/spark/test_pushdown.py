@@ -109,10 +109,10 @@ def test_patterns_match_what_plain_spark_matches(spark: SparkSession, namespace:
     name = f"{namespace}.texts"
     spark.sql(f"create table {name} using iceberg as select * from plain_texts")
     assert "Contains(s" in plan_text(spark.sql(f"select n from {name} where s like '%p%nn%'"))
-    for pattern in patterns:
-        for condition in (f"s like '{pattern}'", f"not s like '{pattern}'", f"s like '{pattern}' and n > 3"):
-            query = f"select n from {{}} where {condition} order by n"
-            assert rows_of(spark, query.format(name)) == rows_of(spark, query.format("plain_texts")), condition
+    conditions = [f"s like '{pattern}'" for pattern in patterns]
+    for condition in (*conditions, "not s like '%p%n%'", "s like '%p%n%' and n > 1"):
+        query = f"select n from {{}} where {condition} order by n"
+        assert rows_of(spark, query.format(name)) == rows_of(spark, query.format("plain_texts")), condition
 
 
 def test_identity_partitions_are_spark_s_partition_columns(spark: SparkSession, events: Table, namespace: str) -> None:
