@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# Longer than clients keep a connection that they do not use: one that is closed as they ask anew is an error to them.
+_IDLE_SECONDS = 75
+
 
 @dataclass(frozen=True)
 class ServerSettings:
@@ -163,6 +166,7 @@ def serve(settings: ServerSettings) -> None:
                 log_config=None,
                 server_header=False,
                 lifespan="on",
+                timeout_keep_alive=_IDLE_SECONDS,
                 timeout_worker_healthcheck=30,
                 timeout_graceful_shutdown=int(settings.rest.limits.drain_seconds),
             )

@@ -241,14 +241,17 @@ def clients(servers: Sequence[Server], seconds: float) -> None:
     """Many clients at once."""
     for each in servers:
         done, errors = crowd(each, seconds)
-        say(f"{CLIENTS} clients for {seconds:.0f} s     {each.name}: {done} requests, {errors} errors")
+        say(
+            f"{CLIENTS} clients for {seconds:.0f} s     {each.name}: {done} requests, {len(errors)} errors {errors[:1]}"
+        )
 
 
-def crowd(server: Server, seconds: float) -> tuple[int, int]:
-    """Requests that were answered, and those that were not as they should be."""
+def crowd(server: Server, seconds: float) -> tuple[int, list[str]]:
+    """How many requests were answered, and why others were not as they should be."""
     pool = urllib3.connection_from_url(server.url, maxsize=CLIENTS, block=False)
     ends = time.monotonic() + seconds
-    done, errors = [0] * CLIENTS, [0] * CLIENTS
+    done = [0] * CLIENTS
+    errors: list[str] = []
 
     def client(number: int) -> None:
         while time.monotonic() < ends:
@@ -260,17 +263,18 @@ def crowd(server: Server, seconds: float) -> tuple[int, int]:
                 else:
                     path = f"/v1/namespaces/few/tables/t{number % 7}"
                     answer = pool.request("GET", path, timeout=60, retries=False)
-                errors[number] += answer.status != 200
+                if answer.status != 200:
+                    errors.append(f"{answer.status} {answer.data[:300]!r}")
                 done[number] += 1
-            except urllib3.exceptions.HTTPError:
-                errors[number] += 1
+            except urllib3.exceptions.HTTPError as error:
+                errors.append(repr(error))
 
     threads = [threading.Thread(target=client, args=(number,)) for number in range(CLIENTS)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return sum(done), sum(errors)
+    return sum(done), errors
 
 
 def plan(uri: str) -> None:
