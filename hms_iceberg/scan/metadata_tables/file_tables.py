@@ -90,8 +90,10 @@ def parts(name: str, request: MetadataRequest, most: int) -> list[MetadataReques
         most: how many parts to make if there are enough files.
 
     Returns:
-        At least one request.
+        At least one request; only one if no maps of metrics are asked for, as the rest takes no time.
     """
+    if request.columns is not None and {*metric_dtypes(), _METRICS, "data_file"}.isdisjoint(request.columns):
+        return [request]
     manifests = request.distinct_manifests() if name.startswith("all_") else request.manifests()
     sizes = [each.entries_count or 0 for each in manifests]
     size = max(_PART_ENTRIES, -(-sum(sizes) // most))

@@ -189,6 +189,8 @@ def test_parts_below_one_another_are_the_table(name: str, most: int, monkeypatch
     assert (1 if most == 1 else 2) <= len(parts) <= most
     assert [row for part in found for row in part.frame.to_dicts()] == rows(table, name)
     assert len({part.schema for part in found}) == 1
+    cheap = MetadataRequest(table.metadata, table.storage, columns=["file_path", "status"])
+    assert metadata_table_parts(name, cheap, most) == [cheap]
 
 
 def test_manifests_count_data_and_delete_files_apart_and_show_partitions_as_text() -> None:
