@@ -15,6 +15,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from click import echo
+
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.snapshots_and_refs import Operation, new_snapshot_id
 from hms_iceberg.updates.machinery.content import SnapshotDraft, SummaryBuilder, write_snapshot
@@ -99,12 +101,6 @@ def removals(entries: int, repeats: int) -> float:
     return statistics.median(seconds)
 
 
-def say(line: str) -> None:
-    """Prints a line at once."""
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
-
-
 def main() -> int:
     """Prints one line for each case."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -113,10 +109,10 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=20)
     options = parser.parse_args()
     for count in options.manifests:
-        say(f"fast append beside {count:,} manifests: {appends(count, options.repeats) * 1000:.2f} ms")
+        echo(f"fast append beside {count:,} manifests: {appends(count, options.repeats) * 1000:.2f} ms")
     if options.entries:
         seconds = removals(options.entries, min(3, options.repeats))
-        say(f"10 files removed from a manifest of {options.entries:,}: {seconds:.2f} s")
+        echo(f"10 files removed from a manifest of {options.entries:,}: {seconds:.2f} s")
     return 0
 
 

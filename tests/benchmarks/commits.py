@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from click import echo
 
 from hms_iceberg.catalog import Catalog, load_catalog
 from hms_iceberg.hms.embedded import EmbeddedMetastore
@@ -40,12 +41,6 @@ ROOT = Path(__file__).parents[2]
 def rows(number: int) -> pa.Table:
     """One row."""
     return pa.table({"id": [number]}, schema=SCHEMA)
-
-
-def tell(text: str) -> None:
-    """Writes a line."""
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
 
 
 # ------------------------------------------------------------------------------------------------ one writer
@@ -163,7 +158,7 @@ def one_writer(server: EmbeddedMetastore, commits: int, java: bool, pyiceberg: b
         mode = name.rpartition(", ")[2]
         java_median = next((medians[other] for other in medians if "Java" in other and mode in other), None)
         ratio = f"  {median / java_median:.2f}x Java's" if java_median else ""
-        tell(f"{name:38} median {median * 1000:6.1f} ms, slowest {max(times[name]) * 1000:6.1f}{ratio}")
+        echo(f"{name:38} median {median * 1000:6.1f} ms, slowest {max(times[name]) * 1000:6.1f}{ratio}")
 
 
 # ------------------------------------------------------------------------------------------- many writers
@@ -174,11 +169,11 @@ def writer(uri: str, warehouse: str, name: str, own: str, mode: str) -> None:
     with load_catalog("writer", uri=uri, warehouse=warehouse) as catalog:
         catalog.create_table(own, SCHEMA, properties={"engine.hive.lock-enabled": MODES[mode]}).append(rows(0))
         table = catalog.load_table(name)
-        tell("ready")
+        echo("ready")
         commits = int(sys.stdin.readline())
         began = time.process_time()
         seconds = timed(commits, lambda: table.append(rows(0)))
-        tell(json.dumps({"processor": time.process_time() - began, "slowest": max(seconds)}))
+        echo(json.dumps({"processor": time.process_time() - began, "slowest": max(seconds)}))
         sys.stdin.readline()
 
 
@@ -286,7 +281,7 @@ def contended(server: EmbeddedMetastore, shapes: list[tuple[str, int, int]], mod
                 many = threads(server, mode, count, commits)
             else:
                 many = processes(server, mode, count, commits, apart)
-            tell(
+            echo(
                 f"{mode:16} {count:2} {kind:9} x {commits:2}: {many.seconds:5.2f} s ({many.processor:5.2f} s of "
                 f"processor, server {many.server:5.2f}, slowest commit {many.slowest:5.2f}); one after the other "
                 f"{one.seconds:5.2f} s ({one.processor:5.2f}, {one.server:5.2f}): {many.seconds / one.seconds:.2f}x"

@@ -20,6 +20,7 @@ from types import FrameType
 
 import grimp
 import pyarrow as pa
+from click import echo
 
 import hms_iceberg
 
@@ -112,36 +113,36 @@ def _short(room: str) -> str:
 def main() -> None:
     """Prints the counts, or the picture."""
     if "--picture" in sys.argv:
-        _say(picture())
+        echo(picture())
         return
     with tempfile.TemporaryDirectory() as folder:
         for name, files in operations(Path(folder)):
-            _say(f"{name:32} {len(files):4} files")
+            echo(f"{name:32} {len(files):4} files")
             if "-v" in sys.argv:
-                _say("\n".join(f"    {each}" for each in sorted(files)))
+                echo("\n".join(f"    {each}" for each in sorted(files)))
     for name, pattern in (
         ("type timestamp_ns", r"TimestampNanoType|timestamp_ns|TIMESTAMP_NANO|TimestampNano\b"),
         ("type uuid", r"UUIDType|\"uuid\""),
         ("transform truncate", r"TruncateTransform|\"truncate\""),
     ):
-        _say(f"{name:32} {len(files_with(pattern)):4} files name it")
+        echo(f"{name:32} {len(files_with(pattern)):4} files name it")
     python = sorted(ROOT.rglob("*.py"))
     lines = {each: len(each.read_text().splitlines()) for each in python}
     small = [each for each, count in lines.items() if count <= SMALL and each.name != "__init__.py"]
     java = sorted(ROOT.rglob("*.java"))
     docs = [ast.get_docstring(node) or "" for each in python for node in _definitions(each)]
     code = sum(len(code_lines(each.read_text())) for each in python)
-    _say(f"{'Python':32} {len(python):4} files, {sum(lines.values())} lines, {code} of them code")
+    echo(f"{'Python':32} {len(python):4} files, {sum(lines.values())} lines, {code} of them code")
     large = [str(each.relative_to(ROOT)) for each, count in lines.items() if count > LARGE]
-    _say(f"{f'Python of more than {LARGE} lines':32} {len(large):4} files {' '.join(large)}")
-    _say(f"{'Java':32} {len(java):4} files, {sum(len(each.read_text().splitlines()) for each in java)} lines")
-    _say(f"{f'Python of at most {SMALL} lines':32} {len(small):4} files besides __init__.py")
+    echo(f"{f'Python of more than {LARGE} lines':32} {len(large):4} files {' '.join(large)}")
+    echo(f"{'Java':32} {len(java):4} files, {sum(len(each.read_text().splitlines()) for each in java)} lines")
+    echo(f"{f'Python of at most {SMALL} lines':32} {len(small):4} files besides __init__.py")
     riddles = sum(each.startswith(("The same", "That of", "What is ", "Those of")) for each in docs)
-    _say(f"{'docstrings that lean on others':32} {riddles:4} begin with The same, That of, Those of, What is")
+    echo(f"{'docstrings that lean on others':32} {riddles:4} begin with The same, That of, Those of, What is")
     functions = list(public_functions(python))
     told = {(name, given) for name, given, doc in functions if "Args:" in doc}
     described = sum((name, given) in told for name, given, _ in functions)
-    _say(f"{'public functions':32} {len(functions):4} of several arguments, {described} with Args, own or inherited")
+    echo(f"{'public functions':32} {len(functions):4} of several arguments, {described} with Args, own or inherited")
 
 
 def code_lines(text: str) -> set[int]:
@@ -185,10 +186,6 @@ def public_functions(paths: Iterable[Path]) -> Iterator[tuple[str, tuple[str, ..
 def _definitions(path: Path) -> Iterable[ast.FunctionDef | ast.ClassDef]:
     tree = ast.parse(path.read_text())
     return (node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.ClassDef)))
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(text + "\n")
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from click import echo
 
 from hms_iceberg.arrow.storage.filesystems import parse_location
 from hms_iceberg.catalog import Catalog, load_catalog
@@ -60,11 +61,6 @@ ORDERS: dict[str, dict[str, str]] = {
     "z-order": {"strategy": "sort", "sort_order": "zorder(c1,c2)"},
 }
 _SMALL = 0.02  # of the full size, before it counts
-
-
-def say(text: str) -> None:
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
 
 
 def count(number: int, scale: float) -> int:
@@ -124,12 +120,12 @@ class Bench:
             kind = {"java": "java", "spark": "ours"}.get(side)
             done = self._in_spark(kind, item, small, full) if kind else self._here(item, small, full)
             costs[side], left[side] = done
-            say(f"{name:<10} {side:<6} {costs[side]}")
+            echo(f"{name:<10} {side:<6} {costs[side]}")
         assert all(each == left[sides[0]] for each in left.values()), f"{name}: what is left differs"
         for side in (each for each in sides if each != "java" and "java" in costs):
             clock = costs["java"].seconds / costs[side].seconds
             computed = costs["java"].processor / costs[side].processor
-            say(f"{name:<10} Java takes {clock:.2f} times as long as {side}, {computed:.2f} times the processor time")
+            echo(f"{name:<10} Java takes {clock:.2f} times as long as {side}, {computed:.2f} times the processor time")
 
     def _here(self, item: Item, small: Original, full: Original) -> tuple[Cost, Any]:
         item.ours(small.restored())
@@ -158,11 +154,11 @@ def _rows_left(original: Original, table: Table) -> tuple[int, ...]:
     rows = table.scan().to_arrow()
     files = [task.file for task in table.scan().plan_files()]
     size = sum(file.file_size_in_bytes for file in files)
-    say(f"           left {len(files)} files of {size / 2**20:.1f} MiB")
+    echo(f"           left {len(files)} files of {size / 2**20:.1f} MiB")
     for number in (0, 1):
         groups, pages = _bytes_read(files, number)
         read = f"{groups / 2**20:.1f} MiB of row groups, {pages / 2**20:.1f} MiB of pages"
-        say(f"           a filter on c{number + 1} reads {read}")
+        echo(f"           a filter on c{number + 1} reads {read}")
     return (rows.num_rows, *(int(np.sum(rows[name].to_numpy())) for name in NAMES))
 
 
@@ -256,10 +252,10 @@ def convert(catalog: Catalog, scale: float, version: str) -> None:
     assert table.refresh().scan().to_arrow().num_rows == rows
     after = _least(lambda: table.scan().to_arrow())
     ratio = f"{done.seconds / keys_read.seconds:.1f} and {done.processor / keys_read.processor:.1f}"
-    say(f"convert v{version} {done}, {ratio} reads of the keys ({keys_read})")
+    echo(f"convert v{version} {done}, {ratio} reads of the keys ({keys_read})")
     for when, cost in (("before", before), ("after", after)):
         ratio = f"{cost.seconds / raw.seconds:.2f} and {cost.processor / raw.processor:.2f}"
-        say(f"           a read {when} {cost}, {ratio} of raw pyarrow ({raw})")
+        echo(f"           a read {when} {cost}, {ratio} of raw pyarrow ({raw})")
 
 
 def _with_equality_deletes(catalog: Catalog, name: str, scale: float, version: str) -> Table:
@@ -288,7 +284,7 @@ def rewrite_and_tell_the_peak(location: str, name: str) -> None:
     else:
         cost = timed(lambda: rewrite_data_files(table, options={"rewrite-all": "true"}, **ORDERS[name]))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    say(f"{name:<10} peak {peak >> 10} MiB, of which {before >> 10} MiB before it began; {cost}")
+    echo(f"{name:<10} peak {peak >> 10} MiB, of which {before >> 10} MiB before it began; {cost}")
 
 
 def memory(mebibytes: int, names: list[str]) -> None:

@@ -24,15 +24,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from click import echo
+
 MIB = 1024 * 1024
 _BYTES_A_ROW = 66
 _TEXT_BYTES = 22
 _NUMBERED = re.compile(r"/00000-(\d+)-")
-
-
-def say(text: str) -> None:
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
 
 
 # ---------------------------------------------------------------------------------------------- what is measured
@@ -261,7 +258,7 @@ def large_table(
 
 def report(name: str, location: str | Path, bound: int, cache: int | None = None) -> None:
     found = in_fresh_process(name, location, cache)
-    say(f"{name:14} {found['found']:>12,} {found['seconds']:8.1f} s {found['peak_mib']:6} MiB of {bound} MiB")
+    echo(f"{name:14} {found['found']:>12,} {found['seconds']:8.1f} s {found['peak_mib']:6} MiB of {bound} MiB")
     assert found["peak_mib"] <= bound, f"{name} takes {found['peak_mib']} MiB, more than {bound}"
 
 
@@ -292,7 +289,7 @@ def main() -> None:
         each.add_argument("--cache", type=int, help="MiB of decoded manifests that are kept; the default if left out")
     given = parser.parse_args()
     if given.command == "measure":
-        say(json.dumps(measure(given.name, given.location, given.cache)))
+        echo(json.dumps(measure(given.name, given.location, given.cache)))
         return
     with tempfile.TemporaryDirectory() as scratch:
         if given.command == "plan":

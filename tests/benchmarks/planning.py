@@ -23,6 +23,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from click import echo
+
 from tests.benchmarks.spark_peers import run_java
 
 FILTERS = {
@@ -32,11 +34,6 @@ FILTERS = {
 }
 FILES_IN_PARTITION = 80
 COLUMNS = 20
-
-
-def say(text: str) -> None:
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
 
 
 # ---------------------------------------------------------------------------------------------- the table
@@ -183,17 +180,17 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=1)
     given = parser.parse_args()
     if given.measure:
-        say(json.dumps(measure(given.measure, given.location, given.filter, given.repeats)))
+        echo(json.dumps(measure(given.measure, given.location, given.filter, given.repeats)))
         return
     with tempfile.TemporaryDirectory() as scratch:
         folder = given.folder or Path(scratch) / "table"
         start = time.perf_counter()
         location = build(folder, given.files, given.commits, given.columns)
         made = time.perf_counter() - start
-        say(f"{given.files} files of {given.commits} commits, {given.columns} columns ({made:.1f} s to make)")
+        echo(f"{given.files} files of {given.commits} commits, {given.columns} columns ({made:.1f} s to make)")
         names = [given.only] if given.only else list(FILTERS)
         for line in compare(location, given.files, not given.alone, names):
-            say(line)
+            echo(line)
 
 
 if __name__ == "__main__":

@@ -10,12 +10,12 @@ Needs what tests/interop has downloaded: run that first.
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from click import echo
 
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.catalog import load_catalog
@@ -58,12 +58,6 @@ OF_FILES = {
     " from bench.many.files",
     "every column": "select * from bench.many.files order by file_path limit 1000",
 }
-
-
-def say(text: str) -> None:
-    """Writes a line."""
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
 
 
 def build(catalog: Catalog, name: str, files: list[pa.Table], **properties: str) -> Table:
@@ -129,7 +123,7 @@ def main() -> None:
         if "plain" in tables:
             plain = catalog.load_table("bench.plain")
             ours.ask(views={"raw": [task.file.file_path for task in plain.scan().plan_files()]})
-        say(f"Spark {ours.version}; Java's runtime on {java.version}; {options.rows:,} rows")
+        echo(f"Spark {ours.version}; Java's runtime on {java.version}; {options.rows:,} rows")
         for deleted in tables:
             queries = {name: text.format(f"bench.{deleted}") for name, text in COMPARED.items()}
             if deleted == "texts":
@@ -146,7 +140,7 @@ def main() -> None:
                 seconds = compare(sides, options.warm_up, options.repeat)
                 report = "  ".join(f"{side} {value:.3f} s" for side, value in seconds.items())
                 ratios = "  ".join(f"/{side} {seconds['ours'] / seconds[side]:.2f}" for side in list(seconds)[1:])
-                say(f"{deleted + ': ' + name:<28} {report}  ours{ratios}")
+                echo(f"{deleted + ': ' + name:<28} {report}  ours{ratios}")
         ours.close()
         java.close()
 

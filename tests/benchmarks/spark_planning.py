@@ -17,7 +17,6 @@ import argparse
 import hashlib
 import json
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -25,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from click import echo
 
 from hms_iceberg.catalog import load_catalog
 from hms_iceberg.hms.embedded import EmbeddedMetastore
@@ -40,11 +40,6 @@ if TYPE_CHECKING:
 ROWS = pa.table({"n": range(1000), "part": [number % 10 for number in range(1000)]})
 QUERY = "select part, count(*), sum(n) from {} where n >= {} group by part"
 FIRST, METRICS, NEXT = "first, all files", "first with a filter", "next, all files"
-
-
-def say(text: str) -> None:
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
 
 
 def spark_s_part(frame: DataFrame) -> int:
@@ -87,7 +82,7 @@ def small(spark: SparkSession, catalog: Catalog, repeat: int, warm_up: int) -> N
     for name in sides:
         median = statistics.median(whole[name][warm_up:])
         part = statistics.median(planned[name][warm_up:])
-        say(f"1,000 rows: {name:<20} {median * 1000:6.1f} ms ({(median - base) * 1000:+6.1f}), planned in {part} ms")
+        echo(f"1,000 rows: {name:<20} {median * 1000:6.1f} ms ({(median - base) * 1000:+6.1f}), planned in {part} ms")
 
 
 def large(spark: SparkSession, location: str) -> None:
@@ -103,11 +98,11 @@ def large(spark: SparkSession, location: str) -> None:
         planned = time.perf_counter() - started
         partitions = execution.toRdd().getNumPartitions()
         taken = time.perf_counter() - started
-        say(f"many files: {name:<20} {planned:.2f} s, with {partitions} partitions {taken:.2f} s")
+        echo(f"many files: {name:<20} {planned:.2f} s, with {partitions} partitions {taken:.2f} s")
     for _ in range(3):
         started = time.perf_counter()
         ((rows,),) = spark.read.format("iceberg").load(location).groupBy().count().collect()
-        say(f"many files: {'count(*)':<20} {time.perf_counter() - started:.3f} s, {rows:,} rows")
+        echo(f"many files: {'count(*)':<20} {time.perf_counter() - started:.3f} s, {rows:,} rows")
 
 
 def first_plan(spark: SparkSession, location: str, mode: str, condition: str, folder: Path) -> None:
@@ -126,7 +121,7 @@ def first_plan(spark: SparkSession, location: str, mode: str, condition: str, fo
     found = hashlib.sha256()
     for path in sorted(json.loads(listed.read_bytes())):
         found.update(f"{path}\n".encode())
-    say(f"{mode:<11} {condition:<24} {taken:6.2f} s, {len(paths):,} files {found.hexdigest()[:12]}, {memory}")
+    echo(f"{mode:<11} {condition:<24} {taken:6.2f} s, {len(paths):,} files {found.hexdigest()[:12]}, {memory}")
 
 
 def main() -> None:

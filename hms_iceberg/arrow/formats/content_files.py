@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -14,17 +14,17 @@ from hms_iceberg.arrow.formats.orc.orc_reader import OrcReader
 from hms_iceberg.arrow.formats.orc.orc_writer import OrcContentWriter, with_stripes_below
 from hms_iceberg.arrow.formats.parquet_reader import ParquetReader, RangesTest, RowRange
 from hms_iceberg.arrow.formats.parquet_writer import (
-    ParquetFileWriter,
+    ParquetContentWriter,
     Repetition,
     parquet_options,
     repetitions,
     with_useful_dictionaries,
 )
-from hms_iceberg.arrow.metrics.footer_metrics import MetricsMode, data_file_from_parquet
+from hms_iceberg.arrow.metrics.footer_metrics import MetricsMode
 from hms_iceberg.errors import CorruptDataFileError, UnsupportedError
 from hms_iceberg.spec.data_types import VariantType
 from hms_iceberg.spec.field_mapping import NameMapping
-from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
+from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.table_properties import (
     DELETE_FILE_FORMAT,
@@ -125,7 +125,7 @@ class ContentFormat:
             if self._repeated and rows:
                 options = with_useful_dictionaries(options, self._schema, self._layout, self._repeated, rows)
             shred_by = PARQUET_VARIANT_ROWS.of(self._properties) if PARQUET_SHREDS.of(self._properties) else 0
-            return _ParquetContentWriter(
+            return ParquetContentWriter(
                 self._storage, location, self._layout, self._schema, options, self._modes, shred_by
             )
         writer = OrcContentWriter if self.name == "orc" else AvroContentWriter
@@ -139,66 +139,6 @@ def _refuse_variants(schema: Schema, name: str) -> None:
                 f"Cannot write column {schema.find_column_name(field_id)!r} to {name} files: variants are written to "
                 f"Parquet files only. Set {FILE_FORMAT.name} to parquet."
             )
-
-
-def delete_marks(content: DataFileContent, equality_ids: Iterable[int]) -> dict[str, str]:
-    """Footer entries that Apache Iceberg writes into delete files, from which a lost manifest can be rebuilt.
-
-    Args:
-        content: the kind of deletes.
-        equality_ids: field ids of the key columns of equality deletes.
-    """
-    if content is DataFileContent.POSITION_DELETES:
-        return {"delete-type": "position"}
-    if content is DataFileContent.EQUALITY_DELETES:
-        return {"delete-type": "equality", "delete-field-ids": ", ".join(map(str, equality_ids))}
-    return {}
-
-
-class _ParquetContentWriter:
-    def __init__(
-        self,
-        storage: Storage,
-        location: str,
-        layout: FileLayout,
-        schema: Schema,
-        options: Mapping[str, Any],
-        modes: Mapping[int, MetricsMode],
-        shred_by: int,
-    ) -> None:
-        self.location = location
-        self._storage = storage
-        self._schema = schema
-        self._modes = modes
-        self._writer = ParquetFileWriter(storage, location, layout, schema, options, shred_by)
-
-    @property
-    def size(self) -> int:
-        return self._writer.size
-
-    @property
-    def held(self) -> int:
-        return self._writer.held
-
-    def write_row_group(self, batches: list[pa.RecordBatch]) -> None:
-        self._writer.write_row_group(batches)
-
-    def close(self, **fields: Any) -> DataFile:
-        self._writer.note(delete_marks(fields.get("content", DataFileContent.DATA), fields.get("equality_ids") or ()))
-        footer, size = self._writer.close()
-        return data_file_from_parquet(
-            self._storage,
-            self.location,
-            self._schema,
-            modes=self._modes,
-            size=size,
-            footer=footer,
-            nan_counts=self._writer.nan_counts,
-            **fields,
-        )
-
-    def abandon(self) -> None:
-        self._writer.abandon()
 
 
 def format_name(properties: Mapping[str, str], deletes: bool = False) -> str:

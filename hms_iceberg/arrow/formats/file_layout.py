@@ -5,13 +5,17 @@ Source: Iceberg specification, "Appendix A: Format-specific Requirements".
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 
 from hms_iceberg.arrow.columns.arrow_schema import child_fields, to_arrow
 from hms_iceberg.arrow.columns.nested import children_of, conform, with_children
+from hms_iceberg.arrow.metrics.batch_metrics import BatchMetrics
+from hms_iceberg.arrow.metrics.footer_metrics import MetricsMode
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.spec.data_types import (
     IcebergType,
@@ -21,6 +25,7 @@ from hms_iceberg.spec.data_types import (
     UnknownType,
     leaves,
 )
+from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
 
@@ -150,3 +155,69 @@ class ContentOutput:
             abandon()
         else:
             self._output.__exit__(RuntimeError, RuntimeError("abandoned"), None)
+
+
+class MeasuredWriter:
+    """What writers of formats without usable statistics share: they count metrics from the batches that they write.
+
+    Subclasses open the output, write the rows, and say in `_finish` how the file ends.
+
+    Args:
+        storage: where the file goes.
+        location: the new file; it appears when the writer is closed.
+        layout: the file's columns.
+        modes: what metrics to keep of which field.
+    """
+
+    file_format: str
+    _output: ContentOutput
+
+    def __init__(self, storage: Storage, location: str, layout: FileLayout, modes: Mapping[int, MetricsMode]) -> None:
+        self.location = location
+        self._storage = storage
+        self._layout = layout
+        self._metrics = BatchMetrics(layout.schema, modes)
+        self._rows = 0
+
+    def _measured(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """A batch of the table's columns as the file's columns, after it was counted."""
+        laid_out = self._layout.lay_out(batch)
+        self._metrics.add(laid_out)
+        self._rows += laid_out.num_rows
+        return laid_out
+
+    def close(self, **fields: Any) -> DataFile:
+        """Finishes the file and makes it visible.
+
+        Args:
+            fields: members of the manifest entry that the writer cannot know.
+
+        Returns:
+            the file's manifest entry, with its metrics.
+        """
+        try:
+            self._finish()
+            size = self._output.close()
+        except BaseException:
+            self.abandon()
+            raise
+        return DataFile(
+            file_path=self.location,
+            file_format=self.file_format,
+            record_count=self._rows,
+            file_size_in_bytes=size,
+            split_offsets=self._split_offsets(size),
+            **self._metrics.result().as_fields(),
+            **fields,
+        )
+
+    def _finish(self) -> None:
+        """Writes what is still held, and the file's end."""
+
+    def _split_offsets(self, size: int) -> tuple[int, ...] | None:
+        """Where the file of this many bytes can be split; None if it does not say."""
+        return None
+
+    def abandon(self) -> None:
+        """Discards the file."""
+        self._output.abandon()

@@ -295,6 +295,26 @@ def _first_byte(group: pq.RowGroupMetaData) -> int:
     return min(column.data_page_offset, column.dictionary_page_offset or column.data_page_offset)
 
 
+class WholeRanges:
+    """What readers of formats without usable statistics (Avro, ORC by pyarrow) share: ranges are read as a whole."""
+
+    reads_nested_fields = False
+
+    def matching(
+        self, ranges: Sequence[RowRange], schema: Schema, field_ids: set[int], may_match: RangesTest
+    ) -> list[RowRange]:
+        """All of the ranges, since there are no statistics to rule one out by."""
+        return list(ranges)
+
+    def is_int96(self, leaf: int) -> bool:
+        """False: only Parquet has INT96 timestamps."""
+        return False
+
+    def bytes_of(self, rows: RowRange, leaves: Sequence[int]) -> int:
+        """The bytes of the whole range, whichever leaves are read."""
+        return rows.bytes
+
+
 def empty_batches(start: int, end: int, batch_rows: int) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Batches without columns, which still have a number of rows.
 

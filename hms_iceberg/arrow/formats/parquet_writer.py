@@ -10,7 +10,7 @@ import json
 import logging
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -24,6 +24,7 @@ from hms_iceberg.arrow.columns.nested import struct_children
 from hms_iceberg.arrow.formats.file_layout import HELD_BYTES, ContentOutput, FileLayout
 from hms_iceberg.arrow.formats.parquet_footer import VariantOutput
 from hms_iceberg.arrow.formats.shredded_layout import shredded_batch, with_shredded_variants
+from hms_iceberg.arrow.metrics.footer_metrics import MetricsMode, data_file_from_parquet
 from hms_iceberg.errors import ConfigurationError, UnsupportedError
 from hms_iceberg.spec.data_types import (
     DoubleType,
@@ -34,6 +35,7 @@ from hms_iceberg.spec.data_types import (
     VariantType,
     leaf_positions,
 )
+from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
 from hms_iceberg.spec.property_kinds import ColumnProperty
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.schema_json import schema_to_json
@@ -175,8 +177,8 @@ _CODECS = {
 _MOST_LEVELS = 100
 
 
-class ParquetFileWriter:
-    """Writes plain batches of a table's columns to one new Parquet file.
+class ParquetContentWriter:
+    """Writes plain batches of a table's columns to one new Parquet file; see ``content_files.ContentWriter``.
 
     Args:
         storage: where the file goes.
@@ -184,6 +186,7 @@ class ParquetFileWriter:
         layout: the file's columns.
         schema: the table's schema.
         options: what ``parquet_options`` returned.
+        modes: what metrics to keep of which field.
         shred_by: how many rows tell which parts of variants get columns of their own; with 0 none do.
 
     Raises:
@@ -197,11 +200,14 @@ class ParquetFileWriter:
         layout: FileLayout,
         schema: Schema,
         options: Mapping[str, Any],
+        modes: Mapping[int, MetricsMode],
         shred_by: int = 0,
     ) -> None:
         _check_levels(schema)
         self.location = location
-        self.nan_counts: Counter[int] = Counter()
+        self._nan_counts: Counter[int] = Counter()
+        self._storage = storage
+        self._modes = modes
         self._layout = layout
         self._schema = schema
         self._floats = [
@@ -245,7 +251,7 @@ class ParquetFileWriter:
     def write_row_group(self, batches: list[pa.RecordBatch]) -> None:
         """Writes batches as one row group."""
         for field_id, path in self._floats:
-            self.nan_counts[field_id] += sum(_count_nan(batch, path) for batch in batches)
+            self._nan_counts[field_id] += sum(_count_nan(batch, path) for batch in batches)
         rows = [self._layout.lay_out(batch) for batch in batches]
         if self._writer is None:
             self._arrow, self._options = with_shredded_variants(self._arrow, self._options, rows, self._shred_by)
@@ -256,15 +262,19 @@ class ParquetFileWriter:
         self._last_column_bytes = table.column(table.num_columns - 1).nbytes if table.num_columns else 0
         self._writer.write_table(table, row_group_size=max(table.num_rows, 1))
 
-    def note(self, pairs: Mapping[str, str]) -> None:
-        """Writes keys and values into the footer."""
-        self._writer = self._writer or self._opened()
-        self._writer.add_key_value_metadata(dict(pairs))
+    def close(self, **fields: Any) -> DataFile:
+        """Finishes the file and makes it visible.
 
-    def close(self) -> tuple[pq.FileMetaData, int]:
-        """Finishes the file and makes it visible; returns its footer and its size in bytes."""
+        Args:
+            fields: members of the manifest entry that the writer cannot know.
+
+        Returns:
+            the file's manifest entry, with its metrics.
+        """
+        marks = _delete_marks(fields.get("content", DataFileContent.DATA), fields.get("equality_ids") or ())
         try:
             self._writer = self._writer or self._opened()
+            self._writer.add_key_value_metadata(marks)
             if self._variants is not None:
                 self._variants.hold_end()
             self._writer.close()
@@ -274,7 +284,16 @@ class ParquetFileWriter:
         except BaseException:
             self.abandon()
             raise
-        return self._footers[0], size
+        return data_file_from_parquet(
+            self._storage,
+            self.location,
+            self._schema,
+            modes=self._modes,
+            size=size,
+            footer=self._footers[0],
+            nan_counts=self._nan_counts,
+            **fields,
+        )
 
     def abandon(self) -> None:
         """Discards the file."""
@@ -283,6 +302,15 @@ class ParquetFileWriter:
             with suppress(Exception):  # otherwise it would finish itself when it is collected, into a closed output
                 writer.close()
         self._output.abandon()
+
+
+def _delete_marks(content: DataFileContent, equality_ids: Iterable[int]) -> dict[str, str]:
+    """Footer entries that Apache Iceberg writes into delete files, from which a lost manifest can be rebuilt."""
+    if content is DataFileContent.POSITION_DELETES:
+        return {"delete-type": "position"}
+    if content is DataFileContent.EQUALITY_DELETES:
+        return {"delete-type": "equality", "delete-field-ids": ", ".join(map(str, equality_ids))}
+    return {}
 
 
 def parquet_options(schema: Schema, layout: FileLayout, properties: Mapping[str, str]) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from functools import lru_cache
@@ -135,12 +136,8 @@ def entry_layout(schema_json: bytes, what: str = "a manifest") -> EntryLayout:
     Raises:
         CorruptManifestError: the schema is not that of a manifest.
     """
-    try:
+    with _reading(what):
         return _entry_layout(schema_json)
-    except CorruptFileError as error:
-        raise CorruptManifestError(f"Cannot read {what}: {error}") from error
-    except MALFORMED as error:
-        raise CorruptManifestError(f"Cannot read {what}: its Avro schema is damaged ({error!r})") from error
 
 
 def manifest_list_layout(schema_json: bytes, what: str = "a manifest list") -> ManifestListLayout:
@@ -153,8 +150,14 @@ def manifest_list_layout(schema_json: bytes, what: str = "a manifest list") -> M
     Raises:
         CorruptManifestError: the schema is not that of a manifest list.
     """
-    try:
+    with _reading(what):
         return _manifest_list_layout(schema_json)
+
+
+@contextmanager
+def _reading(what: str) -> Iterator[None]:
+    try:
+        yield
     except CorruptFileError as error:
         raise CorruptManifestError(f"Cannot read {what}: {error}") from error
     except MALFORMED as error:

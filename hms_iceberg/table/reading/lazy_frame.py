@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -183,6 +184,24 @@ def _datetime(value: int, unit: str, zone: Any) -> Literal:
     return stored_literal(micros, TimestampType() if zone is None else TimestamptzType())
 
 
+@contextmanager
+def needing(method: str, library: str, package: str) -> Iterator[None]:
+    """Tells how to install a library that is not here, where a method imports it.
+
+    Args:
+        method: the method's name.
+        library: what the library is called.
+        package: what `pip install` takes.
+
+    Raises:
+        MissingDependencyError: the library cannot be imported.
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise MissingDependencyError(f"{method} needs {library}: pip install {package}") from error
+
+
 def dask_frame(scan: TableScan) -> dd.DataFrame:
     """A lazy data frame; its workers read a group of files each.
 
@@ -192,10 +211,8 @@ def dask_frame(scan: TableScan) -> dd.DataFrame:
     Raises:
         MissingDependencyError: Dask is not installed.
     """
-    try:
+    with needing("to_dask", "Dask", "'dask[dataframe]'"):
         import dask.dataframe as dd
-    except ImportError as error:
-        raise MissingDependencyError("to_dask needs Dask: pip install 'dask[dataframe]'") from error
     empty = _frame(to_arrow(scan.projection()).empty_table())
     if scan.limit is not None:
         return dd.from_pandas(scan.to_pandas(), npartitions=1)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.arrow.reading.read import count_rows, read_all, read_tasks, up_to
-from hms_iceberg.errors import InvalidInputError, MissingDependencyError, NoSuchRefError, NoSuchSnapshotError
+from hms_iceberg.errors import InvalidInputError, NoSuchRefError, NoSuchSnapshotError
 from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.expressions.tree import AlwaysTrue, And, BooleanExpression
 from hms_iceberg.hooks import Hook
@@ -31,7 +31,7 @@ from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.spec.values.datetimes import format_milliseconds
 from hms_iceberg.storage import Storage
-from hms_iceberg.table.reading.lazy_frame import dask_frame, lazy_frame
+from hms_iceberg.table.reading.lazy_frame import dask_frame, lazy_frame, needing
 from hms_iceberg.table.reading.time_travel import milliseconds, snapshot_as_of
 
 if TYPE_CHECKING:
@@ -171,10 +171,8 @@ class RowSource(ABC):
         """
         from hms_iceberg.arrow.columns.frames import for_pandas
 
-        try:
+        with needing("to_pandas", "pandas", "pandas"):
             return for_pandas(self.to_arrow()).to_pandas(**options)
-        except ImportError as error:
-            raise MissingDependencyError("to_pandas needs pandas: pip install pandas") from error
 
     def to_polars(self) -> pl.DataFrame:
         """The rows as a polars data frame."""
@@ -191,36 +189,28 @@ class RowSource(ABC):
             table_name: the name in DuckDB.
             connection: a connection of DuckDB; None opens one in memory.
         """
-        try:
+        with needing("to_duckdb", "DuckDB", "duckdb"):
             import duckdb
-        except ImportError as error:
-            raise MissingDependencyError("to_duckdb needs DuckDB: pip install duckdb") from error
         connection = connection or duckdb.connect(database=":memory:")
         connection.register(table_name, self.to_arrow())
         return connection
 
     def to_daft(self) -> daft.DataFrame:
         """The rows as a Daft data frame."""
-        try:
+        with needing("to_daft", "Daft", "daft"):
             import daft
-        except ImportError as error:
-            raise MissingDependencyError("to_daft needs Daft: pip install daft") from error
         return daft.from_arrow(self.to_arrow())
 
     def to_ray(self) -> ray.data.Dataset:
         """The rows as a dataset of Ray."""
-        try:
+        with needing("to_ray", "Ray", "'ray[data]'"):
             import ray.data
-        except ImportError as error:
-            raise MissingDependencyError("to_ray needs Ray: pip install 'ray[data]'") from error
         return ray.data.from_arrow(self.to_arrow())
 
     def to_bodo(self) -> bodo.pandas.DataFrame:
         """The rows as a data frame of Bodo."""
-        try:
+        with needing("to_bodo", "Bodo", "bodo"):
             import bodo.pandas
-        except ImportError as error:
-            raise MissingDependencyError("to_bodo needs Bodo: pip install bodo") from error
         return bodo.pandas.from_pandas(self.to_pandas())
 
     def update(self: S, **overrides: Any) -> S:

@@ -175,19 +175,20 @@ class Concurrent:
 
     def check_no_new_data_in(self, partitions: frozenset[PartitionKey]) -> None:
         """Refuses data files added since to one of these partitions, by their keys."""
-        for snapshot, file in self._files(ManifestContent.DATA, ManifestEntryStatus.ADDED, _ADDS_DATA):
-            if file.partition_key in partitions:
-                raise self._conflict(
-                    snapshot, "added data to a partition that is replaced:", file, "Repeat the change."
-                )
+        added = self._files(ManifestContent.DATA, ManifestEntryStatus.ADDED, _ADDS_DATA)
+        self._refuse_in(partitions, added, "added data to a partition that is replaced:")
 
     def check_no_new_deletes_in(self, partitions: frozenset[PartitionKey]) -> None:
         """Refuses delete files added since to one of these partitions, by their keys."""
-        for snapshot, file in self._files(ManifestContent.DELETES, ManifestEntryStatus.ADDED, _ADDS_DELETES):
+        added = self._files(ManifestContent.DELETES, ManifestEntryStatus.ADDED, _ADDS_DELETES)
+        self._refuse_in(partitions, added, "deleted rows of a partition that is replaced:")
+
+    def _refuse_in(
+        self, partitions: frozenset[PartitionKey], found: Iterable[tuple[Snapshot, DataFile]], what: str
+    ) -> None:
+        for snapshot, file in found:
             if file.partition_key in partitions:
-                raise self._conflict(
-                    snapshot, "deleted rows of a partition that is replaced:", file, "Repeat the change."
-                )
+                raise self._conflict(snapshot, what, file, "Repeat the change.")
 
     def check_no_new_deletes(self, row_filter: BooleanExpression) -> None:
         """Refuses delete files added since that may delete rows of `row_filter`."""
@@ -251,11 +252,8 @@ class Concurrent:
 
     def check_no_removed_data_in(self, partitions: frozenset[PartitionKey]) -> None:
         """Refuses if rows of one of these partitions, by their keys, were removed since; a compaction removes none."""
-        for snapshot, file in self._files(ManifestContent.DATA, ManifestEntryStatus.DELETED, _ADDS_DELETES):
-            if file.partition_key in partitions:
-                raise self._conflict(
-                    snapshot, "removed data of a partition that is replaced:", file, "Repeat the change."
-                )
+        removed = self._files(ManifestContent.DATA, ManifestEntryStatus.DELETED, _ADDS_DELETES)
+        self._refuse_in(partitions, removed, "removed data of a partition that is replaced:")
 
     def check_no_new_vectors_for(self, paths: frozenset[str]) -> None:
         """Refuses deletion vectors added since for one of these data files: a file has at most one vector."""

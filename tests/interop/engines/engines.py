@@ -69,6 +69,16 @@ PYTHON_ENGINES = (
 )
 
 
+def end(process: subprocess.Popen[str] | None) -> None:
+    """Kills an engine's process, if it runs, and closes its pipes."""
+    if process is not None:
+        assert process.stdin is not None and process.stdout is not None
+        process.kill()
+        process.wait()
+        process.stdin.close()
+        process.stdout.close()
+
+
 class Worker:
     """A running engine, as a context manager."""
 
@@ -82,12 +92,7 @@ class Worker:
 
     def __exit__(self, *_: object) -> None:
         process, self._process = self._process, None
-        if process is not None:
-            assert process.stdin is not None and process.stdout is not None
-            process.kill()
-            process.wait()
-            process.stdin.close()
-            process.stdout.close()
+        end(process)
 
     def ask(self, question: Mapping[str, str]) -> dict[str, Any]:
         """What it answers: `columns` and `rows`, or `error`, also where it dies or never ends."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hms_iceberg.hms.embedded.jars import find_java, find_metastore_jars
+from tests.interop.engines.engines import end
 from tests.support.maven import Artifact, fetched
 
 VERSION = "2.1.0"
@@ -74,12 +75,7 @@ class Flink:
 
     def __exit__(self, *_: object) -> None:
         process, self._process = self._process, None
-        if process is not None:
-            assert process.stdin is not None and process.stdout is not None
-            process.kill()
-            process.wait()
-            process.stdin.close()
-            process.stdout.close()
+        end(process)
 
     def sql(self, statement: str, mode: str = "batch") -> list[list[Any]]:
         """The rows of a statement in the form of `tests.support.peer_rows`; an AssertionError carries what it says."""

@@ -18,7 +18,7 @@ import pytest
 from pyarrow import orc
 
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow_type
-from hms_iceberg.arrow.formats.parquet_writer import ParquetFileWriter
+from hms_iceberg.arrow.formats.parquet_writer import ParquetContentWriter
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.arrow.writing.write import write_data_files
 from hms_iceberg.errors import (
@@ -359,13 +359,13 @@ def thousands(asked: Callable[[int], None]) -> pa.RecordBatchReader:
 def test_rows_come_in_while_those_before_them_are_written(
     make_metadata: MakeMetadata, storage: ArrowStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write, second = ParquetFileWriter.write_row_group, threading.Event()
+    write, second = ParquetContentWriter.write_row_group, threading.Event()
 
-    def later(writer: ParquetFileWriter, batches: list[pa.RecordBatch]) -> None:
+    def later(writer: ParquetContentWriter, batches: list[pa.RecordBatch]) -> None:
         assert second.wait(10)
         write(writer, batches)
 
-    monkeypatch.setattr(ParquetFileWriter, "write_row_group", later)
+    monkeypatch.setattr(ParquetContentWriter, "write_row_group", later)
     metadata = make_metadata(SCHEMA, properties={"write.parquet.row-group-limit": "1000"})
     rows = thousands(lambda number: second.set() if number == 1 else None)
     [file] = write_data_files(metadata, storage, rows)
@@ -375,10 +375,10 @@ def test_rows_come_in_while_those_before_them_are_written(
 def test_a_group_of_rows_that_cannot_be_written_ends_the_write(
     make_metadata: MakeMetadata, storage: ArrowStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(writer: ParquetFileWriter, batches: list[pa.RecordBatch]) -> None:
+    def fail(writer: ParquetContentWriter, batches: list[pa.RecordBatch]) -> None:
         raise StorageError("the disk is full")
 
-    monkeypatch.setattr(ParquetFileWriter, "write_row_group", fail)
+    monkeypatch.setattr(ParquetContentWriter, "write_row_group", fail)
     metadata = make_metadata(SCHEMA, properties={"write.parquet.row-group-limit": "1000"})
     with pytest.raises(StorageError, match="the disk is full"):
         list(write_data_files(metadata, storage, thousands(lambda number: None)))

@@ -26,12 +26,11 @@ from hms_iceberg.arrow.columns.legacy_calendar import (
 )
 from hms_iceberg.arrow.columns.projection import file_leaves, identified, leaf_count
 from hms_iceberg.arrow.formats.avro.avro_blocks import AvroBlocks
-from hms_iceberg.arrow.formats.parquet_reader import RangesTest, RowRange, empty_batches
+from hms_iceberg.arrow.formats.parquet_reader import RowRange, WholeRanges, empty_batches
 from hms_iceberg.arrow.storage.filesystems import decoding
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.spec.field_mapping import NameMapping
 from hms_iceberg.spec.manifests.avro_container import AvroBlock, parsed_schema
-from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.values.single_values import decimal_value
 from hms_iceberg.storage import Storage
 
@@ -63,7 +62,7 @@ _MOST_ROWS = 1 << 16
 _Convert = Callable[[Any], Any]
 
 
-class AvroReader:
+class AvroReader(WholeRanges):
     """An open Avro file; its methods are those of ``readers.FileReader``.
 
     Args:
@@ -80,8 +79,6 @@ class AvroReader:
         CorruptDataFileError: it is not Avro, or damaged.
         StorageError: its storage failed.
     """
-
-    reads_nested_fields = False
 
     def __init__(self, storage: Storage, location: str, mapping: NameMapping | None) -> None:
         self._location = location
@@ -107,12 +104,6 @@ class AvroReader:
     def ranges(self) -> list[RowRange]:
         """Runs of blocks."""
         return self._blocks.ranges
-
-    def matching(
-        self, ranges: Sequence[RowRange], schema: Schema, field_ids: set[int], may_match: RangesTest
-    ) -> list[RowRange]:
-        """All ranges: Avro has no statistics."""
-        return list(ranges)
 
     def read(
         self, rows: RowRange, leaves: Sequence[int], batch_rows: int, use_threads: bool
@@ -162,10 +153,6 @@ class AvroReader:
         """How the values of its leaves become proleptic."""
         return [self._calendar.rule(leaf.type) for leaf in file_leaves(schema)]
 
-    def is_int96(self, leaf: int) -> bool:
-        """False: only Parquet has INT96 timestamps."""
-        return False
-
     def is_uuid(self, path: tuple[str, ...]) -> bool:
         """Whether a column of bytes is marked so, without which Java reads bytes, and with which it reads no others."""
         return path in self._uuids
@@ -192,15 +179,6 @@ class AvroReader:
                     if has_old_values(pa.record_batch([column], [field.name]), self._rules(pa.schema([field])))
                 }
         return sorted(found)
-
-    def bytes_of(self, rows: RowRange, leaves: Sequence[int]) -> int:
-        """The bytes of the whole run.
-
-        Args:
-            rows: the range of rows.
-            leaves: numbers of the leaf columns.
-        """
-        return rows.bytes
 
     def close(self) -> None:
         """Closes the file."""

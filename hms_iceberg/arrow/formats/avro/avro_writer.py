@@ -18,8 +18,7 @@ import pyarrow as pa
 from hms_iceberg.arrow.columns.arrow_schema import to_stored
 from hms_iceberg.arrow.columns.nested import list_parts, list_values, map_entries, struct_children
 from hms_iceberg.arrow.formats.avro.avro_blocks import avro_schema
-from hms_iceberg.arrow.formats.file_layout import HELD_BYTES, ContentOutput, FileLayout
-from hms_iceberg.arrow.metrics.batch_metrics import BatchMetrics
+from hms_iceberg.arrow.formats.file_layout import HELD_BYTES, ContentOutput, FileLayout, MeasuredWriter
 from hms_iceberg.arrow.metrics.footer_metrics import MetricsMode
 from hms_iceberg.errors import ConfigurationError, UnsupportedError
 from hms_iceberg.spec.data_types import DecimalType, IcebergType, ListType, MapType, StringType, StructType, UUIDType
@@ -32,7 +31,6 @@ from hms_iceberg.spec.manifests.avro_container import (
     parsed_schema,
     write_header,
 )
-from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.schema_json import schema_to_json
 from hms_iceberg.spec.table_properties import AVRO_CODEC
 from hms_iceberg.spec.values.decimals import decimal_bytes
@@ -41,7 +39,7 @@ from hms_iceberg.storage import Storage
 _ROWS_AT_ONCE = 10_000
 
 
-class AvroContentWriter:
+class AvroContentWriter(MeasuredWriter):
     """Writes plain batches of a table's columns to one new Avro file; see ``content_files.ContentWriter``.
 
     Args:
@@ -52,6 +50,8 @@ class AvroContentWriter:
         modes: what metrics to keep of which field.
     """
 
+    file_format = "AVRO"
+
     def __init__(
         self,
         storage: Storage,
@@ -60,10 +60,7 @@ class AvroContentWriter:
         properties: Mapping[str, str],
         modes: Mapping[int, MetricsMode],
     ) -> None:
-        self.location = location
-        self._layout = layout
-        self._metrics = BatchMetrics(layout.schema, modes)
-        self._rows = 0
+        super().__init__(storage, location, layout, modes)
         self._codec = _codec(properties)
         described = avro_schema(layout.schema)
         # Values are encoded here, so that the encoder needs no logical types, which would change or refuse some.
@@ -88,9 +85,7 @@ class AvroContentWriter:
     def write_row_group(self, batches: list[pa.RecordBatch]) -> None:
         """Writes batches."""
         for batch in batches:
-            laid_out = self._layout.lay_out(batch)
-            self._metrics.add(laid_out)
-            self._rows += laid_out.num_rows
+            laid_out = self._measured(batch)
             for start in range(0, laid_out.num_rows, _ROWS_AT_ONCE):
                 self._write(laid_out.slice(start, _ROWS_AT_ONCE))
 
@@ -111,27 +106,9 @@ class AvroContentWriter:
         self._output.stream.write(encode_long(self._records) + encode_long(len(packed)) + packed + self._sync)
         self._block, self._records = io.BytesIO(), 0
 
-    def close(self, **fields: Any) -> DataFile:
-        """Finishes the file and makes it visible."""
-        try:
-            if self._records:
-                self._end_block()
-            size = self._output.close()
-        except BaseException:
-            self.abandon()
-            raise
-        return DataFile(
-            file_path=self.location,
-            file_format="AVRO",
-            record_count=self._rows,
-            file_size_in_bytes=size,
-            **self._metrics.result().as_fields(),
-            **fields,
-        )
-
-    def abandon(self) -> None:
-        """Discards the file."""
-        self._output.abandon()
+    def _finish(self) -> None:
+        if self._records:
+            self._end_block()
 
 
 def _codec(properties: Mapping[str, str]) -> str:

@@ -17,12 +17,11 @@ from hms_iceberg.arrow.formats.avro.avro_reader import top_level
 from hms_iceberg.arrow.formats.orc.orc_early_times import read_timestamps
 from hms_iceberg.arrow.formats.orc.orc_layout import OrcLayout
 from hms_iceberg.arrow.formats.orc.orc_statistics import problems_of
-from hms_iceberg.arrow.formats.parquet_reader import RangesTest, RowRange, empty_batches
+from hms_iceberg.arrow.formats.parquet_reader import RowRange, WholeRanges, empty_batches
 from hms_iceberg.arrow.storage.arrow_storage import open_for_arrow
 from hms_iceberg.arrow.storage.filesystems import decoding
 from hms_iceberg.errors import CorruptDataFileError, UnsupportedError
 from hms_iceberg.spec.field_mapping import NameMapping
-from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
 
 # Rows that are decoded at once if a stripe is streamed.
@@ -64,7 +63,7 @@ class _Stream:
             yield start, taken
 
 
-class OrcReader:
+class OrcReader(WholeRanges):
     """An open ORC file; its methods are those of ``readers.FileReader``.
 
     Args:
@@ -77,8 +76,6 @@ class OrcReader:
         CorruptDataFileError: it is not ORC, or damaged.
         StorageError: its storage failed.
     """
-
-    reads_nested_fields = False
 
     def __init__(self, storage: Storage, location: str, mapping: NameMapping | None) -> None:
         self._location = location
@@ -116,12 +113,6 @@ class OrcReader:
                 f"{self._orc.nrows:,} rows in {self._orc.nstripes} stripes. The file is damaged; restore it."
             )
         return found
-
-    def matching(
-        self, ranges: Sequence[RowRange], schema: Schema, field_ids: set[int], may_match: RangesTest
-    ) -> list[RowRange]:
-        """All ranges: pyarrow does not show ORC's statistics."""
-        return list(ranges)
 
     def read(
         self, rows: RowRange, leaves: Sequence[int], batch_rows: int, use_threads: bool
@@ -218,10 +209,6 @@ class OrcReader:
                 arrays.append(read_timestamps(layout, stripe, name, zoned, self._location).cast(_micros(kinds[name])))
         return pa.RecordBatch.from_arrays(arrays, names=names)
 
-    def is_int96(self, leaf: int) -> bool:
-        """False: only Parquet has INT96 timestamps."""
-        return False
-
     def is_uuid(self, path: tuple[str, ...]) -> None:
         """Java's readers need no mark."""
         return
@@ -230,15 +217,6 @@ class OrcReader:
         """Days that the writer counted in the Julian calendar, and times that only Java reads."""
         layout = OrcLayout(self._file, self._file.size(), self._location)
         return problems_of(layout, has_field_ids(self._orc.schema))
-
-    def bytes_of(self, rows: RowRange, leaves: Sequence[int]) -> int:
-        """The bytes of the whole stripe.
-
-        Args:
-            rows: the range of rows.
-            leaves: numbers of the leaf columns.
-        """
-        return rows.bytes
 
     def close(self) -> None:
         """Closes the file."""

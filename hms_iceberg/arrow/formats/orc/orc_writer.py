@@ -18,10 +18,9 @@ from pyarrow import orc
 
 from hms_iceberg.arrow.columns.arrow_schema import ORC_FIELD_ID_KEY, child_fields, nested_arrow_type, to_arrow_type
 from hms_iceberg.arrow.columns.nested import children_of, conform, with_children
-from hms_iceberg.arrow.formats.file_layout import HELD_BYTES, ContentOutput, FileLayout
+from hms_iceberg.arrow.formats.file_layout import HELD_BYTES, ContentOutput, FileLayout, MeasuredWriter
 from hms_iceberg.arrow.formats.orc.orc_early_times import EarlyTimes
 from hms_iceberg.arrow.formats.orc.orc_layout import OrcLayout
-from hms_iceberg.arrow.metrics.batch_metrics import BatchMetrics
 from hms_iceberg.arrow.metrics.footer_metrics import MetricsMode
 from hms_iceberg.arrow.storage.arrow_storage import open_for_arrow
 from hms_iceberg.errors import UnsupportedError
@@ -38,7 +37,6 @@ from hms_iceberg.spec.data_types import (
     UUIDType,
     leaves,
 )
-from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.table_properties import (
     ORC_BLOOM_COLUMNS,
@@ -63,7 +61,7 @@ _LAST_MICROS = (2**63 - 1) // 1_000
 _PIECE_BYTES = 256 * 1024
 
 
-class OrcContentWriter:
+class OrcContentWriter(MeasuredWriter):
     """Writes plain batches of a table's columns to one new ORC file; see ``content_files.ContentWriter``.
 
     Args:
@@ -74,6 +72,8 @@ class OrcContentWriter:
         modes: what metrics to keep of which field.
     """
 
+    file_format = "ORC"
+
     def __init__(
         self,
         storage: Storage,
@@ -82,11 +82,8 @@ class OrcContentWriter:
         properties: Mapping[str, str],
         modes: Mapping[int, MetricsMode],
     ) -> None:
-        self.location = location
-        self._storage = storage
-        self._layout = layout
-        self._metrics = BatchMetrics(layout.schema, modes)
-        self._rows = self._pending = 0
+        super().__init__(storage, location, layout, modes)
+        self._pending = 0
         self._schema = pa.schema([_orc_field(field) for field in layout.schema.fields])
         options = _options(layout.schema, properties)
         self._output = ContentOutput(storage, location)
@@ -115,11 +112,8 @@ class OrcContentWriter:
 
     def write_row_group(self, batches: list[pa.RecordBatch]) -> None:
         """Writes batches; the ORC library decides where a stripe ends."""
-        laid_out = [self._layout.lay_out(batch) for batch in batches]
-        for batch in laid_out:
-            self._metrics.add(batch)
-            self._rows += batch.num_rows
-        rows, size = pa.Table.from_batches([self._as_orc(batch) for batch in laid_out], self._schema), self.size
+        laid_out = [self._as_orc(self._measured(batch)) for batch in batches]
+        rows, size = pa.Table.from_batches(laid_out, self._schema), self.size
         self._writer.write(rows)
         self._pending = rows.nbytes + (self._pending if self.size == size else 0)
 
@@ -133,31 +127,13 @@ class OrcContentWriter:
         made = pa.RecordBatch.from_arrays(columns, schema=self._schema)
         return made if self._early is None else self._early.kept(made)
 
-    def close(self, **fields: Any) -> DataFile:
-        """Finishes the file and makes it visible."""
-        try:
-            if not self._rows:
-                self._writer.write(self._schema.empty_table())
-            self._writer.close()
-            self._finish()
-            size = self._output.close()
-        except BaseException:
-            self.abandon()
-            raise
-        return DataFile(
-            file_path=self.location,
-            file_format="ORC",
-            record_count=self._rows,
-            file_size_in_bytes=size,
-            split_offsets=self._stripes(size),
-            **self._metrics.result().as_fields(),
-            **fields,
-        )
-
     def _finish(self) -> None:
-        """Brings a file that was finished elsewhere to its place."""
+        if not self._rows:
+            self._writer.write(self._schema.empty_table())
+        self._writer.close()
         if self._draft is None or self._early is None:
             return
+        # The file was finished elsewhere; it is brought to its place.
         self._sink.flush()
         size = self._draft.tell()
         if self._early:
@@ -169,7 +145,7 @@ class OrcContentWriter:
                 self._output.stream.write(piece)
         self._draft.close()
 
-    def _stripes(self, size: int) -> tuple[int, ...] | None:
+    def _split_offsets(self, size: int) -> tuple[int, ...] | None:
         """Offsets of the stripes, read from the finished file, since the ORC library decides where stripes end."""
         if not self._rows:
             return None
@@ -185,7 +161,7 @@ class OrcContentWriter:
             with suppress(Exception):  # otherwise the stream would write on when it is collected
                 self._sink.flush()
             self._draft.close()
-        self._output.abandon()
+        super().abandon()
 
 
 def with_stripes_below(properties: Mapping[str, str], held_bytes: int) -> Mapping[str, str]:
