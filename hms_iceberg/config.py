@@ -35,6 +35,9 @@ def catalog_properties(name: str, arguments: Mapping[str, Any]) -> dict[str, str
         name: the catalog, in any case.
         arguments: properties that win over the file and the environment; None is no value.
 
+    Returns:
+        properties as text by their names; nested ones of the file with dots (`s3: {region: …}` is `s3.region`).
+
     Raises:
         ConfigurationError: the configuration file cannot be read.
     """

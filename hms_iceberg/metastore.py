@@ -155,6 +155,14 @@ class Lease(Protocol[V]):
         Args:
             base: the version that has to be current still; None to create the table or view.
             new: the new version.
+
+        Returns:
+            the version under the location that the metastore gave it; None if it kept that of `new`.
+
+        Raises:
+            CommitFailedError, LockError, TableAlreadyExistsError, ViewAlreadyExistsError, NoSuchTableError,
+                NoSuchViewError: it certainly did not become current.
+            CommitStateUnknownError: the request was sent, and its fate cannot be told.
         """
         ...
 
@@ -184,6 +192,9 @@ class Metastore(Protocol):
         Args:
             identifier: the table.
             properties: the table's properties, which may switch locking off (`engine.hive.lock-enabled`).
+
+        Returns:
+            a context manager; leaving it gives the lock back, if one was taken.
         """
         ...
 
@@ -336,6 +347,9 @@ class TableRows(Protocol):
         Args:
             key: the name of the property.
             text: what to look for in its value.
+
+        Raises:
+            MetastoreError: the metastore cannot be asked.
         """
         ...
 

@@ -118,6 +118,7 @@ class Catalog(CatalogViews, Identifiers):
 
         Raises:
             NamespaceAlreadyExistsError: it is there already.
+            InvalidInputError: not a name, or a property without a value.
         """
         self.metastore.create_namespace(namespace_name(namespace), text_properties(properties or {}))
 
@@ -130,6 +131,9 @@ class Catalog(CatalogViews, Identifiers):
             namespace: its name.
             properties: `location`, `comment`, `owner`, and any others; left alone if the namespace is
                 there.
+
+        Raises:
+            InvalidInputError: not a name, or a property without a value.
         """
         with suppress(NamespaceAlreadyExistsError):
             self.create_namespace(namespace, properties)
@@ -169,6 +173,9 @@ class Catalog(CatalogViews, Identifiers):
             namespace: its name.
             removals: keys to remove; absent ones are reported as missing.
             updates: keys to set, with their values.
+
+        Returns:
+            the keys that were removed, set, and asked to be removed though they were not there; each list sorted.
 
         Raises:
             NoSuchNamespaceError: no namespace of that name.
@@ -223,6 +230,12 @@ class Catalog(CatalogViews, Identifiers):
             identifier: `"db.name"` or `("db", "name")`.
             version: the version.
             seen_at: when it was the newest one (`time.monotonic`), if that is known.
+
+        Returns:
+            a table that looks at `version` until it is refreshed or changed.
+
+        Raises:
+            InvalidInputError: not a namespace and a name.
         """
         return self._table(table_identifier(identifier), version, Freshness.of(seen_at))
 
@@ -248,10 +261,15 @@ class Catalog(CatalogViews, Identifiers):
             sort_order: by source ids of `schema`.
             properties: table properties; `format-version` (default 2) is one of them.
 
+        Returns:
+            the table in its first version, without a snapshot.
+
         Raises:
             TableAlreadyExistsError: a table of that name, of any kind, exists.
             NoSuchNamespaceError: no such namespace.
             InvalidInputError: schema, spec and order do not fit each other.
+            ConfigurationError: neither the namespace nor the catalog says where its folder is to be.
+            CommitStateUnknownError: the metastore's answer was lost; look whether the table is there.
         """
         definition = TableDefinition(schema, location, partition_spec, sort_order, properties)
         return self._creating(identifier, definition).commit_transaction()
@@ -270,6 +288,14 @@ class Catalog(CatalogViews, Identifiers):
         Args:
             identifier, schema, location, partition_spec, sort_order, properties: as `create_table`
                 takes them; a table that is there keeps its own.
+
+        Returns:
+            the new table, or the present one as it is, whatever its schema.
+
+        Raises:
+            NoSuchNamespaceError: no such namespace.
+            NotAnIcebergTableError: the name is another kind of table.
+            InvalidInputError: schema, spec and order do not fit each other.
         """
         try:
             return self.create_table(identifier, schema, location, partition_spec, sort_order, properties)
@@ -290,6 +316,14 @@ class Catalog(CatalogViews, Identifiers):
         Args:
             identifier, schema, location, partition_spec, sort_order, properties: as `create_table`
                 takes them.
+
+        Returns:
+            the transaction; use it in a `with` block, or call `commit_transaction`.
+
+        Raises:
+            TableAlreadyExistsError: a table of that name, of any kind, exists.
+            NoSuchNamespaceError: no such namespace.
+            InvalidInputError: schema, spec and order do not fit each other.
         """
         definition = TableDefinition(schema, location, partition_spec, sort_order, properties)
         return self._creating(identifier, definition)
@@ -314,9 +348,14 @@ class Catalog(CatalogViews, Identifiers):
                 the present one unless given.
             or_create: whether a table that does not exist is created.
 
+        Returns:
+            the transaction; use it in a `with` block, or call `commit_transaction`.
+
         Raises:
             NoSuchTableError: it does not exist, and `or_create` is not set.
             NotAnIcebergTableError: the name is another kind of table.
+            InvalidInputError: the definition does not fit itself, or the present table.
+            CorruptMetadataError, MissingFileError: the present table's metadata cannot be read.
         """
         definition = TableDefinition(schema, location, partition_spec, sort_order, properties)
         return self._replacing(identifier, definition, must_exist=not or_create)
@@ -335,6 +374,14 @@ class Catalog(CatalogViews, Identifiers):
         Args:
             identifier, schema, location, partition_spec, sort_order, properties: as `create_table`
                 takes them.
+
+        Returns:
+            the table without rows; of a replaced one, earlier snapshots can still be read.
+
+        Raises:
+            NotAnIcebergTableError: the name is another kind of table.
+            NoSuchNamespaceError: no such namespace.
+            InvalidInputError: the definition does not fit itself, or the present table.
         """
         definition = TableDefinition(schema, location, partition_spec, sort_order, properties)
         return self._replacing(identifier, definition, must_exist=False).commit_transaction()
@@ -406,11 +453,16 @@ class Catalog(CatalogViews, Identifiers):
             metadata_location: the metadata file.
             overwrite: whether a table of that name is replaced in the catalog; its files stay.
 
+        Returns:
+            the table, at the version of that file.
+
         Raises:
             TableAlreadyExistsError: the name is taken, and `overwrite` is not set.
             InvalidInputError: the location is empty.
             MissingFileError: no such metadata file.
             CorruptMetadataError: it cannot be read.
+            NotAnIcebergTableError: the name is another kind of table, which is not replaced.
+            CommitFailedError: the table was changed meanwhile (with `overwrite`).
         """
         name = table_identifier(identifier)
         version = read_version(metadata_file_location(metadata_location), self.storage)
@@ -446,6 +498,8 @@ class Catalog(CatalogViews, Identifiers):
                 the table is a folder, which cannot be dropped without its files.
             StorageDeniedError: purging was asked for, and this user may not; the table was not dropped.
             CorruptFileError: purging was asked for, and what a copy needs cannot be told; the table was not dropped.
+            CorruptMetadataError, CorruptManifestError, StorageError: purging was asked for, and the table's own files
+                cannot be told; the table was not dropped.
         """
         name = table_identifier(identifier)
         if not purge_requested:
@@ -480,10 +534,15 @@ class Catalog(CatalogViews, Identifiers):
             from_identifier: the name that it has.
             to_identifier: the name that it gets; its namespace must exist.
 
+        Returns:
+            the table under its new name.
+
         Raises:
             NoSuchTableError: no table of the old name.
             NoSuchNamespaceError: the new name's namespace does not exist.
             TableAlreadyExistsError: the new name is taken.
+            NotAnIcebergTableError: the old name is another kind of table.
+            InvalidInputError: not a namespace and a name.
         """
         self.metastore.rename_table(table_identifier(from_identifier), table_identifier(to_identifier))
         return self.load_table(to_identifier)

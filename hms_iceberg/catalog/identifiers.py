@@ -26,11 +26,14 @@ class Identifiers:
 
     @staticmethod
     def namespace_to_string(identifier: str | Identifier, err: type[Exception] = InvalidInputError) -> str:
-        """A namespace as dotted text; raises `err` if a part is empty.
+        """A namespace as dotted text.
 
         Args:
             identifier: dotted text, or a tuple.
             err: the class of the error.
+
+        Raises:
+            err: a part of the name is empty.
         """
         parts = [part.strip() for part in Identifiers.identifier_to_tuple(identifier)]
         if not parts or not all(parts):
@@ -39,11 +42,17 @@ class Identifiers:
 
     @staticmethod
     def identifier_to_database(identifier: str | Identifier, err: type[Exception] = InvalidInputError) -> str:
-        """The name of a namespace; raises `err` if it is not one name.
+        """The name of a namespace of one level.
 
         Args:
             identifier: dotted text, or a tuple.
             err: the class of the error.
+
+        Returns:
+            the name without dots.
+
+        Raises:
+            err: it has no level, several, or characters that a name must not have.
         """
         try:
             return namespace_name(Identifiers.identifier_to_tuple(identifier))
@@ -54,11 +63,17 @@ class Identifiers:
     def identifier_to_database_and_table(
         identifier: str | Identifier, err: type[Exception] = InvalidInputError
     ) -> tuple[str, str]:
-        """The namespace and name of a table; raises `err` if they are not two names.
+        """The namespace and the name of a table.
 
         Args:
             identifier: dotted text, or a tuple.
             err: the class of the error.
+
+        Returns:
+            both, without dots.
+
+        Raises:
+            err: it is not a namespace and a name.
         """
         try:
             namespace, name = table_identifier(identifier)

@@ -115,6 +115,13 @@ class FileSystemMetastore:
             identifier: the name, as (namespace, name).
             base: the version that has to be current still; None to create the table.
             new: the new version.
+
+        Raises:
+            TableAlreadyExistsError: for a create, if there is a table.
+            StaleBaseError, CommitFailedError: another version is current, or the next one was created meanwhile.
+            CommitStateUnknownError: it cannot be told whether the file was created.
+            UnsupportedError: the storage cannot create a file only where there is none, or the table's location is not
+                this folder.
         """
         table = self.location_of(identifier)
         self._refuse_unsafe(table)
@@ -184,7 +191,12 @@ class FileSystemMetastore:
             logger.info("Could not write %s/%s: %s", folder, HINT, error)
 
     def shows(self, location: str, new: MetadataVersion) -> bool:
-        """Whether the version file at `location` has the content of `new`. See the port."""
+        """Whether the version file at `location` has the content of `new`. See the port.
+
+        Args:
+            location: the version file.
+            new: the version as it was written before its commit.
+        """
         try:
             return location == new.location or self._storage.read(location) == self._storage.read(new.location)
         except MissingFileError:
@@ -192,7 +204,12 @@ class FileSystemMetastore:
 
     @contextmanager
     def lease(self, identifier: Identifier, properties: Mapping[str, str]) -> Iterator[FileSystemLease]:
-        """Opens a lease for one commit; there are no locks between processes."""
+        """Opens a lease for one commit; there are no locks between processes.
+
+        Args:
+            identifier: the name, as (namespace, name).
+            properties: the table's properties; not looked at.
+        """
         with self._mutex:
             queue = self._queues.setdefault(self.location_of(identifier), threading.Lock())
         lease = FileSystemLease(self, identifier, queue)
@@ -224,7 +241,19 @@ class FileSystemLease:
             self._is_held = self._queue.acquire()
 
     def swap(self, base: MetadataVersion | None, new: MetadataVersion) -> MetadataVersion:
-        """Creates the file of the next version. See the port."""
+        """Creates the file of the next version. See the port.
+
+        Args:
+            base: the version that has to be current still; None to create the table.
+            new: the new version.
+
+        Returns:
+            the version under its final name.
+
+        Raises:
+            CommitFailedError: another version is current; the queue of this process was left.
+            CommitStateUnknownError: it cannot be told whether the file was created.
+        """
         try:
             return self._metastore.swap(self._identifier, base, new)
         except CommitFailedError:
@@ -303,6 +332,9 @@ class FileSystemTables:
             location: the table's folder.
             version: the version of the table.
             seen_at: when the version was the newest one (`time.monotonic`), if that is known.
+
+        Returns:
+            a table that looks at `version` until it is refreshed or changed.
         """
         return self._table(_identifier(location), version, Freshness.of(seen_at))
 
@@ -320,8 +352,12 @@ class FileSystemTables:
             schema, location, partition_spec, sort_order, properties: as `Catalog.create_table` takes
                 them.
 
+        Returns:
+            the table in its first version, without a snapshot.
+
         Raises:
             TableAlreadyExistsError: there is one.
+            InvalidInputError: schema, spec and order do not fit each other.
         """
         identifier = _identifier(location)
         definition = TableDefinition(schema, identifier[0], partition_spec, sort_order, properties).resolved({})

@@ -61,9 +61,14 @@ class FileSystemCatalog(FileSystemMetastore):
     def create_namespace(self, name: str, properties: Mapping[str, str]) -> None:
         """Makes the namespace's folder.
 
+        Args:
+            name: the folder's name.
+            properties: must be empty.
+
         Raises:
             NamespaceAlreadyExistsError: it is there already.
             UnsupportedError: properties, for which there is no place.
+            StorageError: the folder cannot be made.
         """
         if properties:
             raise UnsupportedError(
@@ -103,6 +108,11 @@ class FileSystemCatalog(FileSystemMetastore):
 
     def update_namespace(self, name: str, updates: Mapping[str, str], removals: Collection[str] = ()) -> None:
         """Not possible: a folder has no properties.
+
+        Args:
+            name: the namespace.
+            updates: must be empty.
+            removals: must be empty.
 
         Raises:
             NoSuchNamespaceError: no namespace of that name.
@@ -160,6 +170,9 @@ class FileSystemCatalog(FileSystemMetastore):
             base: the version that has to be current still; None to create the table.
             new: the new version.
 
+        Returns:
+            the version under its final name.
+
         Raises:
             NoSuchNamespaceError: for a create, if the namespace does not exist.
         """
@@ -198,6 +211,10 @@ class FileSystemCatalog(FileSystemMetastore):
 
     def rename_table(self, source: Identifier, target: Identifier) -> None:
         """Not possible: a table's metadata has its folder's name in it.
+
+        Args:
+            source: the name that the table has.
+            target: the name that it would get.
 
         Raises:
             NoSuchTableError: no table `source`.
@@ -244,7 +261,12 @@ class FileSystemCatalog(FileSystemMetastore):
         return TableRow(identifier, metadata.location, {**metadata.properties, **own}, True)
 
     def rows_with(self, key: str, text: str) -> Iterator[TableRow]:
-        """See the port."""
+        """The tables below the warehouse that have a text in a property; see `TableRow.has`.
+
+        Args:
+            key: the name of the property.
+            text: what to look for in its value.
+        """
         return (row for row in self.rows() if row.has(key, text))
 
     def iceberg_rows_without(self, key: str) -> Iterator[TableRow]:

@@ -34,8 +34,13 @@ class InspectTable:
             name: such as `files`, `entries`, `partitions` or `history`.
             snapshot_id: the snapshot; None takes the current one.
 
+        Returns:
+            its rows, with the columns and types that Apache Iceberg documents.
+
         Raises:
             InvalidInputError: there is no such metadata table.
+            NoSuchSnapshotError: the table has no such snapshot.
+            CorruptManifestError, MissingFileError: manifests cannot be read.
         """
         if name.lower() == "position_deletes":
             return self.position_deletes(snapshot_id)
@@ -90,6 +95,14 @@ class InspectTable:
             snapshot_id: the snapshot; None takes the current one.
             row_filter: a filter on columns of the table.
             case_sensitive: whether names of columns must match in case.
+
+        Returns:
+            a row for each partition: its values, counts of rows, files and deletes, and when it was last changed.
+
+        Raises:
+            NoSuchSnapshotError: the table has no such snapshot.
+            InvalidInputError: the filter cannot be read, or does not fit the table.
+            CorruptManifestError, MissingFileError: manifests cannot be read.
         """
         expression = parse(row_filter) if isinstance(row_filter, str) else row_filter
         request = replace(self._request(snapshot_id), row_filter=expression, case_sensitive=case_sensitive)

@@ -58,6 +58,9 @@ def purge_files(files: Iterable[str], storage: Storage, name: str, kept: Mapping
         kept: those that stay, each with who needs it.
 
     Returns the number of files deleted; what stays, or cannot be deleted, is logged.
+
+    Returns:
+        how many files were deleted; what stays, or cannot be deleted, is logged.
     """
     for who, count in Counter(kept.values()).items():
         logger.warning("Dropped table %s, and left %d of its files, which %s needs", name, count, who)

@@ -171,6 +171,10 @@ class ReadableTable:
         Args:
             timestamp_ms: milliseconds since the epoch, or a datetime (UTC if it has no zone).
             inclusive: whether a snapshot of exactly that time counts.
+
+        Raises:
+            NoSuchSnapshotError: the snapshot of that time has expired.
+            InvalidInputError: not a time.
         """
         return snapshot_as_of(self.metadata, timestamp_ms, inclusive)
 
@@ -212,9 +216,13 @@ class ReadableTable:
             ref: the branch or tag to read.
             as_of: the time to read the table as of: milliseconds since the epoch, ISO text, or a datetime.
 
+        Returns:
+            the scan; `to_arrow`, `to_pandas`, `to_polars`, `count` and others read it.
+
         Raises:
             NoSuchSnapshotError, NoSuchRefError: nothing to read by that id, time or name.
             InvalidInputError: more than one of `snapshot_id`, `ref` and `as_of`.
+            ExpressionParseError: the filter's text cannot be read. Columns are looked up when the scan is read.
         """
         given = [
             key for key, value in (("snapshot_id", snapshot_id), ("ref", ref), ("as_of", as_of)) if value is not None
@@ -293,6 +301,12 @@ class ReadableTable:
             case_sensitive: whether column names must match in case.
             options: further reading options.
             limit: at most this many rows.
+
+        Returns:
+            the scan; snapshots are looked up when it is read.
+
+        Raises:
+            InvalidInputError: the filter cannot be read, or `selected_fields` are not names.
         """
         return IncrementalAppendScan(
             metadata=self.metadata,
@@ -336,6 +350,13 @@ class ReadableTable:
             carryovers: also show rows that were rewritten without a change.
             options: further reading options.
             limit: at most this many rows.
+
+        Returns:
+            the scan, whose rows have `_change_type`, `_change_ordinal` and `_commit_snapshot_id` beside the table's
+            columns; snapshots are looked up when it is read.
+
+        Raises:
+            InvalidInputError: the filter cannot be read, or `selected_fields` are not names.
         """
         return ChangelogScan(
             metadata=self.metadata,

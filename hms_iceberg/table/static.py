@@ -27,9 +27,13 @@ class StaticTable(ReadableTable):
             properties: storage properties such as `s3.endpoint`, and `io.manifest.cache.max-total-bytes`.
             storage: a storage to use instead.
 
+        Returns:
+            the table, which can be read, and neither changed nor refreshed.
+
         Raises:
             MissingFileError: no such file.
             CorruptMetadataError: it does not hold table metadata.
+            InvalidInputError: the location is empty.
         """
         storage = storage or ArrowStorage(dict(properties or {}))
         bound_shared_cache(properties or {})

@@ -443,6 +443,12 @@ class TableTransaction(RowWriteMethods, ChangeMethods):
             files: the files, with their metrics and partitions.
             snapshot_properties: entries for the snapshot's summary.
             branch: the branch; None stages the snapshot.
+
+        Returns:
+            this transaction, so that calls can be chained.
+
+        Raises:
+            InvalidInputError: the branch is no name, or a property for staging does not fit the table.
         """
         options = ChangeOptions.of(self._transaction.metadata, snapshot_properties, branch)
         self._transaction.add(FastAppend(tuple(files), **options.update_fields()), preview=False)
@@ -456,6 +462,12 @@ class TableTransaction(RowWriteMethods, ChangeMethods):
         Args:
             snapshot_properties: keys for the snapshot's summary.
             branch: the branch to change; None stages the snapshot.
+
+        Returns:
+            the kinds of change; each is a builder, added to the transaction when its `with` block ends, or by `commit`.
+
+        Raises:
+            InvalidInputError: the branch is no name, or a property for staging does not fit the table.
         """
         options = ChangeOptions.of(self._transaction.metadata, snapshot_properties, branch)
         return UpdateSnapshot(self._begin(), options)

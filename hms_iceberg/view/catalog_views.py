@@ -99,10 +99,15 @@ class CatalogViews(ABC):
             properties: `comment`, `version.history.num-entries` (10) ...
             keep_ids: whether the columns keep their field ids.
 
+        Returns:
+            the view in its first version.
+
         Raises:
             ViewAlreadyExistsError, TableAlreadyExistsError: the name is taken.
             NoSuchNamespaceError: no such namespace.
             InvalidInputError: no query, or two in one dialect.
+            UnsupportedError: the catalog has no views, as one of folders.
+            CommitStateUnknownError: the metastore's answer was lost; look whether the view is there.
         """
         name = table_identifier(identifier)
         views = self._views()
@@ -126,9 +131,15 @@ class CatalogViews(ABC):
         Args:
             identifier, schema, view_version, location, properties: as `create_view` takes them.
 
+        Returns:
+            the view with the query as its current version.
+
         Raises:
             TableAlreadyExistsError: the name is a table's.
             InvalidInputError: see `create_view` and `View.replace`.
+            NoSuchNamespaceError: no such namespace.
+            UnsupportedError: the catalog has no views, as one of folders.
+            CommitFailedError: others changed the view in every attempt.
         """
         try:
             return self.create_view(identifier, schema, view_version, location, properties)
@@ -151,10 +162,15 @@ class CatalogViews(ABC):
             identifier: the name: `database.view`, or a tuple of both.
             metadata_location: the metadata file.
 
+        Returns:
+            the view, at the version of that file.
+
         Raises:
             ViewAlreadyExistsError, TableAlreadyExistsError: the name is taken.
             MissingFileError: no such metadata file.
             CorruptMetadataError: it cannot be read.
+            InvalidInputError: not a namespace and a name, or an empty location.
+            UnsupportedError: the catalog has no views, as one of folders.
         """
         name, views = table_identifier(identifier), self._views()
         version = read_view(metadata_file_location(metadata_location), self.storage)
@@ -202,10 +218,14 @@ class CatalogViews(ABC):
             from_identifier: the name that it has.
             to_identifier: the name that it gets; its namespace must exist.
 
+        Returns:
+            the view under its new name.
+
         Raises:
             NoSuchViewError: no view of the old name.
             NoSuchNamespaceError: the new name's namespace does not exist.
             ViewAlreadyExistsError: the new name is taken, by a view or a table.
+            UnsupportedError: the catalog has no views, as one of folders.
         """
         self._views().rename(table_identifier(from_identifier), table_identifier(to_identifier))
         return self.load_view(to_identifier)

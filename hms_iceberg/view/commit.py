@@ -30,6 +30,7 @@ def read_view(location: str, storage: Storage) -> ViewMetadataVersion:
     Raises:
         MissingFileError: it is not there.
         CorruptMetadataError: it does not hold view metadata.
+        UnsupportedError: it is of a newer format version.
     """
     return ViewMetadataVersion(location, view_metadata_from_json(storage.read(location), location))
 
@@ -44,6 +45,9 @@ def create_view(
         metadata: the view's metadata.
         metastore: the metastore.
         storage: where the files are.
+
+    Returns:
+        the version that became current, with its location.
 
     Raises:
         ViewAlreadyExistsError, TableAlreadyExistsError: the name is taken; the file is deleted again.
@@ -73,6 +77,9 @@ def change_view(
         change: called again on newer metadata if another writer was first.
         metastore: where the name is.
         storage: where the files are.
+
+    Returns:
+        the version that is current afterwards: the new one, or the present one if nothing changed.
 
     Raises:
         NoSuchViewError: the view is gone, or its name is another view's by now.
@@ -113,6 +120,9 @@ def view_commit(identifier: Identifier, metastore: ViewMetastore, storage: Stora
         identifier: the name, as (namespace, name).
         metastore: the metastore.
         storage: where the files are.
+
+    Returns:
+        what runs attempts, and cleans up after them.
     """
     named = f"view {'.'.join(identifier)}"
     return Commit(named, identifier, metastore, lambda location: read_view(location, storage), FileWorkspace(storage))

@@ -120,9 +120,14 @@ class View:
             view_version: such as `ViewVersion.of_sql({"spark": "select …"}, default_namespace=("db",))`.
             schema: its columns; those of the current version by default.
 
+        Returns:
+            this object, at the new version.
+
         Raises:
             InvalidInputError: no query, two in one dialect, or none in a dialect that there is one in now.
             NoSuchViewError: it was dropped.
+            CommitFailedError: others changed the view in every attempt.
+            CommitStateUnknownError: the metastore's answer was lost; no file was deleted.
         """
         columns = None if schema is None else view_schema(schema)
         return self.change(lambda metadata: replace_version(metadata, columns or metadata.schema(), view_version))

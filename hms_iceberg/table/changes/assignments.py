@@ -63,7 +63,20 @@ class Assignments:
         self.new_values(_no_rows(to_arrow(schema)))  # what cannot be evaluated fails before anything is read
 
     def replacement(self, affected: AffectedRows, rows: pa.RecordBatch, which: slice) -> Mapping[int, pa.Array]:
-        """The new values of some rows; a `row_rewrites.Replacement`."""
+        """The new values of some rows; a `row_rewrites.Replacement`.
+
+        Args:
+            affected: the file that the rows are of; not looked at.
+            rows: the rows as they are.
+            which: which of the affected rows they are; not looked at.
+
+        Returns:
+            place of each assigned column in the table's schema to its new values, one for each row.
+
+        Raises:
+            InvalidInputError: an expression cannot be evaluated, or a value does not fit its column.
+            NullValueError: a required column would become null.
+        """
         return self.new_values(rows)
 
     def new_values(self, rows: pa.RecordBatch) -> dict[int, pa.Array]:

@@ -50,6 +50,9 @@ class ChangeMethods(ABC):
             allow_incompatible_changes: whether changes are possible that break readers, such as a new
                 required column.
             case_sensitive: whether names of columns must match in case.
+
+        Returns:
+            the change, to which steps are added; it is made when its `with` block ends, or by `commit`.
         """
         return UpdateSchema(self._begin(), allow_incompatible_changes, case_sensitive)
 

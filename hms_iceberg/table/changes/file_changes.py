@@ -48,6 +48,11 @@ def add_files(
         check_duplicates: whether files that are in the table already are refused.
         options: what the caller says besides.
         partitions: names and values of the partition of each file, if its folders do not tell.
+
+    Raises:
+        InvalidInputError: not a list of locations, a location twice, or a file that is in the table already.
+        SchemaMismatchError, UnsupportedError, CorruptDataFileError: a file does not fit the table, or cannot be read.
+        MissingFileError: there is no such file.
     """
     table = ".".join(transaction.identifier)
     if isinstance(file_paths, str):
@@ -120,6 +125,9 @@ class FileChange(PendingChange):
         Args:
             key: the key.
             value: its value.
+
+        Returns:
+            this change, so that calls can be chained.
         """
         self._summary[key] = value
         return self

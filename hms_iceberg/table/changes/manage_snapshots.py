@@ -62,6 +62,9 @@ class ManageSnapshots(PendingChange):
             min_snapshots_to_keep: how many of its snapshots never expire; None takes the table's
                 setting.
 
+        Returns:
+            this change, so that calls can be chained.
+
         Raises:
             InvalidInputError: the two are exchanged.
             RefAlreadyExistsError: the name is taken.
@@ -80,12 +83,20 @@ class ManageSnapshots(PendingChange):
         )
 
     def create_tag(self, snapshot_id: int | None, tag_name: str, max_ref_age_ms: int | None = None) -> ManageSnapshots:
-        """Creates a tag at a snapshot; None stands for the current one. Raises as `create_branch` does.
+        """Creates a tag at a snapshot; None stands for the current one.
 
         Args:
             snapshot_id: the snapshot; None stands for the current one.
             tag_name: a name that no branch or tag has.
             max_ref_age_ms: after how many milliseconds the tag expires itself; None keeps it.
+
+        Returns:
+            this change, so that calls can be chained.
+
+        Raises:
+            InvalidInputError: the two are exchanged.
+            RefAlreadyExistsError: the name is taken.
+            NoSuchSnapshotError: no such snapshot.
         """
         _check_order(snapshot_id, tag_name, "create_tag")
         return self._add(CreateRef(tag_name, snapshot_id, SnapshotRefType.TAG, max_ref_age_ms=max_ref_age_ms))
@@ -104,6 +115,14 @@ class ManageSnapshots(PendingChange):
         Args:
             name: the branch; not main.
             new_name: a name that no branch or tag has.
+
+        Returns:
+            this change, so that calls can be chained.
+
+        Raises:
+            NoSuchRefError: no such branch.
+            RefAlreadyExistsError: the new name is taken.
+            InvalidInputError: it is main, or a tag.
         """
         return self._add(RenameBranch(name, new_name))
 
@@ -114,6 +133,14 @@ class ManageSnapshots(PendingChange):
             name: the branch.
             snapshot_id: the snapshot, unless `source` is given.
             source: a branch or tag at the snapshot.
+
+        Returns:
+            this change, so that calls can be chained.
+
+        Raises:
+            NoSuchRefError: no such branch or source, or neither `snapshot_id` nor `source` is given.
+            NoSuchSnapshotError: no such snapshot.
+            InvalidInputError: the name is a tag's.
         """
         return self._add(ReplaceRef(name, SnapshotRefType.BRANCH, snapshot_id, source))
 
@@ -123,6 +150,14 @@ class ManageSnapshots(PendingChange):
         Args:
             name: the tag.
             snapshot_id: the snapshot.
+
+        Returns:
+            this change, so that calls can be chained.
+
+        Raises:
+            NoSuchRefError: no such tag.
+            NoSuchSnapshotError: no such snapshot.
+            InvalidInputError: the name is a branch's.
         """
         return self._add(ReplaceRef(name, SnapshotRefType.TAG, snapshot_id))
 
@@ -132,33 +167,61 @@ class ManageSnapshots(PendingChange):
         Args:
             branch_name: the branch that moves.
             source: the branch or tag that it moves to.
+
+        Returns:
+            this change, so that calls can be chained.
+
+        Raises:
+            NoSuchRefError: no such source.
+            InvalidInputError: the branch is no ancestor of the source, or is a tag.
         """
         return self._add(FastForward(branch_name, source))
 
     def set_min_snapshots_to_keep(self, branch_name: str, min_snapshots_to_keep: int) -> ManageSnapshots:
-        """How many snapshots of a branch never expire.
+        """Sets how many snapshots of a branch never expire.
 
         Args:
             branch_name: the branch.
             min_snapshots_to_keep: 1 or more.
+
+        Returns:
+            this change, so that calls can be chained.
+
+        Raises:
+            NoSuchRefError: no such branch.
+            InvalidInputError: the name is a tag's, or the number is below 1.
         """
         return self._add(SetRetention(branch_name, min_snapshots_to_keep=min_snapshots_to_keep))
 
     def set_max_snapshot_age_ms(self, branch_name: str, max_snapshot_age_ms: int) -> ManageSnapshots:
-        """How old snapshots of a branch may become before they expire.
+        """Sets how old snapshots of a branch may become before they expire.
 
         Args:
             branch_name: the branch.
             max_snapshot_age_ms: milliseconds.
+
+        Returns:
+            this change, so that calls can be chained.
+
+        Raises:
+            NoSuchRefError: no such branch.
+            InvalidInputError: the name is a tag's, or the number is below 1.
         """
         return self._add(SetRetention(branch_name, max_snapshot_age_ms=max_snapshot_age_ms))
 
     def set_max_ref_age_ms(self, name: str, max_ref_age_ms: int) -> ManageSnapshots:
-        """How old a branch or tag may become before it expires itself.
+        """Sets how old a branch or tag may become before it expires itself.
 
         Args:
             name: the branch or tag.
             max_ref_age_ms: milliseconds.
+
+        Returns:
+            this change, so that calls can be chained.
+
+        Raises:
+            NoSuchRefError: no such branch or tag.
+            InvalidInputError: it is main, which never expires, or the number is below 1.
         """
         return self._add(SetRetention(name, max_ref_age_ms=max_ref_age_ms))
 
@@ -168,6 +231,13 @@ class ManageSnapshots(PendingChange):
         Args:
             snapshot_id: the snapshot, unless `ref_name` is given.
             ref_name: a branch or tag at the snapshot.
+
+        Returns:
+            this change, so that calls can be chained.
+
+        Raises:
+            NoSuchSnapshotError, NoSuchRefError: no such snapshot, branch or tag.
+            InvalidInputError: neither or both are given.
         """
         return self._add(SetCurrentSnapshot(snapshot_id, ref_name))
 

@@ -122,8 +122,12 @@ def write_rows(transaction: Transaction, rows: ArrowInput, schema: Schema | None
         rows: the rows.
         schema: the columns of the files; the table's current schema unless given.
 
+    Returns:
+        the files that were written, in the order in which they were begun; none if there are no rows.
+
     Raises:
         InvalidInputError: not Arrow data, or it does not fit the table's schema; see `write_data_files`.
+        StorageError: a file could not be written.
     """
     return tuple(
         write_data_files(
@@ -169,12 +173,15 @@ _ACTIONS = {"delete": "delete from", "update": "update rows of", "merge": "upser
 
 
 def row_deletes_refusal(metadata: TableMetadata, operation: str, change: str) -> str | None:
-    """Why rows of a table cannot be changed by merge-on-read; None if they can.
+    """Why rows of a table cannot be changed by merge-on-read.
 
     Args:
         metadata: the table.
         operation: `delete`, `update` or `merge`.
         change: what is to be done with which table, such as "delete from table db.t".
+
+    Returns:
+        the message of the error; None if they can.
     """
     if metadata.format_version >= 2:
         return None
@@ -236,8 +243,12 @@ class RowChange:
             row_filter: which rows.
             decide: also find the files of which every row matches.
 
+        Returns:
+            the files with rows that may match, and the deletes that apply to each.
+
         Raises:
             UnknownColumnError, TypeMismatchError: the filter does not fit the table.
+            CorruptManifestError, MissingFileError: the snapshot's manifests cannot be read.
         """
         request = ScanRequest(
             metadata=self.metadata,
@@ -283,6 +294,7 @@ class RowChange:
 
         Raises:
             UnsupportedError: merge-on-read in a table of format version 1, of rows that there are.
+            InvalidInputError: rows, or their new values, do not fit the table.
         """
         affected = self._with_all_deletes(affected)
         copies = self.mode == COPY_ON_WRITE or not affected
@@ -397,14 +409,34 @@ class UpdateResult:
 
 
 def append_rows(transaction: Transaction, rows: ArrowInput, options: ChangeOptions) -> None:
-    """Appends rows; see `Table.append`."""
+    """Appends rows; see `Table.append`.
+
+    Args:
+        transaction: what the rows become part of.
+        rows: the rows.
+        options: branch, snapshot properties, and whether names must match in case.
+
+    Raises:
+        InvalidInputError: not Arrow data, or it does not fit the table's schema.
+    """
     files = write_rows(transaction, rows)
     kind = MergeAppend if MANIFEST_MERGE_ON_APPEND.of(transaction.metadata.properties) else FastAppend
     transaction.add(kind(files, **options.update_fields()), preview=False)
 
 
 def delete_rows(transaction: Transaction, row_filter: str | BooleanExpression, options: ChangeOptions) -> None:
-    """Deletes the rows that match a filter; see `Table.delete`."""
+    """Deletes the rows that match a filter; see `Table.delete`.
+
+    Args:
+        transaction: what the change becomes part of.
+        row_filter: which rows.
+        options: branch, snapshot properties, and whether names must match in case.
+
+    Raises:
+        ExpressionParseError, UnknownColumnError, TypeMismatchError: the filter cannot be read, or does not fit the
+            table.
+        UnsupportedError: merge-on-read in a table of format version 1.
+    """
     change = RowChange(transaction, "delete", options)
     expression = as_expression(row_filter)
     files = change.files(expression)
@@ -446,6 +478,12 @@ def overwrite_rows(
         rows: the new rows.
         row_filter: which rows are replaced.
         options: branch, snapshot properties, and whether names must match in case.
+
+    Raises:
+        ExpressionParseError, UnknownColumnError, TypeMismatchError: the filter cannot be read, or does not fit the
+            table.
+        InvalidInputError: the rows do not fit the table's schema.
+        UnsupportedError: merge-on-read in a table of format version 1.
     """
     change = RowChange(transaction, "delete", options, action="overwrite")
     expression = as_expression(row_filter)
@@ -472,6 +510,15 @@ def update_rows(
         assignments: a value or expression for each column.
         row_filter: which rows.
         options: branch, snapshot properties, and whether names must match in case.
+
+    Returns:
+        how many rows were updated; 0 if none matched.
+
+    Raises:
+        ExpressionParseError, UnknownColumnError, TypeMismatchError: filter or assignments cannot be read, or do not fit
+            the table.
+        InvalidInputError: a column is assigned twice, or is one that cannot be assigned.
+        UnsupportedError: merge-on-read in a table of format version 1.
     """
     change = RowChange(transaction, "update", options)
     expression = as_expression(row_filter)
@@ -487,7 +534,16 @@ def update_rows(
 
 
 def replace_partitions(transaction: Transaction, rows: ArrowInput, options: ChangeOptions) -> None:
-    """Replaces the partitions that rows fall into; see `Table.dynamic_partition_overwrite`."""
+    """Replaces the partitions that rows fall into; see `Table.dynamic_partition_overwrite`.
+
+    Args:
+        transaction: what the change becomes part of.
+        rows: the new rows of all partitions that they fall into; others keep theirs.
+        options: branch, snapshot properties, and whether names must match in case.
+
+    Raises:
+        InvalidInputError: the table is not partitioned, or the rows do not fit its schema.
+    """
     if transaction.metadata.spec().is_unpartitioned():
         raise InvalidInputError(
             f"Cannot replace partitions of table {'.'.join(transaction.identifier)}: it is not partitioned. Use "

@@ -95,8 +95,12 @@ class NewRowDelta(Validated):
             spec: the partition spec of the deletes, by default the table's; deletes of an unpartitioned spec apply to
                 all partitions.
 
+        Returns:
+            this change, so that calls can be chained.
+
         Raises:
             InvalidInputError, SchemaMismatchError, TypeMismatchError, NullValueError: the keys do not fit the table.
+            UnsupportedError: the table is of format version 1, which has no row deletes.
         """
         self._need_deletes()
         schema = self._metadata.schema()

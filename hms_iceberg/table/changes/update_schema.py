@@ -87,9 +87,13 @@ class UpdateSchema(PendingChange):
             required: needs a default (format version 3), or `allow_incompatible_changes`.
             default_value: as Python or stored value; needs format version 3.
 
+        Returns:
+            this change, so that calls can be chained.
+
         Raises:
             InvalidSchemaChangeError: the name is taken, or the column is required and has no default.
             UnknownColumnError: the parent does not exist.
+            InvalidInputError: the type's text cannot be read, or the default is no value of the type.
         """
         kind = parse_primitive(field_type) if isinstance(field_type, str) else field_type
         default = None if default_value is None else from_python(kind, default_value)
@@ -110,6 +114,13 @@ class UpdateSchema(PendingChange):
         Args:
             path_from: the column; a nested one with dots, or as a tuple.
             new_name: its own new name, without that of a struct around it.
+
+        Returns:
+            this change, so that calls can be chained.
+
+        Raises:
+            UnknownColumnError: there is no such column.
+            InvalidSchemaChangeError: the new name is taken.
         """
         return self._add(RenameColumn(_path(path_from), new_name))
 
@@ -128,9 +139,14 @@ class UpdateSchema(PendingChange):
             required: whether nulls are refused; None leaves it.
             doc: the new comment; None leaves it.
 
+        Returns:
+            this change, so that calls can be chained.
+
         Raises:
             InvalidSchemaChangeError: the type is no promotion, or optional becomes required without
                 `allow_incompatible_changes`.
+            UnknownColumnError: there is no such column.
+            InvalidSchemaError: the type's text cannot be read.
         """
         kind = parse_primitive(field_type) if isinstance(field_type, str) else field_type
         return self._add(UpdateColumn(_path(path), kind, required, doc))
@@ -145,6 +161,13 @@ class UpdateSchema(PendingChange):
         Args:
             path: the column; a nested one with dots, or as a tuple.
             default_value: a Python value of the column's type; None removes the default.
+
+        Returns:
+            this change, so that calls can be chained.
+
+        Raises:
+            UnknownColumnError: there is no such column.
+            InvalidInputError: not a value of the column's type.
         """
         default = None
         if default_value is not None:
@@ -162,6 +185,13 @@ class UpdateSchema(PendingChange):
         Args:
             path: the column that moves; a nested one with dots, or as a tuple.
             before_path: a column of the same struct.
+
+        Returns:
+            this change, so that calls can be chained.
+
+        Raises:
+            UnknownColumnError: one of them does not exist.
+            InvalidSchemaChangeError: they are not columns of one struct.
         """
         return self._add(MoveColumn(_path(path), self._neighbour(path, before_path)))
 
@@ -171,6 +201,13 @@ class UpdateSchema(PendingChange):
         Args:
             path: the column that moves; a nested one with dots, or as a tuple.
             after_path: a column of the same struct.
+
+        Returns:
+            this change, so that calls can be chained.
+
+        Raises:
+            UnknownColumnError: one of them does not exist.
+            InvalidSchemaChangeError: they are not columns of one struct.
         """
         return self._add(MoveColumn(_path(path), self._neighbour(path, after_path), after=True))
 

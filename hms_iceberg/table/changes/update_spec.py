@@ -54,8 +54,12 @@ class UpdateSpec(PendingChange):
             partition_field_name: the name of the partition field; None makes one of column and
                 transform.
 
+        Returns:
+            this change, so that calls can be chained.
+
         Raises:
             InvalidPartitionSpecError: the transform does not fit, or there is such a field already.
+            InvalidInputError: the transform's text cannot be read, or there is no such column.
         """
         return self._add(AddPartitionField(source_column_name, _transform(transform), partition_field_name))
 
@@ -73,6 +77,12 @@ class UpdateSpec(PendingChange):
         Args:
             name: the name of a partition field.
             new_name: a name that no column and no other partition field has.
+
+        Returns:
+            this change, so that calls can be chained.
+
+        Raises:
+            InvalidPartitionSpecError: there is no such field, or the new name is taken.
         """
         return self._add(RenamePartitionField(name, new_name))
 
@@ -110,6 +120,12 @@ class UpdateSortOrder(PendingChange):
             source_column_name: the column; a nested one with dots.
             transform: what is sorted by; the column itself by default.
             null_order: whether nulls come first or last.
+
+        Returns:
+            this change, so that calls can be chained.
+
+        Raises:
+            InvalidInputError: no such column, or a transform that cannot be read or does not fit it.
         """
         return self._add(SortKey(source_column_name, _transform(transform), SortDirection.ASC, null_order))
 
@@ -125,6 +141,12 @@ class UpdateSortOrder(PendingChange):
             source_column_name: the column; a nested one with dots.
             transform: what is sorted by; the column itself by default.
             null_order: whether nulls come first or last.
+
+        Returns:
+            this change, so that calls can be chained.
+
+        Raises:
+            InvalidInputError: no such column, or a transform that cannot be read or does not fit it.
         """
         return self._add(SortKey(source_column_name, _transform(transform), SortDirection.DESC, null_order))
 

@@ -86,6 +86,13 @@ def upsert_rows(
         update_matched: whether rows with a known key are updated.
         insert_others: whether the others are inserted.
         options: branch, snapshot properties, and whether names must match in case.
+
+    Returns:
+        how many rows were updated, and how many inserted; rows that are equal already count as neither.
+
+    Raises:
+        InvalidInputError: nothing is to be done, no key is known, a key occurs twice, or the rows do not fit the table.
+        UnsupportedError: merge-on-read in a table of format version 1.
     """
     if not update_matched and not insert_others:
         raise InvalidInputError(

@@ -118,6 +118,10 @@ def files_of(
         on_unreadable: gets the error of a manifest list or manifest that cannot be read, which is passed over; raised
             if it is None.
 
+    Returns:
+        data and delete files once each; then what describes them, in an order in which they can be deleted: the
+        metadata file is the last.
+
     Raises:
         StorageError, CorruptManifestError: a manifest list or manifest cannot be read.
     """

@@ -43,8 +43,12 @@ def needed_by_others(
         rows: the metastore; None if it does not tell of other tables.
         keep_backup: whether the Hive table counts.
 
+    Returns:
+        location of each file that has to stay, as `locations` has it, to who needs it: part of a sentence for people.
+
     Raises:
         StorageError, CorruptManifestError, CorruptMetadataError: what a copy names cannot be told.
+        NoSuchTableError: a table is renamed again and again while it is looked at.
     """
     asked = {path_of(location): location for location in locations}
     if rows is None or not asked:
@@ -113,6 +117,9 @@ def locations_of_partitions(
         partitioned: the tables.
         kept: chooses among a table's locations, of which there may be very many.
 
+    Returns:
+        pairs of a table and what `kept` chose of the locations of its partitions, in the order of `partitioned`.
+
     Raises:
         NoSuchTableError: one was dropped or renamed meanwhile.
     """
@@ -129,6 +136,9 @@ def copies_of(version: MetadataVersion, rows: TableRows) -> tuple[TableRow, ...]
     Args:
         version: the version of the table.
         rows: the metastore's rows.
+
+    Raises:
+        MetastoreError: the metastore cannot be asked.
     """
     metadata = version.metadata
     own = OwnFolders.of(metadata, version.location)
@@ -149,6 +159,9 @@ def may_be_copy(row: TableRow, table_uuid: str | None, folders: Collection[str])
         row: the row.
         table_uuid: the table's; None if it has none.
         folders: folders of the table, as `path_of` has them.
+
+    Returns:
+        True if the UUIDs are equal; if one is not told, if the row's folder or metadata file is in one of `folders`.
     """
     if not row.is_iceberg:
         return False

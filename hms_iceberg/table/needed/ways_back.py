@@ -77,6 +77,9 @@ def hive_folders(row: TableRow, own: OwnFolders, rows: TableRows) -> HiveFolders
         row: the Hive table.
         own: the folders of an Iceberg table that may be in them.
         rows: the metastore.
+
+    Raises:
+        NoSuchTableError: the table was dropped or renamed meanwhile.
     """
     places: Iterable[str] = rows.partition_locations(row.identifier) if row.has_partitions else (row.location,)
     return HiveFolders(str(row), frozenset(path_of(place).rstrip("/") for place in places), own)

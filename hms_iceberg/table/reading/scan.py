@@ -183,11 +183,17 @@ class RowSource(ABC):
     def to_duckdb(
         self, table_name: str, connection: duckdb.DuckDBPyConnection | None = None
     ) -> duckdb.DuckDBPyConnection:
-        """Registers the rows as a table of a DuckDB connection (a new one in memory by default), and returns it.
+        """Registers the rows as a table of a DuckDB connection.
 
         Args:
             table_name: the name in DuckDB.
             connection: a connection of DuckDB; None opens one in memory.
+
+        Returns:
+            the connection, on which the table can be queried.
+
+        Raises:
+            MissingDependencyError: DuckDB is not installed.
         """
         with needing("to_duckdb", "DuckDB", "duckdb"):
             import duckdb
