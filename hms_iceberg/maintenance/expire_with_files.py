@@ -75,6 +75,10 @@ def expire_snapshots(
             way back.
         rows: the metastore's tables, if they are not to be asked for anew to tell what would go.
 
+    Returns:
+        the snapshots that went; how many files were deleted, which are left, and which stay for others. With `dry_run`,
+        what would go.
+
     Raises:
         UnsupportedError: the table's property `gc.enabled` is false: its files may belong to others.
         NoSuchSnapshotError, InvalidInputError: a snapshot given by its id is not there, or a branch or tag needs it;

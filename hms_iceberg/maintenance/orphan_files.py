@@ -108,12 +108,17 @@ def remove_orphan_files(
             way back.
         rows: the metastore's tables, if they are not to be asked for anew unless there are orphans to delete.
 
+    Returns:
+        the orphans with their bytes, how many were deleted, which could not be, and folders of others in which
+        nothing was looked for.
+
     Raises:
         UnsupportedError: the table's property `gc.enabled` is false: its files may belong to others.
         InvalidInputError: `older_than` is less than 24 hours ago; the mode is none; or there are files of another
             scheme or authority. Nothing was deleted.
         StorageError, CorruptFileError: what the table names, or another one that may share files with it, cannot be
             told; nothing was deleted.
+        NoSuchTableError: another table was renamed again and again while it was looked at.
     """
     name = ".".join(table.identifier)
     if not GC_ENABLED.of(table.metadata.properties):

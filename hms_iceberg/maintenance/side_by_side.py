@@ -16,13 +16,16 @@ _AHEAD = 1_000
 
 
 def in_parallel(work: Callable[[T], R], items: Iterable[T], near: str, ahead: int = _AHEAD) -> Iterator[R]:
-    """The results for some items, in order, several at once.
+    """Works on some items, several at once.
 
     Args:
         work: what is done with each.
         items: the items, taken as they are needed.
         near: a location, which tells whether files are on this machine, or far, so that more are waited for at once.
         ahead: how many items may be worked on, or done and not taken yet.
+
+    Returns:
+        the results in the order of the items; an error of `work` is raised in its item's place.
     """
     workers = default_workers(ahead, not parse_location(near).is_local)
     pool = ThreadPoolExecutor(workers, thread_name_prefix="iceberg-care")

@@ -75,6 +75,14 @@ class TableMaintenance:
         Args:
             source_prefix: the beginning of the paths to replace.
             target_prefix: what replaces it.
+            options: further arguments of `relocation.table_path.rewrite_table_path`.
+
+        Returns:
+            the staging folder, the file list, and counts of what was written anew.
+
+        Raises:
+            InvalidInputError, MissingFileError, CorruptManifestError, CorruptDataFileError, StorageError: as of that
+                function; nothing is left behind.
         """
         return rewrite_table_path(self._table, source_prefix, target_prefix, **options)
 

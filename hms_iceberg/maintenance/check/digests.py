@@ -87,12 +87,15 @@ def together(listed: Sequence[Listed], *columns: str) -> pl.DataFrame:
 
 
 def repeated(listed: Sequence[Listed], column: str) -> list[tuple[int, int]]:
-    """The places of live files whose hash in a column occurs more than once; equal hashes mean the same file almost
-    certainly.
+    """The places of live files whose hash occurs more than once in a column; equal hashes almost certainly mean the
+    same file.
 
     Args:
         listed: the manifests and their digests.
         column: name of the column with hashes.
+
+    Returns:
+        pairs of the manifest's number in `listed` and the entry's number in it.
     """
     hashes = pl.concat([pl.Series(column, dtype=pl.UInt64), *(each.files[column] for _, each in listed)])
     ordered = hashes.drop_nulls().sort()
@@ -111,6 +114,9 @@ def files_at(
         listed: the manifests and their digests.
         places: numbers of manifest and entry.
         read: reads a manifest.
+
+    Returns:
+        place to the file there, with column metrics only if `read` gives them.
     """
     wanted: dict[int, set[int]] = {}
     for manifest, entry in places:

@@ -35,6 +35,9 @@ def check_file(
         files: its entries: one, or one for each vector of a Puffin file.
         record_counts: whether it is opened and its rows are counted.
         values: reads it whole; None if it is not to be.
+
+    Returns:
+        what is wrong, in the order in which it was looked for; nothing if the file is sound.
     """
     first = files[0]
     findings = check_size(storage, first.file_path, role_of(first), first.file_size_in_bytes)
@@ -47,13 +50,16 @@ def check_file(
 
 
 def check_size(storage: Storage, location: str, role: str, recorded: int) -> list[Finding]:
-    """A file that is not there, or not of its size.
+    """Compares a file's size with the one that the metadata has.
 
     Args:
         storage: where the files are.
         location: location of the file.
         role: what the file is to the table, for messages.
         recorded: size in bytes by the metadata.
+
+    Returns:
+        one finding if the file is missing, unreadable or of another size, else none.
     """
     try:
         size = storage.length(location)
@@ -73,11 +79,18 @@ def _records(storage: Storage, file: DataFile) -> Iterator[Finding]:
 
 
 def count_records(storage: Storage, file: DataFile) -> int:
-    """How many rows a file has, or positions a deletion vector; raises `IcebergError` if it is damaged.
+    """Counts the rows of a data or delete file, or the positions of a deletion vector.
 
     Args:
         storage: where the files are.
         file: the file.
+
+    Returns:
+        the number, from the file's own headers where the format has them.
+
+    Raises:
+        MissingFileError, CorruptDataFileError: the file is gone or damaged.
+        UnsupportedError: its format is unknown.
     """
     if file.is_deletion_vector:
         return len(read_deletion_vector(storage, file))
@@ -94,7 +107,7 @@ def role_of(file: DataFile) -> str:
 
 
 def unread(location: str, role: str, error: IcebergError) -> Finding:
-    """A file that is not there, or that cannot be read.
+    """The finding for a file that is gone or that cannot be read.
 
     Args:
         location: location of the file.

@@ -38,6 +38,9 @@ def check_manifest(
         metadata: the table.
         manifest: the row.
         entries: the manifest's entries, with everything inherited.
+
+    Returns:
+        what is wrong, as it is found.
     """
     yield from _counts(manifest, entries)
     yield from _sequence_numbers(manifest, entries)

@@ -27,12 +27,15 @@ from hms_iceberg.storage import Storage
 
 
 def check_repeated(snapshot: Snapshot, listed: Sequence[Listed], read: ReadAgain) -> Iterator[Finding]:
-    """Files that are live more than once, and data files with more than one deletion vector.
+    """Finds files that are live more than once, and data files with more than one deletion vector.
 
     Args:
         snapshot: the snapshot.
         listed: its manifests.
         read: reads a manifest again, for the names of what is found.
+
+    Returns:
+        what is wrong, as it is found.
     """
     again = files_at(listed, repeated(listed, "file"), read).values()
     times = Counter((file.file_path, file.content_offset) for file in again)
@@ -53,6 +56,9 @@ def check_row_ids(snapshot: Snapshot, listed: Sequence[Listed], read: ReadAgain)
         snapshot: the snapshot; one of before format version 3 has no row ids.
         listed: its manifests.
         read: reads a manifest again, for the names of what is found.
+
+    Returns:
+        what is wrong, as it is found.
     """
     data = [each for each in listed if each[0].content is ManifestContent.DATA]
     if snapshot.first_row_id is None or not data:
@@ -89,13 +95,16 @@ _SUMS = {"data_record_count": "total-records", "data_file_count": "total-data-fi
 
 
 def statistics_damage(storage: Storage, file: StatisticsFile) -> str | None:
-    """The first problem of a Puffin file of statistics; None if there is none.
+    """Looks for the first problem of a Puffin file of statistics.
 
     Bytes within a sketch may be others than were written: that cannot be told.
 
     Args:
         storage: where the files are.
         file: the file, as the metadata registers it.
+
+    Returns:
+        what is wrong, as a sentence for people; None if nothing is.
 
     Raises:
         MissingFileError: it is not there.
@@ -138,16 +147,20 @@ def _about(blob: Mapping[str, Any]) -> tuple[Any, ...]:
 def partition_statistics_damage(
     storage: Storage, file: PartitionStatisticsFile, counts: EntryCounts | None
 ) -> str | None:
-    """The first problem of a file of partition statistics; None if there is none.
+    """Looks for the first problem of a file of partition statistics.
 
     Args:
         storage: where it is.
         file: what the table says of it.
         counts: those of its snapshot; None if they are not known.
 
+    Returns:
+        what is wrong, as a sentence for people; None if nothing is.
+
     Raises:
         MissingFileError: it is not there.
         StorageError: the storage does not let it be read.
+        UnsupportedError: its format is unknown.
     """
     said = _named(file)
     try:

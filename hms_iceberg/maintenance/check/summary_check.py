@@ -58,6 +58,9 @@ class EntryCounts:
         Args:
             parts: the counts of each manifest.
             snapshot_id: the snapshot whose changes count.
+
+        Returns:
+            the live counts of all, and the changes of `snapshot_id` alone.
         """
         total, added, removed = Counter(_totals(())), _no_changes(True), _no_changes(False)
         for part in parts:
@@ -68,13 +71,16 @@ class EntryCounts:
 
 
 def check_summary(snapshot: Snapshot, counts: EntryCounts) -> Iterator[Finding]:
-    """The totals of a snapshot's summary that differ from those of its entries.
+    """Finds totals of a snapshot's summary that differ from those of its entries.
 
     Totals that the summary leaves out are not missed: a writer must, if the parent's are unknown.
 
     Args:
         snapshot: the snapshot.
         counts: those of all entries of all of its manifests.
+
+    Returns:
+        what is wrong, as it is found.
     """
     summary = snapshot.summary
     yield from (

@@ -83,6 +83,9 @@ def examine_storage(storage: Storage, folder: str) -> Iterator[Diagnosis]:
     Args:
         storage: the catalog's storage.
         folder: where its tables are.
+
+    Returns:
+        a diagnosis for each step, until one of them fails. Errors of the storage become diagnoses.
     """
     own = f"{folder.rstrip('/')}/_hms_iceberg_doctor_{uuid.uuid4().hex[:12]}"
     location, content = f"{own}/file", b"hms-iceberg doctor"

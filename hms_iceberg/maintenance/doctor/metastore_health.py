@@ -29,6 +29,9 @@ def examine_metastore(metastore: HiveMetastore, properties: Mapping[str, str]) -
     Args:
         metastore: the metastore.
         properties: those of its catalog.
+
+    Returns:
+        a diagnosis for each thing that was looked at. Errors of the metastore become diagnoses.
     """
     address = str(metastore.client.pool)
     try:

@@ -84,6 +84,9 @@ def rewrite_table_path(
         staging_location: an empty folder; by default a new one beside the metadata.
         create_file_list: whether the file list is written.
 
+    Returns:
+        the staging folder, the file list (pairs of what is to be copied where), and counts of what was written anew.
+
     Raises:
         InvalidInputError: a path of the table is not under the prefix, a version is not in the log, the staging folder
             is not empty, or both prefixes are the same. Nothing is left behind.

@@ -63,10 +63,14 @@ def repair_table(
         accept_loss: also do what loses something: rows, deletes, snapshots, or changes of the metadata.
         record_counts: also open every live file, which finds damage that leaves its size.
 
+    Returns:
+        the plan with its steps, and where the journal is; no journal if nothing was done.
+
     Raises:
         NoSuchTableError: no such Iceberg table.
         CommitConflictError: the table was changed meanwhile; nothing was done.
         StorageError: the storage does not let a file be read, which says nothing about the file.
+        InvalidInputError: no version of the metadata is left to go on from.
     """
     pointer = catalog.metastore.load(identifier)
     plan = plan_repair(pointer, catalog.storage, accept_loss=accept_loss, record_counts=record_counts)
@@ -158,6 +162,9 @@ def undo_repair(catalog: Catalog, identifier: Identifier, *, dry_run: bool = Tru
         catalog: the catalog of the table.
         identifier: the table's name.
         dry_run: only tell.
+
+    Returns:
+        which repair was taken back, or would be, and the metadata file that is current again.
 
     Raises:
         NoSuchTableError: no such Iceberg table.

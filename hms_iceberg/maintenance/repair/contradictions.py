@@ -25,12 +25,18 @@ _CURRENT, _LAST = "current-snapshot-id", "last-sequence-number"
 def without_contradictions(
     pointer: TablePointer, damage: str, storage: Storage
 ) -> tuple[MetadataVersion, RepairStep] | None:
-    """The current version with its references mended, and what was done; None if that makes no valid version.
+    """Mends the references within the current version, such as a current schema that is not there.
 
     Args:
         pointer: what the metastore's row says.
         damage: what is wrong with the version.
         storage: where it is.
+
+    Returns:
+        the mended version, and the step that says what was done; None if that makes no valid version of this table.
+
+    Raises:
+        StorageError: the storage does not let the file be read.
     """
     location = pointer.metadata_location
     try:

@@ -94,6 +94,9 @@ def examine(metadata: TableMetadata, storage: Storage) -> Examination:
         metadata: the table's metadata.
         storage: where the files are.
 
+    Returns:
+        what could be read, and what is wrong with the rest, by location.
+
     Raises:
         StorageError: the storage does not let a file be read, which says nothing about the file.
     """
@@ -121,11 +124,17 @@ def examine(metadata: TableMetadata, storage: Storage) -> Examination:
 
 
 def read_list(snapshot: Snapshot, storage: Storage) -> list[ManifestFile] | str:
-    """The manifests of a snapshot, or what is wrong with its manifest list.
+    """Reads the manifest list of a snapshot.
 
     Args:
         snapshot: the snapshot.
         storage: where the files are.
+
+    Returns:
+        its manifests; text that says what is wrong if it is gone or damaged.
+
+    Raises:
+        StorageError: the storage does not let it be read, which says nothing about the file.
     """
     location = str(snapshot.manifest_list)
     what = f"The manifest list {location} of snapshot {snapshot.snapshot_id}"
@@ -152,6 +161,12 @@ def read_manifest(manifest: ManifestFile, storage: Storage) -> ReadManifest:
     Args:
         manifest: the manifest, as its manifest list describes it.
         storage: where the files are.
+
+    Returns:
+        a digest of its entries and what is wrong with it; no digest if it is gone or damaged.
+
+    Raises:
+        StorageError: the storage does not let it be read, which says nothing about the file.
     """
     location = manifest.manifest_path
     try:

@@ -61,12 +61,17 @@ class LostFiles:
 
 
 def lost_files(metadata: TableMetadata, examination: Examination, record_counts: bool) -> dict[str, LostFiles]:
-    """By branch, the files of its newest snapshot that are lost. A file of several branches is looked at once.
+    """Looks for files of each branch's newest snapshot that are gone or damaged.
+
+    A file of several branches is looked at once.
 
     Args:
         metadata: the table's metadata.
         examination: what was found in the table.
         record_counts: whether files are opened and their rows counted.
+
+    Returns:
+        branch to what it lost; only branches that lost something.
 
     Raises:
         StorageError: the storage does not say whether a file is there.
@@ -172,6 +177,9 @@ def without_lost_statistics(
     Args:
         metadata: the metadata, repaired so far.
         examination: what its snapshots hold.
+
+    Returns:
+        the metadata, and a step for each file that it no longer names.
 
     Raises:
         StorageError: the storage does not let a file be read.

@@ -75,6 +75,10 @@ class ManifestEntries:
         Args:
             location: location of the manifest.
             metrics: whether entries have column metrics.
+
+        Raises:
+            CorruptManifestError: the manifest is damaged.
+            MissingFileError: it is gone.
         """
         if location in self._made:
             yield from self._made[location]

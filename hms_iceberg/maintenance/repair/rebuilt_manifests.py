@@ -39,6 +39,9 @@ def doubts(
         examination: the table.
         made: the entries that were found for lost manifests, by location.
         counted: rows of manifest lists as these entries give them.
+
+    Returns:
+        location of each doubtful manifest to the reason, part of a sentence; a manifest that is confirmed is left out.
     """
     found = {place: "of other partitions" for place in made if not _same_partitions(examination, counted[place])}
     proven: set[str] = set()
@@ -272,6 +275,12 @@ def encoded(
         entries: what the manifest holds.
         location: the file.
         snapshot: what added the manifest; by default the row says it.
+
+    Returns:
+        the file's bytes, and the row that a manifest list gets for it.
+
+    Raises:
+        InvalidInputError: an entry does not fit the table's format version.
     """
     spec = metadata.spec_by_id(manifest.partition_spec_id)
     data, counted = encode_manifest(

@@ -46,12 +46,18 @@ class DoneRepair:
 
 
 def write_journal(plan: RepairPlan, metadata: TableMetadata, storage: Storage) -> tuple[str, str]:
-    """Writes the journal beside the table's metadata, and a copy of the metadata file of before; where they are.
+    """Writes the journal beside the table's metadata, and a copy of the metadata file of before.
 
     Args:
         plan: the repair.
         metadata: the table's metadata.
         storage: where the files are.
+
+    Returns:
+        the locations of both; the second is empty if that file is gone.
+
+    Raises:
+        StorageError: one cannot be written.
     """
     folder = metadata_folder(metadata.location, metadata.properties)
     location = f"{folder}/{REPAIR_JOURNALS}{now_ms()}-{uuid.uuid4()}.json"
@@ -94,6 +100,12 @@ def repair_that_stands(version: MetadataVersion, storage: Storage) -> DoneRepair
     Args:
         version: the table.
         storage: where it is.
+
+    Returns:
+        the repair; None if another change came last, or there was none.
+
+    Raises:
+        StorageError: the folder cannot be listed.
     """
     folders = {version.location.rpartition("/")[0]}
     folders.add(metadata_folder(version.metadata.location, version.metadata.properties))

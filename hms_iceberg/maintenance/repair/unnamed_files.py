@@ -222,12 +222,15 @@ def counts_of(manifest: ManifestFile) -> tuple[int, int]:
 def own_share(
     files: Sequence[DataFile], manifest: ManifestFile, beside: Sequence[ManifestFile]
 ) -> list[DataFile] | None:
-    """The files of a manifest; None unless the counts of all manifests leave only one way to share them out.
+    """Finds which of some files are those of one manifest, by counts of files and rows.
 
     Args:
         files: the files of all of them.
         manifest: the manifest.
         beside: the others.
+
+    Returns:
+        the files; None unless the counts of all manifests leave only one way to share them out.
     """
     if (len(files), sum(file.record_count for file in files)) == counts_of(manifest):
         return list(files) if counts_of(manifest) not in map(counts_of, beside) else None

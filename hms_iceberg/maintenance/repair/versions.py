@@ -18,11 +18,14 @@ _PREVIOUS = "previous_metadata_location"
 
 
 def current_version(pointer: TablePointer, storage: Storage) -> tuple[MetadataVersion | None, str]:
-    """The version that the metastore names, or why it is not one of this table.
+    """Reads the version that the metastore names.
 
     Args:
         pointer: what the metastore's row says.
         storage: where the files are.
+
+    Returns:
+        the version and no text; or None and why it is not one of this table, as a sentence.
 
     Raises:
         StorageError: the storage does not let the file be read, which says nothing about the file.
@@ -107,11 +110,14 @@ def told(version: MetadataVersion) -> str:
 
 
 def lost_snapshots(version: MetadataVersion, pointer: TablePointer) -> str | None:
-    """The snapshots that are lost if the table becomes this version, as far as the row tells; None if none are.
+    """Tells what is lost if the table becomes a version, as far as the metastore's row says.
 
     Args:
         version: the version of the table.
         pointer: what the metastore's row says.
+
+    Returns:
+        part of a sentence; None if nothing is lost.
     """
     current = pointer.properties.get("current-snapshot-id")
     if names_elsewhere(pointer):

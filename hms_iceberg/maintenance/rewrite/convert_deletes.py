@@ -68,6 +68,9 @@ def convert_equality_deletes(
         branch: the branch whose deletes are converted.
         dry_run: only look for them.
 
+    Returns:
+        the groups, and counts of what was converted; with `dry_run`, the groups alone.
+
     Raises:
         InvalidInputError: an option is none, or the branch does not exist.
         CommitConflictError, CommitFailedError, CommitStateUnknownError: as of `rewrite_data_files`. A conflict is a

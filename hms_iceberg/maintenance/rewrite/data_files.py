@@ -57,6 +57,9 @@ def rewrite_data_files(
             another.
         stop: asked before each group; True leaves what is not begun for another run.
 
+    Returns:
+        the plan, and counts of files and bytes that were replaced; with `dry_run`, the plan alone.
+
     Raises:
         InvalidInputError: an option, the strategy or the order is none, or the branch does not exist.
         ExpressionParseError, UnknownColumnError, TypeMismatchError: the filter or the order does not fit the table.
@@ -93,10 +96,17 @@ def plan_data_files(
     case_sensitive: bool = True,
     stop: Callable[[], bool] = lambda: False,
 ) -> DataFileRewrite:
-    """Plans what `rewrite_data_files` does, from metadata alone; arguments and errors are its.
+    """Plans what `rewrite_data_files` does, from metadata alone.
+
+    Args:
+        table, strategy, sort_order, where, options, branch, case_sensitive, stop: as `rewrite_data_files` takes them.
 
     Returns:
         the rewriting, of which nothing is done yet.
+
+    Raises:
+        InvalidInputError: an option, the strategy or the order is none, or the branch does not exist.
+        ExpressionParseError, UnknownColumnError, TypeMismatchError: the filter or the order does not fit the table.
     """
     name = ".".join(table.identifier)
     metadata = table.refresh().metadata

@@ -54,11 +54,14 @@ def packed(items: Iterable[T], size: Callable[[T], int], max_bytes: int, max_ite
 
 
 def is_worth_it(sizes: Sequence[int], rules: SizeRules) -> bool:
-    """Whether rewriting files of these sizes makes fewer or better ones.
+    """Tells whether rewriting files of these sizes makes fewer or better ones.
 
     Args:
         sizes: sizes of the files in bytes.
         rules: which sizes files should have.
+
+    Returns:
+        True if there are enough of them, together more than a target file, or more than a file may have.
     """
     several = len(sizes) > 1
     total = sum(sizes)

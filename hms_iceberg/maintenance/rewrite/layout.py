@@ -50,6 +50,8 @@ def layout_of(
     Raises:
         InvalidInputError: no such strategy, an order for `binpack`, none for `sort`, or a text that is no order.
         UnknownColumnError: a column that the table does not have.
+        InvalidSortOrderError: a transform does not fit its column.
+        UnsupportedError: a column whose type `zorder` cannot order by.
     """
     what = f"Cannot rewrite the data files of table {table}"
     wanted = strategy.strip().lower()

@@ -102,6 +102,7 @@ class GroupWriter:
         Raises:
             MissingFileError, CorruptDataFileError: a file is gone or damaged.
             StorageError: a file cannot be written.
+            SchemaMismatchError, NullValueError, TypeMismatchError: rows of old files do not fit the table's schema.
         """
         rows = self._rows(group.items, self._schema)
         if not self._layout.sorts:

@@ -42,6 +42,9 @@ def rewrite_manifests(
         spec_id: the partition spec; the current one by default.
         sort_by: names of partition fields by which files are sorted first; as the spec has them by default.
 
+    Returns:
+        how many manifests were replaced, by how many; both 0 if nothing was worth it.
+
     Raises:
         InvalidInputError: the spec, or one of its fields, is not there.
         CommitFailedError, CommitStateUnknownError: see `TableTransaction.commit_transaction`.

@@ -108,6 +108,9 @@ class SizeRules:
         Args:
             size: bytes of the group's files.
             factor: how much larger the output is expected to be.
+
+        Returns:
+            bytes: the target's, or more where that spares a small file at the end.
         """
         expected = int(size * factor)
         even = expected // self.output_files(expected) + _SPLIT_OVERHEAD_BYTES

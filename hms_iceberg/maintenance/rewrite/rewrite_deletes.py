@@ -80,6 +80,9 @@ def rewrite_position_delete_files(
         case_sensitive: how names of columns are matched.
         dry_run: only plan.
 
+    Returns:
+        the groups, and counts of files and bytes that were replaced; with `dry_run`, the groups alone.
+
     Raises:
         InvalidInputError: an option is none, or the branch does not exist.
         ExpressionParseError, UnknownColumnError, TypeMismatchError: the filter does not fit the table.

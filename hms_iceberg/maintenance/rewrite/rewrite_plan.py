@@ -72,8 +72,12 @@ def plan_rewrite(
         row_filter: only files that may hold matching rows; all of their rows are rewritten.
         case_sensitive: how the filter's columns are matched.
 
+    Returns:
+        the groups in job order, and how many files were looked at; no groups if nothing is worth it.
+
     Raises:
         UnknownColumnError, TypeMismatchError: the filter does not fit the table.
+        CorruptManifestError, MissingFileError: manifests cannot be read.
     """
     spec_id = metadata.default_spec_id if rules.output_spec_id is None else rules.output_spec_id
     if snapshot is None:

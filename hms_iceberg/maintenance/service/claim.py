@@ -74,6 +74,12 @@ def claimed(table: Table, owner: str) -> Iterator[Claim | None]:
     Args:
         table: the table, which moves to its newest version.
         owner: the service. A claim that it could not give back, as the metastore was away, is its own still.
+
+    Returns:
+        a context manager, which gives the claim, or None if another service has the table.
+
+    Raises:
+        CommitFailedError, CommitStateUnknownError: the claim could not be written.
     """
     claim = Claim(table, owner)
     if not claim.renew():

@@ -61,6 +61,9 @@ class Policy:
             settings: names, with dashes or underscores, and values, which may be text.
             source: where they come from, for messages.
 
+        Returns:
+            another policy; this one stays as it is.
+
         Raises:
             ConfigurationError: an unknown name, a value of the wrong type, or orphans of less than 24 hours although
                 somebody may write.
@@ -88,6 +91,9 @@ class Policy:
         Args:
             properties: the table's properties.
             table: the table's name, for messages.
+
+        Returns:
+            another policy; this one stays as it is.
 
         Raises:
             ConfigurationError: a property of the service that it does not know, or of the wrong type.
@@ -146,6 +152,13 @@ class Policies:
         Args:
             table: its name with dots.
             properties: its properties.
+
+        Returns:
+            that of the first pattern that the name matches, or the default, changed by the table's `maintenance.*`
+            properties.
+
+        Raises:
+            ConfigurationError: a property of the service that it does not know, or of the wrong type.
         """
         found = next((policy for pattern, policy in self.patterns if fnmatchcase(table, pattern)), self.default)
         return found.of_table(properties, table)

@@ -160,7 +160,7 @@ class MaintenanceService:
         return RunReport(len(names), tuple(step for each in steps for step in each), tuple(unmatched))
 
     def run_every(self, seconds: float, on_report: Callable[[RunReport], None] = lambda report: None) -> None:
-        """Runs again and again until it is stopped.
+        """Runs again and again until it is stopped; a run that fails is logged, and the next one follows.
 
         Args:
             seconds: from the end of one run to the begin of the next.
