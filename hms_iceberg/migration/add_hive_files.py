@@ -70,6 +70,9 @@ def add_hive_files(
         check_duplicate_files: whether files that are in the table already are refused.
         progress: told how many directories are listed.
 
+    Returns:
+        how many files were added, to how many partitions of the table.
+
     Raises:
         NoSuchTableError: there is no such table.
         UnsupportedError: the source is no Hive table of files, but a view or an Iceberg table, or it is transactional.
@@ -110,6 +113,9 @@ def add_folder(
         partition_filter: only partitions with these values, as text.
         check_duplicate_files: whether files that are in the table already are refused.
         progress: told how many directories are listed.
+
+    Returns:
+        how many files were added, to how many partitions of the table.
 
     Raises:
         NoSuchTableError, UnsupportedError, InvalidInputError, SchemaMismatchError, TypeMismatchError,

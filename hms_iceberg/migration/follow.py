@@ -63,6 +63,9 @@ def numbered_as(metadata: TableMetadata, schema: Schema, renewed: Collection[str
         metadata: the table.
         schema: the columns, with any ids.
         renewed: columns that get new ids in any case.
+
+    Raises:
+        InvalidSchemaError: the schema cannot be numbered.
     """
     known = {field.name: field for field in metadata.schema().fields}
     same = (
@@ -76,11 +79,14 @@ def numbered_as(metadata: TableMetadata, schema: Schema, renewed: Collection[str
 
 
 def retyped(metadata: TableMetadata, schema: Schema) -> frozenset[str]:
-    """Columns of a schema that have the id of a table's column, and not its type.
+    """Finds columns of a new schema that have the id of one of the table's columns, and another type.
 
     Args:
         metadata: the table's metadata.
         schema: the table's schema.
+
+    Returns:
+        their names; of top-level columns only.
     """
     now = metadata.schema()
     return frozenset(
@@ -105,12 +111,29 @@ class TakeColumns(Update):
     schema: Schema
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
-        """Refuses a schema that was changed concurrently."""
+        """Refuses a schema that was changed concurrently.
+
+        Args:
+            start: the metadata that the change was made against.
+            base: the committed metadata that the change is applied to.
+            reader: not asked.
+
+        Raises:
+            CommitConflictError: the columns were changed in between.
+        """
         if not base.schema().same_as(start.schema()):
             raise CommitConflictError(f"The columns of the table at {base.location} were changed meanwhile.")
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata with the source's columns; the same object if it has them already."""
+        """The metadata with the source's columns; the same object if it has them already.
+
+        Args:
+            base: the committed metadata that the change is applied to.
+            workspace: not used: no file is written.
+
+        Raises:
+            InvalidInputError: the new columns do not fit the table's partition spec or sort order.
+        """
         if base.schema().same_as(self.schema):
             return base
         changed = set_current_schema(base, self.schema)
@@ -157,13 +180,16 @@ def follow(
     location: str | None = None,
     progress: Progress = silent,
 ) -> Iterator[FollowRound]:
-    """Rounds without end, until the source is migrated; see `Follower`.
+    """Makes rounds without end, until the source is migrated; see `Follower`.
 
     A round that fails is told of, and tried again in the next.
 
     Args:
         catalog, source, target, options, location, progress: as of `Follower`.
         interval: seconds from the end of a round to the next.
+
+    Returns:
+        what each round found and did, as it is done.
 
     Raises:
         NoSuchTableError: the source is gone.

@@ -43,11 +43,17 @@ class InPlace:
         return self._planner.is_current(plan, table)
 
     def stage(self, plan: MigrationPlan, journal: Journal) -> Table:
-        """The Iceberg table, complete, under the staging name.
+        """Makes the Iceberg table, complete, under the staging name.
 
         Args:
             plan: the plan of the migration.
             journal: the migration's journal.
+
+        Returns:
+            the table, after it was read back.
+
+        Raises:
+            MigrationError: it is not what was planned; nothing is left of it.
         """
         transaction = self._catalog.create_table_transaction(
             (journal.database, journal.staging),

@@ -136,11 +136,17 @@ class MigrationMethod(Protocol):
         ...
 
     def stage(self, plan: Any, journal: Journal) -> Table:
-        """The Iceberg table, complete, under the staging name.
+        """Makes the Iceberg table, complete, under the staging name.
 
         Args:
             plan: the plan of the migration.
             journal: the migration's journal.
+
+        Returns:
+            the table, after it was read back.
+
+        Raises:
+            MigrationError: it is not what was planned; nothing is left of it.
         """
         ...
 
@@ -194,7 +200,7 @@ def carry_out(
     dry_run: bool = False,
     proof: Proof | None = None,
 ) -> MigrationResult:
-    """Migrate a table in one way or another; see `migrate`.
+    """Migrates a table, in place or by a copy; see `migrate`.
 
     Args:
         catalog: the catalog.
@@ -203,6 +209,13 @@ def carry_out(
         way: in place, or by a copy.
         dry_run: whether it is only planned.
         proof: compares the tables before the switch; None for no comparison.
+
+    Returns:
+        what was taken in; of a dry run, what would be.
+
+    Raises:
+        UnsupportedError: the table cannot be migrated; every reason is in the message, and nothing was changed.
+        NoSuchTableError, TableAlreadyExistsError, MigrationError: as of `migrate`.
     """
     migration = _Migration(catalog, identifier, options, way, proof)
     with only_one(*migration.name):

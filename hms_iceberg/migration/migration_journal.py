@@ -97,11 +97,14 @@ def write_journal(storage: Storage, metadata_folder: str, journal: Journal) -> N
 
 
 def read_journal(storage: Storage, metadata_folder: str) -> Journal | None:
-    """The journal in a metadata folder; None if there is none.
+    """Reads the journal in a metadata folder.
 
     Args:
         storage: where the files are.
         metadata_folder: the folder of the Iceberg table's metadata.
+
+    Returns:
+        the journal; None if there is none.
 
     Raises:
         MigrationError: the file cannot be understood.
@@ -155,12 +158,15 @@ def write_files(storage: Storage, metadata_folder: str, journal: Journal, files:
 
 
 def read_files(storage: Storage, metadata_folder: str, journal: Journal) -> dict[str, int]:
-    """The size in bytes of each file that the Hive table had, by location.
+    """Reads the list of the files that a Hive table had.
 
     Args:
         storage: where the files are.
         metadata_folder: the folder of the Iceberg table's metadata.
         journal: the migration's journal.
+
+    Returns:
+        location of each file to its size in bytes.
 
     Raises:
         MigrationError: the list is gone, or cannot be read.
@@ -199,11 +205,14 @@ def write_rollback_note(storage: Storage, metadata_folder: str) -> None:
 
 
 def read_rollback_note(storage: Storage, metadata_folder: str) -> Process | None:
-    """The process that began to take a table back; None if none did, or the note is cut off.
+    """Finds the process that began to take a table back.
 
     Args:
         storage: where the files are.
         metadata_folder: the folder of the Iceberg table's metadata.
+
+    Returns:
+        the process; None if none did, or the note is cut off.
     """
     try:
         return Process(**json.loads(storage.read(f"{metadata_folder}/{ROLLBACK_NAME}")))
@@ -246,12 +255,15 @@ def write_given_up(storage: Storage, metadata_folder: str, journal: Journal, met
 
 
 def read_given_up(storage: Storage, metadata_folder: str, journal: Journal) -> str | None:
-    """The location of the version's metadata file; None if none was given up.
+    """Finds the version of the Iceberg table that is given up for the Hive table.
 
     Args:
         storage: where the files are.
         metadata_folder: the folder of the Iceberg table's metadata.
         journal: the migration's journal.
+
+    Returns:
+        the location of the version's metadata file; None if none was given up.
     """
     try:
         return storage.read(given_up_location(metadata_folder, journal)).decode()

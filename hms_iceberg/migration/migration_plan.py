@@ -172,6 +172,9 @@ class MigrationPlanner:
             table: the Hive table.
             numbered: gives its columns other field ids.
 
+        Returns:
+            columns, partition spec, files and properties of the Iceberg table; nothing was written.
+
         Raises:
             UnsupportedError: it cannot be migrated; every reason is in the message.
         """
@@ -186,6 +189,14 @@ class MigrationPlanner:
         Args:
             table: the Hive table.
             numbered: gives the columns their field ids.
+
+        Returns:
+            the plan, or the refusal with all of its reasons and what helps.
+
+        Raises:
+            MissingFileError: a file disappeared since it was listed.
+            StorageError: a file or directory cannot be read.
+            ConfigurationError: a property of metrics has a value that cannot be used.
         """
         source = look_at_source(table, self._partitions(table), self._options.types, self._avro_schema(table))
         if isinstance(source, Refusal):
@@ -223,6 +234,10 @@ class MigrationPlanner:
         Args:
             plan: the plan of the migration.
             table: the Hive table.
+
+        Returns:
+            False if columns, partitions or storage of its row changed, or a file's name, size or time; footers are not
+            read again.
         """
         before = plan.source.table
         same_row = (table.columns, table.partition_keys, table.storage) == (

@@ -23,13 +23,19 @@ class Progress(Protocol):
 
 
 def silent(stage: str, done: int, total: int) -> None:
-    """Shows nothing."""
+    """Shows nothing.
+
+    Args:
+        stage: what is done.
+        done: how much of it.
+        total: of how much.
+    """
 
 
 def in_threads(
     function: Callable[[Item], Result], items: Iterable[Item], threads: int, window: int = 4
 ) -> Iterator[Result]:
-    """Results of a function over items, in their order, computed in threads.
+    """Computes a function over items in threads.
 
     At most `window` items a thread are under way or waiting, so that a failure stops the work early and results do not
     pile up.
@@ -39,6 +45,9 @@ def in_threads(
         items: the items.
         threads: number of threads.
         window: items in work for each thread at most.
+
+    Returns:
+        the results in the order of the items; the first error ends it.
     """
     iterator = iter(items)
     with ThreadPoolExecutor(max_workers=threads) as pool:

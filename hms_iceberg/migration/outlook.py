@@ -31,11 +31,17 @@ class Outlook:
 
 
 def outlook(table: Table, files: Iterable[str]) -> Outlook:
-    """How long the files that a table had as a Hive table are kept, and by which settings.
+    """Tells how long the files that a table had as a Hive table are kept, and by which settings.
 
     Args:
         table: the Iceberg table.
         files: locations of the files.
+
+    Returns:
+        how many of them only older snapshots have, and until when no expiry deletes those.
+
+    Raises:
+        CorruptManifestError, StorageError: the table's manifests cannot be read.
     """
     manifests = manifest_list_of(table.current_snapshot(), table.storage)
     entries = (entry for manifest in manifests for entry in entries_of(manifest, table.storage))

@@ -54,6 +54,9 @@ def only_one(database: str, name: str) -> Iterator[None]:
         database: the namespace.
         name: the table's name.
 
+    Returns:
+        a context manager, which ends it.
+
     Raises:
         MigrationError: another thread does.
     """

@@ -102,7 +102,7 @@ def rewrite(
     dry_run: bool = False,
     proof: Proof | None = None,
 ) -> MigrationResult:
-    """Turn a Hive table of any format that Spark reads into an Iceberg table, by copying its rows.
+    """Turns a Hive table of any format that Spark reads into an Iceberg table, by copying its rows.
 
     After a crash at any point, the same call finishes the migration, or undoes it and starts anew. Any other failure
     leaves the Hive table as it was.
@@ -114,6 +114,9 @@ def rewrite(
         rows: copies the rows.
         dry_run: check everything and change nothing.
         proof: compares the two tables before the switch; a difference stops it.
+
+    Returns:
+        what was copied; of a dry run, what would be.
 
     Raises:
         UnsupportedError: Spark does not read such a table; nothing was changed.

@@ -75,7 +75,7 @@ def rollback(
     dry_run: bool = False,
     progress: Progress = silent,
 ) -> RollbackResult:
-    """Put the Hive table back under its name, after a migration or in the middle of one.
+    """Puts the Hive table back under its name, after a migration or in the middle of one.
 
     The Iceberg table's metadata is deleted; data files that were added to it stay where they are, and are not part of
     the Hive table, unless they are copied for it.
@@ -90,12 +90,16 @@ def rollback(
         dry_run: check everything, tell how long there is a way back, and change nothing.
         progress: told how far it is.
 
+    Returns:
+        what the Hive table has now; of a dry run, what it would have, and how long there is a way back.
+
     Raises:
         MigrationError: the table was not migrated by this package, was changed since, or files of the Hive table are
             gone; nothing was changed.
         UnsupportedError: as a Hive table it would not have the same rows (deletes, renames, other formats or specs);
             nothing was changed.
         NoSuchTableError: no table of that name, and no trace of a migration.
+        InvalidInputError: both `discard_changes` and `as_hive` are asked for.
     """
     if discard_changes and as_hive:
         raise InvalidInputError("Changes are either discarded or handed back as Hive files. Choose one.")

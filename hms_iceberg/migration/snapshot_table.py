@@ -60,6 +60,9 @@ def snapshot(
         options: how types and files are taken, as of a migration.
         progress: told how far it is.
 
+    Returns:
+        the new table, and how many files, rows and bytes of the Hive table it has.
+
     Raises:
         UnsupportedError: the table cannot be read as Iceberg; every reason is in the message, and nothing was made.
         NoSuchTableError: there is no such Hive table.

@@ -31,6 +31,10 @@ def give(
         backup: the Hive table.
         handback: what it lacks.
         progress: told how many files are copied.
+
+    Raises:
+        MigrationError: the note of an earlier attempt cannot be read.
+        StorageError: a file cannot be copied; what was copied stays for the next attempt.
     """
     if read_note(storage, folder) != handback.note:
         take_away(hive, storage, folder, backup)

@@ -97,11 +97,14 @@ def write_note(storage: Storage, folder: str, note: GivenNote) -> None:
 
 
 def read_note(storage: Storage, folder: str) -> GivenNote | None:
-    """The note in a metadata folder; None if there is none.
+    """Reads the note in a metadata folder.
 
     Args:
         storage: where the files are.
         folder: the folder of the Iceberg table's metadata.
+
+    Returns:
+        the note; None if there is none.
 
     Raises:
         MigrationError: the note cannot be read.

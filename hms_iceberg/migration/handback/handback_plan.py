@@ -76,6 +76,9 @@ def plan_handback(
         backup: the Hive table.
         given: what an earlier attempt gave it, which counts as lacking.
 
+    Returns:
+        the copies and partitions that the Hive table needs; none if nothing was appended.
+
     Raises:
         UnsupportedError: Hive would not read the same rows; every reason is in the message, and nothing was changed.
     """

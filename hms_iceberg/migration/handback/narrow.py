@@ -64,12 +64,18 @@ def narrow_columns(table: HiveTable) -> tuple[dict[str, Narrow], list[str]]:
 
 
 def misfitting(table: Table, files: frozenset[str], narrow: Mapping[str, Narrow]) -> Iterator[str]:
-    """Values of an Iceberg table that do not fit narrower Hive columns, in words.
+    """Finds values of an Iceberg table that do not fit narrower Hive columns; the files are read for that.
 
     Args:
         table: the table.
         files: which of its files.
         narrow: the columns, by names in lower case.
+
+    Returns:
+        a sentence for each such column, in the order of their names.
+
+    Raises:
+        MissingFileError, CorruptDataFileError, StorageError: a file cannot be read.
     """
     columns = [field.name for field in table.schema().fields if field.name.lower() in narrow]
     if not columns or not files:

@@ -60,7 +60,7 @@ def examine(
     file_format: str = PARQUET,
     avro_names: AvroNames | None = None,
 ) -> FileSchemaFacts:
-    """Compare a file's columns with the table's.
+    """Compares a file's columns with the table's.
 
     Args:
         columns: the table's columns that are stored in files.
@@ -68,6 +68,10 @@ def examine(
         int96: names of the file's top-level columns that hold, or contain, INT96 timestamps.
         file_format: the file's format.
         avro_names: how Hive finds its columns in Avro files; by their names unless given.
+
+    Returns:
+        under which names the file has the columns, which kinds of timestamps, and every reason why it cannot be read as
+        the table.
     """
     facts = FileSchemaFacts()
     examiner = _Examiner(facts, int96, file_format)

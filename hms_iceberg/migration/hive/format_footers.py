@@ -61,11 +61,14 @@ class AvroNames:
 
 
 def declared_schema(table: HiveTable, key: str) -> str | None:
-    """The value of `avro.schema.literal` or `avro.schema.url`; None if there is none.
+    """Looks for the Avro schema that a table's row declares.
 
     Args:
         table: the table.
         key: `LITERAL` or `URL`.
+
+    Returns:
+        the value of the parameter; None if it is not set, or `none`.
     """
     value = table.storage.serde_parameters.get(key) or table.parameters.get(key)
     return None if value is None or value.strip().lower() in ("", "none") else value
@@ -105,6 +108,9 @@ def format_of(table: HiveTable, partition: HivePartition | None = None) -> str |
     Args:
         table: the Hive table.
         partition: the partition; None for the table.
+
+    Returns:
+        `PARQUET`, `ORC` or `AVRO`; None if it is another one.
     """
     provider = provider_of(table)
     if provider != "hive":
@@ -114,7 +120,7 @@ def format_of(table: HiveTable, partition: HivePartition | None = None) -> str |
 
 
 def shown_format(table: HiveTable, partition: HivePartition | None = None) -> str:
-    """The usual name of a format, by the data source or the class of the SerDe.
+    """Names a format for people: the data source, or the class of the SerDe.
 
     Args:
         table: the Hive table.
@@ -168,10 +174,14 @@ def read_source_footer(storage: Storage, location: str, file_format: str) -> Sou
         location: the file.
         file_format: Parquet, ORC or Avro.
 
+    Returns:
+        what the file says of itself: its schema, number of rows and metrics.
+
     Raises:
         MissingFileError: it disappeared.
         CorruptDataFileError: it is not of the format, or damaged.
         UnsupportedError: it uses what no reader here knows.
+        StorageError: the storage failed.
     """
     if file_format == ORC:
         return _orc(storage, location)

@@ -82,13 +82,19 @@ class Listing:
 
 
 def list_files(storage: Storage, locations: Sequence[str], threads: int, progress: Progress) -> Listing:
-    """List the files of each partition.
+    """Lists the files of each partition.
 
     Args:
         storage: where the files are.
         locations: the directory of each partition (or of the table); an absent one holds no files.
         threads: how many directories are listed at once.
         progress: told how many are listed.
+
+    Returns:
+        the files that hold rows, and examples of what stands against a migration.
+
+    Raises:
+        StorageError: a directory cannot be listed.
     """
     files: list[SourceFile] = []
     empty, below = 0, None
@@ -176,7 +182,7 @@ class SourceTable:
 def inspect_source(
     table: HiveTable, partitions: Sequence[HivePartition], options: TypeOptions, avro_schema: str | None = None
 ) -> SourceTable:
-    """Check that a Hive table can be migrated, and find its columns and partition values; see `look_at_source`.
+    """Checks that a Hive table can be migrated, and finds its columns and partition values; see `look_at_source`.
 
     Args:
         table: the Hive table.
@@ -196,13 +202,16 @@ def inspect_source(
 def look_at_source(
     table: HiveTable, partitions: Sequence[HivePartition], options: TypeOptions, avro_schema: str | None = None
 ) -> SourceTable | Refusal:
-    """A Hive table's columns and partition values, or every reason against its migration.
+    """Finds a Hive table's columns and partition values, or every reason against its migration.
 
     Args:
         table: the table's row.
         partitions: the rows of all of its partitions.
         options: choices for timestamps and chars.
         avro_schema: the text behind its `avro.schema.url`, if it has one.
+
+    Returns:
+        the source, or the refusal with all of its reasons and what helps.
     """
     reasons = reasons_against(table, partitions)
     columns: tuple[NestedField, ...] = ()

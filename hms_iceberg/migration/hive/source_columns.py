@@ -35,7 +35,8 @@ HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 def columns_of(table: HiveTable, options: TypeOptions) -> tuple[NestedField, ...]:
-    """Data columns, then partition columns; Spark's own schema if it has one that is still true.
+    """Finds a Hive table's columns: data columns, then partition columns; Spark's own schema if it has one that is
+    still true.
 
     Args:
         table: the table's row.
@@ -43,6 +44,7 @@ def columns_of(table: HiveTable, options: TypeOptions) -> tuple[NestedField, ...
 
     Raises:
         UnsupportedError: Iceberg cannot hold a column; names it and says why.
+        InvalidSchemaError: a column's type cannot be read.
     """
     ids = count(1)
     spark_json = spark_schema_json(table.parameters)
@@ -101,6 +103,9 @@ def stored_values(partition: HivePartition, keys: Sequence[NestedField]) -> tupl
     Args:
         partition: its row.
         keys: the partition columns.
+
+    Returns:
+        the values in the order of `keys`; None for Hive's default partition.
 
     Raises:
         UnsupportedError: one is not of its column's type.

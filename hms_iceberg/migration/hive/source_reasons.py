@@ -114,11 +114,14 @@ def table_location(table: HiveTable) -> str:
 
 
 def reasons_against(table: HiveTable, partitions: Sequence[HivePartition]) -> list[Reason]:
-    """Why a table cannot be migrated, whatever its columns are.
+    """Finds why a table cannot be migrated, whatever its columns are.
 
     Args:
         table: the table's row.
         partitions: the rows of all of its partitions.
+
+    Returns:
+        the reasons, each with what helps; none if nothing stands against it.
     """
     parameters = table.parameters
     if table.is_iceberg:
@@ -173,11 +176,14 @@ def _is_true(table: HiveTable, name: str) -> bool:
 
 
 def parameter(table: HiveTable, name: str) -> str | None:
-    """A parameter of a table or of its SerDe; Hive hands both to its readers as one, the table's first.
+    """Reads a parameter of a table or of its SerDe; Hive hands both to its readers as one, the table's first.
 
     Args:
         table: the Hive table.
         name: the parameter.
+
+    Returns:
+        the value without spaces around it; None if neither has it.
     """
     value = table.parameters.get(name, table.storage.serde_parameters.get(name))
     return None if value is None else value.strip()
@@ -220,11 +226,14 @@ def _reasons_in_locations(partitions: Sequence[HivePartition]) -> list[Reason]:
 
 
 def reasons_in_partition_keys(table: HiveTable, columns: Sequence[NestedField]) -> list[Reason]:
-    """Why a table's partition columns cannot be those of an Iceberg table.
+    """Finds why a table's partition columns cannot be those of an Iceberg table.
 
     Args:
         table: the table's row.
         columns: its columns, the partition columns last.
+
+    Returns:
+        the reasons, each with what helps; none if nothing stands against it.
     """
     reasons = []
     for key in columns[len(columns) - len(table.partition_keys) :]:

@@ -89,6 +89,9 @@ def summarise(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> TableSumm
     Args:
         batches: the rows; their columns are cast to those of the schema.
         schema: names and types.
+
+    Returns:
+        number of rows, a checksum that does not depend on their order, and what is known of each column.
     """
     summary = empty_summary(schema)
     for batch in batches:
@@ -98,11 +101,14 @@ def summarise(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> TableSumm
 
 
 def differences(hive: TableSummary, iceberg: TableSummary) -> Iterator[str]:
-    """In what two tables differ, in words; nothing if they are equal.
+    """Tells in what two tables differ.
 
     Args:
         hive: the summary of the Hive table.
         iceberg: the summary of the Iceberg table.
+
+    Returns:
+        a sentence for each difference; none if the tables are equal.
     """
     if hive.rows != iceberg.rows:
         yield f"the Hive table has {hive.rows:,} rows, the Iceberg table {iceberg.rows:,}"

@@ -24,16 +24,19 @@ class HiveReader(Protocol):
     """Reads Hive tables with another reader than ours: Spark's."""
 
     def counts(self, table: str, columns: tuple[str, ...]) -> tuple[int, Mapping[str, int]]:
-        """How many rows a table has, and how many nulls each column.
+        """Counts the rows of a table, and the nulls of each column.
 
         Args:
             table: the Hive table's name.
             columns: names of the columns.
+
+        Returns:
+            number of rows, and name of each column to its number of nulls.
         """
         ...
 
     def summary(self, table: str, schema: Schema, arrow: pa.Schema) -> TableSummary:
-        """A summary of a table's rows, with columns read as those of a schema.
+        """Summarises a table's rows, with columns read as those of a schema.
 
         Args:
             table: the Hive table's name.
@@ -43,7 +46,7 @@ class HiveReader(Protocol):
         ...
 
     def unlike_rows(self, hive: str, table: Table, most: int) -> Iterator[str]:
-        """Rows that are in one of two tables only, at most so many of each side, in words.
+        """Finds rows that are in one of two tables only.
 
         The Iceberg table is read by this package: what a reader takes for something else is not seen if it reads both.
 
@@ -51,6 +54,9 @@ class HiveReader(Protocol):
             hive: the Hive table's name.
             table: the Iceberg table.
             most: rows of each side at most.
+
+        Returns:
+            a sentence for each, at most `most` of each side; none if the tables have the same rows.
         """
         ...
 
@@ -81,7 +87,7 @@ class VerifyResult:
 
 
 def verify(hive: str, table: Table, level: str, reader: HiveReader) -> VerifyResult:
-    """Compare a Hive table with an Iceberg table.
+    """Compares a Hive table with an Iceberg table.
 
     Args:
         hive: the Hive table, `db.table`.
@@ -91,8 +97,12 @@ def verify(hive: str, table: Table, level: str, reader: HiveReader) -> VerifyRes
             (every row against every other; Iceberg's side is read by this package, in Spark's Python workers).
         reader: reads the Hive table.
 
+    Returns:
+        the differences in words, none if they are equal; the number of rows, and how long it took.
+
     Raises:
         InvalidInputError: there is no such level.
+        MissingFileError, CorruptDataFileError, StorageError: a file of the Iceberg table cannot be read.
     """
     if level not in LEVELS:
         raise InvalidInputError(f"Cannot verify {level!r}. Expected one of {', '.join(LEVELS)}.")

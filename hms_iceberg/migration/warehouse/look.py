@@ -43,7 +43,7 @@ def plan_warehouse(
     jobs: int = 1,
     progress: Progress = silent,
 ) -> WarehousePlan:
-    """Find out of every table what its migration would do.
+    """Finds out of every table what its migration would do.
 
     Args:
         catalog: the catalog on whose metastore the tables are.
@@ -52,6 +52,9 @@ def plan_warehouse(
         options: what the user chose for all tables.
         jobs: how many tables are looked at side by side.
         progress: told how many are done.
+
+    Returns:
+        what was found of each table, in the order of their names: a plan, or why it cannot be migrated.
 
     Raises:
         InvalidInputError: no table has such a name.
