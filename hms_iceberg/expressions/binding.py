@@ -157,11 +157,14 @@ def _bind_term(binder: _Binder, term: Term) -> BoundTerm:
 
 
 def unary(operation: Operator, term: BoundTerm) -> BooleanExpression:
-    """IS_NULL, NOT_NULL, IS_NAN or NOT_NAN of a term; always true or always false where the term's type decides it.
+    """Binds IS_NULL, NOT_NULL, IS_NAN or NOT_NAN of a term.
 
     Args:
         operation: the operator.
         term: the bound term.
+
+    Returns:
+        the bound test; always true or always false where the term's type decides it.
 
     Raises:
         TypeMismatchError: NaN is asked for where only numbers without NaN, or no numbers, can be.
@@ -231,12 +234,15 @@ def _short(expression: UnboundPredicate) -> str:
 
 
 def comparison(operation: Operator, term: BoundTerm, at: LiteralPlace) -> BooleanExpression:
-    """EQ, NOT_EQ, LT, LT_EQ, GT or GT_EQ between a term and a point in the order of its type's values.
+    """Binds EQ, NOT_EQ, LT, LT_EQ, GT or GT_EQ between a term and a point in the order of its type's values.
 
     Args:
         operation: the operator.
         term: the bound term.
         at: the point among the values of the term's type.
+
+    Returns:
+        the bound test; always true or false (of values that are not null) where the point is beyond all values.
     """
     if at.nan:
         if isinstance(term.type, (FloatType, DoubleType)):
@@ -284,12 +290,15 @@ def _nan_comparison(operation: Operator, term: BoundTerm) -> BooleanExpression:
 
 
 def membership(operation: Operator, term: BoundTerm, places: Sequence[LiteralPlace]) -> BooleanExpression:
-    """IN or NOT_IN of a term; points that are no value of the type are equal to none.
+    """Binds IN or NOT_IN of a term.
 
     Args:
         operation: the operator.
         term: the bound term.
         places: the points among the values of the term's type.
+
+    Returns:
+        the bound test; points that are no value of the type are left out, as nothing equals them.
     """
     is_in = operation is Operator.IN
     values = tuple({each.value for each in places if each.is_exact})

@@ -87,6 +87,9 @@ def place(value: Literal, kind: IcebergType) -> LiteralPlace:
         value: the literal.
         kind: the type.
 
+    Returns:
+        the value of the type that is equal, or the nearest one and on which side of it the literal lies.
+
     Raises:
         ValueError: they do not compare; the message says what was expected.
     """

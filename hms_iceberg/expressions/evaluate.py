@@ -134,11 +134,14 @@ class _RowVisitor(_ValueVisitor):
 
 
 def row_reader(struct: StructType, ref: BoundReference) -> Callable[[Any], Any]:
-    """A function from a row to the value of a field; None if a struct around the field is null.
+    """Makes a function from a row to the value of a field.
 
     Args:
         struct: the type of the rows.
         ref: a field of it.
+
+    Returns:
+        the function; it takes a tuple or a mapping, and gives None if a struct around the field is null.
     """
     steps: list[tuple[int, NestedField]] = []
     parent = struct

@@ -67,11 +67,14 @@ class FilterReader:
         self._case_sensitive = case_sensitive
 
     def read(self, data: Any, depth: int = 0) -> BooleanExpression:
-        """The predicate that parsed JSON stands for; true if there is none.
+        """Reads a predicate from parsed JSON.
 
         Args:
             data: the parsed JSON.
             depth: how many predicates are around this one.
+
+        Returns:
+            the unbound predicate; always true if there is none.
 
         Raises:
             InvalidInputError: it cannot be read, or names a column that there is not.

@@ -424,12 +424,15 @@ def _timestamp(text: str, kind: IcebergType) -> Literal:
 
 
 def timestamp_from_text(text: str, zone: bool | None) -> Literal:
-    """The literal of a timestamp's text; more than six digits of fraction make it one in nanoseconds.
+    """Reads a timestamp's text.
 
     Args:
         text: such as "2024-01-01", "2024-01-01 10:30:00.5" or "2024-01-01T10:30:00+01:00".
         zone: True for a point in time (UTC if the text has no zone), False for a timestamp without zone, None for
             what the text says.
+
+    Returns:
+        the literal in microseconds; in nanoseconds if the text has more than six digits of fraction.
 
     Raises:
         ValueError: it is no timestamp, or has a zone where none can be.

@@ -54,12 +54,16 @@ def is_rewritten(term: BoundTransform) -> bool:
 
 
 def rewrite_comparison(operation: Operator, term: BoundTransform, at: LiteralPlace) -> BooleanExpression:
-    """A comparison of a transform's result with a value of the result's type.
+    """Rewrites a comparison of a transform's result with a value as one of the column itself, where that says the
+    same.
 
     Args:
         operation: the operator.
         term: the bound transform.
         at: the point among the values of the transform's results.
+
+    Returns:
+        the bound test; that of the transform where no range of the column says it.
     """
     transform, ref, value = term.transform, term.ref, at.value
     if transform.is_void:

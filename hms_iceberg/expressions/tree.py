@@ -40,11 +40,15 @@ class BooleanExpression:
         return Not(self)
 
     def bind(self, schema: Schema, case_sensitive: bool = True) -> BooleanExpression:
-        """The predicate over the fields of a schema; raises what `binding.bind` raises.
+        """The predicate over the fields of a schema.
 
         Args:
             schema: the table's schema.
             case_sensitive: whether column names must match in case.
+
+        Raises:
+            UnknownColumnError: a column is not part of the schema.
+            TypeMismatchError: a value or a function does not fit its column.
         """
         return BIND(schema, self, case_sensitive)
 
@@ -433,6 +437,7 @@ def predicate(operation: Operator, term: str | Term, *arguments: Any) -> Boolean
     Args:
         operation: the operator.
         term: a column by name, or a transform of one.
+        arguments: what it is compared with: nothing, a value, or a collection of values.
     """
     return _CLASSES[operation](term, *arguments)  # type: ignore[call-arg]
 

@@ -164,6 +164,9 @@ def fold(expression: BooleanExpression, visitor: ExpressionVisitor[T]) -> T:
         expression: the tree.
         visitor: gives the result of each node.
 
+    Returns:
+        what the visitor gave for the root.
+
     Raises:
         TypeMismatchError: the tree holds something that is no expression, or is not bound where it must be.
     """

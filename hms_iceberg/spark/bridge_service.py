@@ -17,7 +17,7 @@ import msgspec
 
 from hms_iceberg.spark.answers import AnswerWriter
 from hms_iceberg.spark.open_tables import OpenTables
-from hms_iceberg.spark.questions import QUESTIONS, Cost
+from hms_iceberg.spark.questions import QUESTIONS, Answer, Cost
 from hms_iceberg.storage import Storage
 
 logger = logging.getLogger(__name__)
@@ -45,12 +45,12 @@ class BridgeService:
         """Answers one question. An error is part of the answer, so that the JVM raises it as its own error."""
         try:
             answer = self._answer(json.loads(text))
-            return answer if isinstance(answer, bytes) else AnswerWriter(answer).done()
+            return answer if isinstance(answer, bytes) else AnswerWriter(answer or {}).done()
         except Exception as error:
             logger.debug("A question of Spark failed", exc_info=True)  # its text may hold secrets
             return AnswerWriter({"error": {"type": type(error).__name__, "message": str(error)}}).done()
 
-    def _answer(self, question: dict[str, Any]) -> bytes | dict[str, Any]:
+    def _answer(self, question: dict[str, Any]) -> Answer:
         kind = QUESTIONS[question["call"]]
         asked = msgspec.convert(question, kind.asked)
         with self._planning if kind.work is Cost.PLANNING else nullcontext():

@@ -47,6 +47,9 @@ class OpenCatalogs:
 
         Returns:
             its number, for further questions: properties hold secrets and cross once.
+
+        Raises:
+            ConfigurationError: its properties do not make a catalog.
         """
         key = tuple(sorted({**properties, "": name}.items()))
         with self._lock:
@@ -96,6 +99,9 @@ class OpenCatalogs:
             version: the version.
             seen_at: when it was the newest one, if that is known; see `Catalog.table_at`.
             storage: for paths.
+
+        Returns:
+            a table that looks at `version` until it is refreshed or changed; nothing is read.
         """
         if "path" in question:
             return FileSystemTables(storage=storage).table_at(question["path"], version, seen_at)
@@ -193,21 +199,27 @@ def _view(catalog: Catalog, identifier: tuple[str, str]) -> dict[str, Any]:
 
 
 def list_namespaces(catalogs: OpenCatalogs, asked: InCatalog) -> dict[str, Any]:
-    """The namespaces of a `catalog`.
+    """Lists the namespaces of a `catalog`.
 
     Args:
         catalogs: the catalogs that are open.
         asked: the question.
+
+    Returns:
+        their names with dots, as `namespaces`.
     """
     return {"namespaces": [".".join(each) for each in catalogs.numbered(asked.catalog).list_namespaces()]}
 
 
 def namespace_properties(catalogs: OpenCatalogs, asked: InCatalog) -> dict[str, Any]:
-    """The properties of a `namespace` of a `catalog`; null if there is none of that name.
+    """Reads the properties of a `namespace` of a `catalog`.
 
     Args:
         catalogs: the catalogs that are open.
         asked: the question.
+
+    Returns:
+        them as `properties`, with the owner under Spark's name; null if there is no such namespace.
     """
     try:
         properties = catalogs.numbered(asked.catalog).load_namespace_properties(asked.namespace or ())
@@ -218,11 +230,14 @@ def namespace_properties(catalogs: OpenCatalogs, asked: InCatalog) -> dict[str, 
 
 
 def list_tables(catalogs: OpenCatalogs, asked: InCatalog) -> dict[str, Any]:
-    """The Iceberg tables in a `namespace` of a `catalog`; null if there is no such namespace.
+    """Lists the Iceberg tables in a `namespace` of a `catalog`.
 
     Args:
         catalogs: the catalogs that are open.
         asked: the question.
+
+    Returns:
+        their own names as `tables`; null if there is no such namespace.
     """
     try:
         tables = catalogs.numbered(asked.catalog).list_tables(asked.namespace or ())
@@ -232,11 +247,14 @@ def list_tables(catalogs: OpenCatalogs, asked: InCatalog) -> dict[str, Any]:
 
 
 def list_views(catalogs: OpenCatalogs, asked: InCatalog) -> dict[str, Any]:
-    """The Iceberg views in a `namespace` of a `catalog`; null if there is no such namespace.
+    """Lists the Iceberg views in a `namespace` of a `catalog`.
 
     Args:
         catalogs: the catalogs that are open.
         asked: the question.
+
+    Returns:
+        their own names as `views`; null if there is no such namespace.
     """
     try:
         views = catalogs.numbered(asked.catalog).list_views(asked.namespace or ())

@@ -54,7 +54,15 @@ class OpenTables:
         return MetadataVersion(location, self.metadata(location, self.storage(question)))
 
     def metadata(self, location: str, storage: Storage) -> TableMetadata:
-        """Table metadata by its location; a few that were read last are kept, since metadata files never change."""
+        """Table metadata by its location; those that were read last are kept, since metadata files never change.
+
+        Args:
+            location: the metadata file.
+            storage: where it is.
+
+        Raises:
+            MissingFileError, CorruptMetadataError: it is gone or damaged.
+        """
         with self._lock:
             known = self._metadata.get(location)
             if known is not None:

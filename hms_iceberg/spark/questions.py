@@ -100,7 +100,7 @@ from hms_iceberg.spark.writing.commit_write import commit_write
 from hms_iceberg.spark.writing.write_questions import BeginWrite, CommitWrite, DeleteWhere
 from hms_iceberg.table import Table
 
-Answer = bytes | dict[str, Any]
+Answer = bytes | dict[str, Any] | None
 Handler = Callable[[OpenTables, Any, Mapping[str, Any]], Answer]
 
 
@@ -118,7 +118,8 @@ class Question:
 
     Args:
         asked: its struct.
-        answer: from the open tables, the struct, and the question as it came (which also names a table) to the answer.
+        answer: from the open tables, the struct, and the question as it came (which also names a table) to the answer;
+            None says only that it is done.
         work: what that takes.
     """
 
@@ -127,15 +128,15 @@ class Question:
     work: Cost = Cost.BRIEF
 
 
-def _of_catalogs(answer: Callable[..., dict[str, Any]]) -> Handler:
+def _of_catalogs(answer: Callable[..., Answer]) -> Handler:
     return lambda tables, asked, question: answer(tables.catalogs, asked)
 
 
-def _of_targets(answer: Callable[..., dict[str, Any]]) -> Handler:
+def _of_targets(answer: Callable[..., Answer]) -> Handler:
     return lambda tables, asked, question: answer(asked, tables.targets)
 
 
-def _of_rewrites(answer: Callable[..., dict[str, Any]]) -> Handler:
+def _of_rewrites(answer: Callable[..., Answer]) -> Handler:
     return lambda tables, asked, question: answer(tables.rewrites, asked, question)
 
 
@@ -146,7 +147,7 @@ def _of_metadata(answer: Callable[..., Answer]) -> Handler:
     return of_metadata
 
 
-def _of_table(answer: Callable[[Any, Table], dict[str, Any]]) -> Handler:
+def _of_table(answer: Callable[[Any, Table], Answer]) -> Handler:
     def of_table(tables: OpenTables, asked: Any, question: Mapping[str, Any]) -> Answer:
         seen_at = asked.decided.at if isinstance(asked, CommitWrite) else None
         storage = tables.storage(question)
@@ -180,13 +181,12 @@ def _worker_command(tables: OpenTables, asked: WorkerCommand, question: Mapping[
     return AnswerWriter({}).blobs([command]).done()
 
 
-def _run_statement(tables: OpenTables, asked: RunStatement, question: Mapping[str, Any]) -> Answer:
+def _run_statement(tables: OpenTables, asked: RunStatement, question: Mapping[str, Any]) -> None:
     run_statement(tables.catalogs.table(question, tables.storage(question)), asked)
-    return {}
 
 
-def _alter_table(tables: OpenTables, asked: AlterTable, question: Mapping[str, Any]) -> Answer:
-    return alter_table(asked, question, tables.targets, tables.storage(question))
+def _alter_table(tables: OpenTables, asked: AlterTable, question: Mapping[str, Any]) -> None:
+    alter_table(asked, question, tables.targets, tables.storage(question))
 
 
 def _begin_write(tables: OpenTables, asked: BeginWrite, question: Mapping[str, Any]) -> Answer:
@@ -198,10 +198,10 @@ def _begin_write(tables: OpenTables, asked: BeginWrite, question: Mapping[str, A
     return begin_write(question, metadata, storage)
 
 
-def _commit_write(tables: OpenTables, asked: CommitWrite, question: Mapping[str, Any]) -> Answer:
+def _commit_write(tables: OpenTables, asked: CommitWrite, question: Mapping[str, Any]) -> None:
     if "rewrite" in question:
         tables.rewrites.of(question).commit(question["rewrite"]["group"], question)
-        return {}
+        return
     storage = tables.storage(question)
     version, table = _written_version(tables, question), None
     metadata = version.metadata if version else tables.targets.metadata(question, storage)
@@ -209,7 +209,6 @@ def _commit_write(tables: OpenTables, asked: CommitWrite, question: Mapping[str,
         table = tables.catalogs.table_at(question, version, asked.decided.at, storage)
     with tables.targets.transaction(question, storage, table) as transaction:
         commit_write(asked, transaction, metadata, is_staged=version is None)
-    return {}
 
 
 def _written_version(tables: OpenTables, question: Mapping[str, Any]) -> MetadataVersion | None:

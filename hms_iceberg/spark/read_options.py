@@ -157,7 +157,7 @@ def select(
     metadata: TableMetadata, storage: Storage, table: str, version: str | None, as_of_micros: int | None,
     options: Mapping[str, str],
 ) -> Selection:  # fmt: skip
-    """What a read asks for.
+    """Finds which version a read asks for, or between which its changes are.
 
     Args:
         metadata: the table.
@@ -166,6 +166,9 @@ def select(
         version: what follows VERSION AS OF: a snapshot id, a branch or a tag.
         as_of_micros: what follows TIMESTAMP AS OF, in microseconds since 1970-01-01 UTC.
         options: the options of the reader, names in lower case.
+
+    Returns:
+        the scan of it, without a filter; and the snapshot to start after, if only what appends added is read.
 
     Raises:
         NoSuchSnapshotError, NoSuchRefError: there is no such version.

@@ -121,6 +121,9 @@ def spark_type(field_type: IcebergType, table: str, column: str, keep_unsupporte
         column: the column's name, for errors.
         keep_unsupported: whether a type that Spark cannot hold becomes one, rather than an error.
 
+    Returns:
+        a name, or an object of Spark's JSON.
+
     Raises:
         UnsupportedError: Spark cannot hold it.
     """
@@ -164,6 +167,9 @@ def spark_field(field: NestedField, table: str, keep_unsupported: bool = False) 
         field: the column.
         table: the table's name, for messages.
         keep_unsupported: whether types that Spark lacks are kept rather than refused.
+
+    Raises:
+        UnsupportedError: Spark cannot hold its type.
     """
     described = _described(field, spark_type(field.field_type, table, field.name, keep_unsupported))
     if field.write_default is not None and field.field_type.is_primitive and is_held(field.field_type):
@@ -261,6 +267,9 @@ def spark_value(field_type: IcebergType, value: Any) -> Any:
     Args:
         field_type: the type of the field.
         value: the stored value.
+
+    Returns:
+        text for decimals, UUIDs, bytes (hexadecimal) and floats that JSON lacks; nanoseconds for times.
     """
     if value is None or isinstance(value, (bool, str)):
         return value

@@ -33,6 +33,9 @@ def spark_session(
         name: of the application.
         master: where Spark runs; that of the settings, or else this machine, by default.
 
+    Returns:
+        a context manager with the session; its Spark ends with it.
+
     Raises:
         MissingDependencyError: PySpark is not installed.
         ConfigurationError: the catalog is not on a metastore.
@@ -87,6 +90,9 @@ def thrift_server(spark: SparkSession, host: str, port: int) -> Iterator[None]:
         spark: an extended session, built with `thrift_settings`.
         host, port: where it listens.
 
+    Returns:
+        a context manager; the server is ready within it, and ends with it.
+
     Raises:
         UnsupportedError: it does not start.
     """
@@ -121,6 +127,9 @@ def connect_server(spark: SparkSession, host: str, port: int) -> Iterator[None]:
     Args:
         spark: an extended session, built with `connect_settings`.
         host, port: where it listens.
+
+    Returns:
+        a context manager; the server is ready within it, and ends with it.
 
     Raises:
         UnsupportedError: it does not start, or Spark has none.

@@ -54,9 +54,13 @@ def extend(
             ``spark.sql.catalog.ice=org.apache.iceberg.spark.SparkCatalog`` and ``spark.sql.catalog.ice.uri=…`` mean the
             same if there is no Iceberg JAR.
 
+    Returns:
+        the extended session; the given one if it is extended with the same properties already.
+
     Raises:
         UnsupportedError: a Spark Connect session, or a version of Spark that has not what is needed.
         MissingDependencyError: PySpark is not installed.
+        ConfigurationError: the server that the bridge asks cannot be started.
     """
     _require_classic(spark)
     from pyspark.sql import SparkSession
@@ -102,6 +106,7 @@ def configure(
 
     Raises:
         MissingDependencyError: PySpark is not installed.
+        UnsupportedError: raised by `getOrCreate()` and `create()`, as by :func:`extend`.
     """
     try:
         from pyspark.sql import SparkSession

@@ -61,6 +61,9 @@ class SqlSession:
             limit: of rows that are wanted.
             streamed: whether rows are fetched part by part, for answers of any size, rather than at once.
 
+        Returns:
+            the names of the columns and the rows; no columns if the statement gives none.
+
         Raises:
             SqlFailedError: it failed; the message is Spark's.
         """
@@ -77,11 +80,14 @@ class SqlSession:
         self._spark.sparkContext.cancelAllJobs()
 
     def names(self, statement: str, column: str) -> list[str]:
-        """One column of a statement such as SHOW TABLES; nothing if it fails.
+        """Takes one column of a statement such as SHOW TABLES.
 
         Args:
             statement: the statement.
             column: name of the column.
+
+        Returns:
+            its values; none if the statement fails.
         """
         try:
             answer = self.run(statement)

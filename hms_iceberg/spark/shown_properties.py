@@ -38,6 +38,10 @@ def shown_properties(metadata: TableMetadata, schema: Schema, snapshot: Snapshot
         metadata: the table's metadata.
         schema: the table's schema.
         snapshot: the snapshot; None for a table without one.
+
+    Returns:
+        the table's own properties, with `format`, `provider`, `location`, `current-snapshot-id`, `format-version`, and
+        order and identifier fields if there are any.
     """
     shown = {
         "format": f"iceberg/{FILE_FORMAT.of(metadata.properties)}",
@@ -81,6 +85,7 @@ def sort_order_of(text: str | None, schema: Schema, table: str) -> SortOrder:
 
     Raises:
         InvalidInputError: the text is none of a sort order.
+        UnknownColumnError: there is no such column.
     """
     if not text:
         return UNSORTED
@@ -117,6 +122,9 @@ def identified(schema: Schema, text: str | None) -> Schema:
     Args:
         schema: the table's schema.
         text: the text; None for no identifier fields.
+
+    Raises:
+        UnknownColumnError: there is no such column.
     """
     if not text:
         return schema

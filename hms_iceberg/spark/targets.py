@@ -35,6 +35,10 @@ class Targets:
         Args:
             question: the number of a staged table (`staged`), or what `OpenCatalogs.table` takes.
             storage: for tables by path.
+
+        Raises:
+            InvalidInputError: no such staged table.
+            NoSuchTableError: there is no such table.
         """
         if "staged" in question:
             return self._transaction(question["staged"]).metadata
@@ -44,13 +48,20 @@ class Targets:
     def transaction(
         self, question: Mapping[str, Any], storage: Storage, table: Table | None = None
     ) -> Iterator[TableTransaction]:
-        """A transaction for what a question changes, committed at the end; that of a staged table is not, since the
-        statement commits it.
+        """A transaction for what a question changes, committed at the end of the block.
+
+        That of a staged table is not committed here: its statement does it.
 
         Args:
             question: as of `metadata`.
             storage: for tables by path.
             table: the table to begin with; by default at its newest version.
+
+        Returns:
+            a context manager with the transaction.
+
+        Raises:
+            InvalidInputError: no such staged table.
         """
         if "staged" in question:
             yield self._transaction(question["staged"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hms_iceberg.scan.tasks import FileScanTask
 from hms_iceberg.spec.property_names import TableProperties
-from hms_iceberg.table.changes.row_change import UpdateResult
+from hms_iceberg.table.changes.assignments import UpdateResult
 from hms_iceberg.table.changes.upsert import UpsertResult
 from hms_iceberg.table.file_system import FileSystemTables
 from hms_iceberg.table.reading.incremental_scans import ChangelogScan, IncrementalAppendScan

@@ -16,17 +16,16 @@ from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
 from hms_iceberg.storage import Storage
+from hms_iceberg.table.changes.assignments import UpdateResult, update_rows
 from hms_iceberg.table.changes.change_methods import ChangeMethods
 from hms_iceberg.table.changes.file_changes import UpdateSnapshot, add_files
 from hms_iceberg.table.changes.pending import StartedChange
 from hms_iceberg.table.changes.row_change import (
     ChangeOptions,
-    UpdateResult,
     append_rows,
     delete_rows,
     overwrite_rows,
     replace_partitions,
-    update_rows,
 )
 from hms_iceberg.table.changes.upsert import UpsertResult, upsert_rows
 from hms_iceberg.table.readable import ReadableTable

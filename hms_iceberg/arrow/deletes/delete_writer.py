@@ -90,6 +90,7 @@ def write_row_deletes(
 
     Raises:
         ConfigurationError: a property of the table cannot be used.
+        StorageError: a file cannot be written.
     """
     found = [each for each in deleted if len(each)]
     if not found:

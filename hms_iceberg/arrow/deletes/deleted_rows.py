@@ -39,9 +39,13 @@ def open_delete_file(storage: Storage, file: DataFile, mapping: NameMapping | No
         file: the delete file.
         mapping: the table's name mapping, for files without field ids.
 
+    Returns:
+        a context manager with the reader.
+
     Raises:
         MissingFileError: it is gone; the error says that it is a delete file.
         CorruptDataFileError: it is damaged, or has not the rows that its manifest entry promises.
+        UnsupportedError: its format is unknown.
     """
     try:
         reader = open_reader(storage, file.file_path, file.file_format, mapping)
@@ -112,6 +116,10 @@ def read_position_deletes(storage: Storage, file: DataFile) -> dict[str, Any]:
 
     Returns:
         Location of a data file to ascending int64 positions without duplicates.
+
+    Raises:
+        MissingFileError: the file is gone; the error says that it is a delete file.
+        CorruptDataFileError: it is damaged, or has not the rows that its manifest entry promises.
     """
     only = file.referenced_data_file
     columns = (DELETE_FILE_POSITION,) if only is not None else (DELETE_FILE_POSITION, DELETE_FILE_PATH)

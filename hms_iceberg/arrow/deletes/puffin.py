@@ -29,11 +29,14 @@ _COMPRESSED = 1
 
 
 def parse_footer(data: bytes, location: str) -> tuple[int, Any]:
-    """Where the footer of a Puffin file starts, and its payload.
+    """Finds and reads the footer of a Puffin file.
 
     Args:
         data: the file.
         location: where it is, for messages.
+
+    Returns:
+        the byte at which it starts, and its payload as parsed JSON.
 
     Raises:
         CorruptDataFileError: it does not end with a footer.
@@ -51,7 +54,7 @@ def parse_footer(data: bytes, location: str) -> tuple[int, Any]:
 
 
 def blob_bytes(data: bytes, blob: Mapping[str, Any], location: str) -> bytes:
-    """The bytes of a blob, as they were before they were compressed.
+    """Cuts a blob out of a Puffin file, and decompresses it.
 
     Args:
         data: the file.
@@ -89,6 +92,7 @@ def read_deletion_vector(storage: Storage, file: DataFile) -> Any:
     Raises:
         MissingFileError: there is no such file.
         CorruptDataFileError: the blob is cut off or damaged, or its number of positions is not the recorded one.
+        StorageError: the storage failed.
     """
     what = f"the deletion vector at byte {file.content_offset} of {file.file_path}"
     if file.content_offset is None or file.content_size_in_bytes is None:
@@ -103,12 +107,15 @@ def read_deletion_vector(storage: Storage, file: DataFile) -> Any:
 
 
 def decode_deletion_vector(blob: bytes, what: str, expected: int | None = None) -> Any:
-    """The positions in the bytes of a ``deletion-vector-v1`` blob, ascending.
+    """Decodes the bytes of a ``deletion-vector-v1`` blob.
 
     Args:
         blob: length, magic, vector and checksum.
         what: what the blob is, for messages.
         expected: how many positions the manifest says it has.
+
+    Returns:
+        the positions as an ascending numpy array of int64.
 
     Raises:
         CorruptDataFileError: the bytes are no such blob, or hold another number of positions.
@@ -167,6 +174,7 @@ def copy_puffin(storage: Storage, source: str, target: str, rename: Callable[[st
     Raises:
         MissingFileError: there is no such file.
         CorruptDataFileError: it is no Puffin file, or its footer is damaged.
+        StorageError: the storage failed, or the target is there already.
     """
     data = storage.read(source)
     with decoding(source, "Puffin"):

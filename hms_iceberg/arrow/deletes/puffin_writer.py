@@ -70,6 +70,12 @@ def write_puffin(storage: Storage, location: str, blobs: Sequence[PuffinBlob]) -
         storage: where it goes.
         location: the new file.
         blobs: what it holds, in order.
+
+    Returns:
+        where each blob starts, and the sizes of file and footer, all in bytes.
+
+    Raises:
+        FileAlreadyExistsError, StorageError: the file is there already, or cannot be written.
     """
     body = bytearray(_MAGIC)
     offsets, described = [], []

@@ -64,18 +64,22 @@ class FileImport:
     modes: Mapping[int, MetricsMode]
 
     def describe(self, location: str, partition: Mapping[str, str] | None = None) -> DataFile:
-        """One file with its metrics and its partition, which is given, read from folder names, or derived from the
-        file's bounds.
+        """Describes a file as manifests do: with its metrics, and its partition, which is given, read from the names
+        of its folders, or derived from the file's bounds.
 
         Args:
             location: a Parquet, ORC or Avro file.
             partition: names and values of its partition as text, as a Hive metastore has them; without it those of its
                 folders of the form `name=value`.
 
+        Returns:
+            the manifest entry's data file, of the current schema.
+
         Raises:
             MissingFileError, CorruptDataFileError: the file cannot be read.
             SchemaMismatchError, TypeMismatchError: its columns are not the table's.
             InvalidInputError: its partition cannot be told, or is not one.
+            UnsupportedError: its format is unknown.
         """
         file_format = self._format(location)
         reader = open_reader(self.storage, location, file_format, self.mapping)

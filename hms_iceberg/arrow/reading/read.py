@@ -98,6 +98,14 @@ def read_tasks(
         workers: files read at once; by default one a processor, and more for a remote store.
         buffer_bytes: batches that wait for the reader, in bytes.
         marks_deleted: deleted rows are read too, and the column `_deleted` tells them.
+
+    Returns:
+        batches with the columns of `projected`, in the order of the tasks; none is empty.
+
+    Raises:
+        MissingFileError, CorruptDataFileError: a data or delete file is gone or damaged.
+        UnsupportedError: a file's format, or something in it, cannot be read.
+        StorageError: the storage failed.
     """
     if workers is None:
         most = default_workers(_MANY, not parse_location(metadata.location).is_local)
@@ -120,6 +128,9 @@ def read_all(
         projected: the columns of the result.
         metadata: the table's metadata.
         storage: where the files are.
+
+    Raises:
+        MissingFileError, CorruptDataFileError, UnsupportedError, StorageError: as of ``read_tasks``.
     """
     batches = read_tasks(
         chain.from_iterable(map(_parts, tasks)),
@@ -139,12 +150,15 @@ def _parts(task: FileScanTask) -> Iterable[FileScanTask]:
 
 
 def count_rows(plans: Iterable[ScanPlan], metadata: TableMetadata, storage: Storage) -> int:
-    """The number of live, matching rows; no data file is opened if metadata and position deletes tell it.
+    """Counts live, matching rows; no data file is opened if metadata and position deletes tell the number.
 
     Args:
         plans: plans that know of which files every row matches (``ScanRequest.decide``).
         metadata: the table.
         storage: where its files are.
+
+    Raises:
+        MissingFileError, CorruptDataFileError, StorageError: a file that has to be opened cannot be read.
     """
     nothing = Schema()
     total = 0
@@ -167,11 +181,14 @@ def count_rows(plans: Iterable[ScanPlan], metadata: TableMetadata, storage: Stor
 
 
 def up_to(tasks: Iterable[FileScanTask], limit: int | None) -> Iterator[FileScanTask]:
-    """The first tasks that certainly have so many rows; all if that is not certain, or the limit is None.
+    """Takes only as many tasks as certainly have so many rows.
 
     Args:
         tasks: the tasks in order.
         limit: number of rows; None for all.
+
+    Returns:
+        the first tasks; all of them if it is not certain, or the limit is None.
     """
     rows = 0
     for task in tasks:

@@ -98,6 +98,9 @@ class RowRewriter:
         Args:
             schema: the columns to read.
             batch_rows: rows of a batch at most.
+
+        Returns:
+            the state; its columns are those of `schema`, then the position in the file.
         """
         projected = Schema(*schema.fields, _POSITION, schema_id=schema.schema_id)
         return ScanContext(self._metadata, self._storage, self._filter_schema, projected, batch_rows)
@@ -122,11 +125,14 @@ class RowRewriter:
     def map(
         self, find: Callable[[FileScanTask], AffectedRows], tasks: Sequence[FileScanTask]
     ) -> Iterator[AffectedRows]:
-        """The answer to each task, several at once, in order.
+        """Answers tasks, several at once.
 
         Args:
             find: gives the answer to a task.
             tasks: the tasks.
+
+        Returns:
+            the answers in the order of the tasks.
         """
         with ThreadPoolExecutor(self.workers(len(tasks)), thread_name_prefix="iceberg-find") as pool:
             yield from pool.map(find, tasks)
@@ -136,11 +142,14 @@ class RowRewriter:
     def rewritten(
         self, affected: Sequence[AffectedRows], replacement: Replacement | None = None
     ) -> pa.RecordBatchReader:
-        """All live rows of the files, the affected ones left out or replaced; of the columns `schema`.
+        """Reads the live rows of files, the affected ones left out or replaced.
 
         Args:
             affected: the affected rows of each file.
             replacement: gives affected rows new values; None leaves them out.
+
+        Returns:
+            a reader of rows with the columns `schema`; each file is opened when it is its turn.
         """
 
         def read(each: AffectedRows) -> Iterator[pa.RecordBatch]:
@@ -155,11 +164,14 @@ class RowRewriter:
         return self._reader(affected, read)
 
     def replaced(self, affected: Sequence[AffectedRows], replacement: Replacement) -> pa.RecordBatchReader:
-        """The affected rows only, replaced; of the columns `schema`.
+        """Reads the affected rows of files, with their new values.
 
         Args:
             affected: the affected rows of each file.
             replacement: gives them new values.
+
+        Returns:
+            a reader of rows with the columns `schema`; each file is opened when it is its turn.
         """
 
         def read(each: AffectedRows) -> Iterator[pa.RecordBatch]:
@@ -178,12 +190,15 @@ class RowRewriter:
         return pa.RecordBatchReader.from_batches(to_arrow(self.schema), batches)
 
     def batches(self, context: ScanContext, each: AffectedRows) -> Iterator[tuple[pa.RecordBatch, int, Any]]:
-        """The live rows of a file without their positions; the number of the first affected row among the file's,
-        and the places of the affected rows in the batch.
+        """Reads the live rows of a file, batch by batch.
 
         Args:
             context: the columns to read.
             each: the file and its affected rows.
+
+        Returns:
+            for each batch: its rows without their positions, how many affected rows of the file came before it, and the
+            places of affected rows in it.
         """
         task = each.task
         unfiltered = FileScanTask.of(

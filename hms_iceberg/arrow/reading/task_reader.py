@@ -133,6 +133,10 @@ def read_task(
 
     Yields:
         Batches of the scan's schema; none is empty.
+
+    Raises:
+        MissingFileError, CorruptDataFileError: the data file or a delete file is gone or damaged.
+        UnsupportedError: something in it cannot be read.
     """
     if isinstance(task.residual, AlwaysFalse):
         return
@@ -155,11 +159,14 @@ def _read(context: ScanContext, task: FileScanTask, deleted_by: Sequence[DataFil
 
 
 def count_live(context: ScanContext, task: FileScanTask) -> int | None:
-    """How many rows of a task's file match and are live, if its metadata and position deletes tell; else None.
+    """Counts the rows of a task's file that match and are live, from metadata and position deletes.
 
     Args:
         context: the scan.
         task: the task.
+
+    Returns:
+        the number; None if the rows themselves have to be read.
     """
     rows = task.file.record_count
     if not isinstance(task.residual, AlwaysTrue) or rows < 0:

@@ -110,7 +110,16 @@ class ArrowStorage:
         return filesystem.open_input_file(parsed.path)
 
     def create(self, location: str, data: bytes) -> None:
-        """Writes a new object, whole or not at all."""
+        """Writes a new object, whole or not at all.
+
+        Args:
+            location: the new object.
+            data: all that it holds.
+
+        Raises:
+            FileAlreadyExistsError: there is one already; it was not touched.
+            StorageError: it cannot be written.
+        """
         with self.open_output(location) as output:
             output.write(data)
 
@@ -456,6 +465,9 @@ def translated_errors(action: str, location: str) -> Iterator[None]:
     Args:
         action: what is done, such as `read`, for messages.
         location: location of the file.
+
+    Returns:
+        a context manager.
 
     Raises:
         MissingFileError: there is no such file.

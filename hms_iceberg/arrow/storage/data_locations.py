@@ -62,6 +62,9 @@ class LocationRules:
         Args:
             partition_path: the partition's folder, such as `day=2026-01-31`; empty without partitions.
             name: the file's name.
+
+        Returns:
+            the location; with object storage, hashed folders stand before the name.
         """
         if not self.object_storage:
             return "/".join(part for part in (self.folder, partition_path, name) if part)
@@ -102,6 +105,9 @@ class DataLocations:
         Args:
             partition_path: such as ``a=1/b=x``, escaped; empty if the table is not partitioned.
             extension: of the file name, without the dot.
+
+        Returns:
+            a location that was not given before.
         """
         with self._lock:
             self._count += 1

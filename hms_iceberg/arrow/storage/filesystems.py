@@ -257,13 +257,16 @@ _GONE = re.compile(r"RESOURCE_NOT_FOUND|NO_SUCH_KEY|kNotFound|NOT_FOUND|BlobNotF
 
 @contextmanager
 def decoding(location: str, form: str, where: str = "") -> Iterator[None]:
-    """A context in which errors of reading a file are turned into typed ones that name the file: damaged, or not
-    readable now.
+    """Turns errors of reading a file within a block into typed ones that name the file: damaged, or not readable
+    now.
 
     Args:
         location: the file that is decoded.
         form: its format, such as ``Parquet``.
         where: the part of the file, if it has a name.
+
+    Returns:
+        a context manager.
 
     Raises:
         CorruptDataFileError: the file does not hold what its format says.

@@ -31,6 +31,9 @@ def room_for(what: str, otherwise: str = "") -> Iterator[None]:
         what: what is kept.
         otherwise: what helps as well.
 
+    Returns:
+        a context manager.
+
     Raises:
         StorageError: the folder is full, or cannot be written to.
     """

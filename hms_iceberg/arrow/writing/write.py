@@ -442,6 +442,7 @@ def write_data_files(
         UnsupportedError: the file format or the partition spec cannot be written.
         StorageError: a file cannot be written, or the temporary folder is full; files already yielded stay, unfinished
             ones are removed.
+        InvalidInputError: it is no Arrow data.
     """
     options = {**metadata.properties, **(properties or {})}
     schema = schema or metadata.schema()

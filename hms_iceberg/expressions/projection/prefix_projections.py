@@ -26,13 +26,16 @@ from hms_iceberg.expressions.tree import predicate as unbound_predicate
 
 
 def project(width: int, term: Reference, predicate: BoundPredicate, strict: bool) -> BooleanExpression | None:
-    """The test of a truncated value that a test of the value implies (or, strictly, is implied by); None for none.
+    """Finds the test of a truncated value that a test of the value implies (or, strictly, is implied by).
 
     Args:
         width: how many characters or bytes are kept.
         term: the partition field.
         predicate: a test with one or more values.
         strict: whether it must imply the test of the value.
+
+    Returns:
+        the unbound test; None if there is none.
     """
     if predicate.operation in (Operator.IN, Operator.NOT_IN):
         assert isinstance(predicate, BoundSetPredicate)

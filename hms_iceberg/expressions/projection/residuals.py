@@ -44,7 +44,7 @@ def inclusive_projection(schema: Schema, spec: PartitionSpec, case_sensitive: bo
 
 
 def strict_projection(schema: Schema, spec: PartitionSpec, case_sensitive: bool = True) -> Projection:
-    """A function from a predicate over rows to one that only partitions match in which every row does.
+    """A function from a predicate over rows to one over partitions that only those match of which every row matches.
 
     Arguments, results and errors as of `inclusive_projection`; AlwaysFalse if partitions say nothing.
 
@@ -52,6 +52,12 @@ def strict_projection(schema: Schema, spec: PartitionSpec, case_sensitive: bool 
         schema: the table's schema.
         spec: the partition spec.
         case_sensitive: whether column names must match in case.
+
+    Returns:
+        the function; its result is always false if partitions say nothing.
+
+    Raises:
+        UnknownColumnError, TypeMismatchError: of the function: the predicate does not fit the schema.
     """
     visitor = _Strict(spec)
     return lambda expression: fold(bind(schema, expression, case_sensitive), visitor)

@@ -247,11 +247,14 @@ def _floating(value: float, kind: IcebergType) -> Literal:
 
 
 def compare_literals(operation: Operator, left: Literal, right: Literal) -> BooleanExpression:
-    """True or false for a comparison of two literals, such as `1 = 1`.
+    """Decides a comparison of two literals, such as `1 = 1`.
 
     Args:
         operation: the operator.
         left, right: the literals.
+
+    Returns:
+        always true or always false.
 
     Raises:
         ValueError: the literals are of types that do not compare.
@@ -324,6 +327,9 @@ def call(name: str, arguments: Sequence[Operand], type_name: str = "") -> Operan
         name: the function in lower case, without `system.`.
         arguments: what stands in its parentheses.
         type_name: for `cast`, the type after `as`, in lower case.
+
+    Returns:
+        a term, a literal or a predicate, as the function gives one.
 
     Raises:
         ValueError: the function is not possible in filters, or its arguments are wrong.

@@ -69,7 +69,7 @@ class AlterTable(msgspec.Struct, frozen=True):
     changes: list[TableChange]
 
 
-def alter_table(question: AlterTable, asked: Mapping[str, Any], targets: Targets, storage: Storage) -> dict[str, Any]:
+def alter_table(question: AlterTable, asked: Mapping[str, Any], targets: Targets, storage: Storage) -> None:
     """Makes all changes, or none.
 
     Args:
@@ -91,7 +91,6 @@ def alter_table(question: AlterTable, asked: Mapping[str, Any], targets: Targets
                 transaction.add(SchemaUpdate(edits))
             else:
                 _change_properties(transaction, changes, question.name)
-    return {}
 
 
 def _refuse_reserved(question: AlterTable) -> None:

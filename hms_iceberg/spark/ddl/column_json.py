@@ -70,12 +70,15 @@ def schema_of(columns: Sequence[ColumnDefinition], table: str) -> Schema:
 
 
 def field_of(column: ColumnDefinition, table: str, ids: Iterator[int]) -> NestedField:
-    """A column with ids of the caller's.
+    """A column of Spark's as one of Iceberg's, whose ids the caller gives.
 
     Args:
         column: the column as Spark describes it.
         table: the table's name, for messages.
         ids: the field ids to use.
+
+    Raises:
+        UnsupportedError: Iceberg has no such type, or cannot store its default.
     """
     kind = iceberg_type(column.type, table, column.name, ids)
     default = stored_default(column, kind, table)
@@ -145,12 +148,15 @@ def _unsupported(kind: str, table: str, column: str) -> UnsupportedError:
 
 
 def stored_default(column: ColumnDefinition, kind: IcebergType, table: str) -> Any:
-    """The default of a column as tables store it; None if it has none.
+    """Reads the default of a column.
 
     Args:
         column: the column as Spark describes it.
         kind: the type.
         table: the table's name, for messages.
+
+    Returns:
+        the value as tables store it; None if it has none.
 
     Raises:
         UnsupportedError: a default of a nested type.

@@ -55,11 +55,15 @@ def spec_of(terms: Sequence[PartitionTerm], schema: Schema, table: str) -> Parti
 
 
 def transform_of(term: PartitionTerm, table: str) -> Transform:
-    """The transform that a term stands for; raises as `spec_of`.
+    """The transform that a term stands for.
 
     Args:
         term: the term.
         table: the table's name, for messages.
+
+    Raises:
+        UnsupportedError: a transform that Iceberg does not have.
+        InvalidPartitionSpecError: a transform without its number, or of several columns.
     """
     if len(term.columns) != 1:
         raise InvalidPartitionSpecError(

@@ -57,7 +57,7 @@ class DropNamespace(msgspec.Struct, frozen=True):
     cascade: bool
 
 
-def create_namespace(question: CreateNamespace, targets: Targets) -> dict[str, Any]:
+def create_namespace(question: CreateNamespace, targets: Targets) -> None:
     """Creates a namespace.
 
     Args:
@@ -74,10 +74,9 @@ def create_namespace(question: CreateNamespace, targets: Targets) -> dict[str, A
     else:  # Spark names an owner of every namespace; a folder has none
         properties = {key: value for key, value in question.properties.items() if key != OWNER}
     catalog.create_namespace(question.namespace, properties)
-    return {}
 
 
-def alter_namespace(question: AlterNamespace, targets: Targets) -> dict[str, Any]:
+def alter_namespace(question: AlterNamespace, targets: Targets) -> None:
     """Changes a namespace's properties.
 
     Args:
@@ -90,7 +89,6 @@ def alter_namespace(question: AlterNamespace, targets: Targets) -> dict[str, Any
     """
     catalog = targets.catalogs.numbered(question.catalog)
     catalog.update_namespace_properties(question.namespace, set(question.removals), _for_hive(question.updates))
-    return {}
 
 
 def drop_namespace(question: DropNamespace, targets: Targets) -> dict[str, Any]:

@@ -88,7 +88,7 @@ class RenameTable(msgspec.Struct, frozen=True):
         return tuple(self.to[-2:]) if len(self.to) > 1 else (self.namespace, self.to[0])
 
 
-def rename_table(question: RenameTable, targets: Targets) -> dict[str, Any]:
+def rename_table(question: RenameTable, targets: Targets) -> None:
     """Renames a table; its files stay where they are.
 
     Args:
@@ -99,7 +99,6 @@ def rename_table(question: RenameTable, targets: Targets) -> dict[str, Any]:
         NoSuchTableError, NoSuchNamespaceError, TableAlreadyExistsError: see `Catalog.rename_table`.
     """
     targets.catalogs.numbered(question.catalog).rename_table((question.namespace, question.table), question.target)
-    return {}
 
 
 CREATE, REPLACE, CREATE_OR_REPLACE = "create", "replace", "create-or-replace"
@@ -158,18 +157,20 @@ def _begun(question: StageTable, targets: Targets) -> TableTransaction:
     )
 
 
-def commit_staged(question: StagedTable, targets: Targets) -> dict[str, Any]:
+def commit_staged(question: StagedTable, targets: Targets) -> None:
     """Commits the table with what was written into it, as one version.
 
     Args:
         question: names the staged table.
         targets: the tables and catalogs of the session.
+
+    Raises:
+        CommitFailedError, TableAlreadyExistsError, CommitStateUnknownError: others were first, or nobody can tell.
     """
     targets.unstage(question.staged).commit_transaction()
-    return {}
 
 
-def abort_staged(question: StagedTable, targets: Targets) -> dict[str, Any]:
+def abort_staged(question: StagedTable, targets: Targets) -> None:
     """Gives up a staged table and deletes the files that were written for it.
 
     Args:
@@ -177,4 +178,3 @@ def abort_staged(question: StagedTable, targets: Targets) -> dict[str, Any]:
         targets: the tables and catalogs of the session.
     """
     targets.unstage(question.staged).abandon()
-    return {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import msgspec
 
@@ -82,7 +81,7 @@ class CreateView(ViewQuestion, frozen=True, kw_only=True):
         return {**given, **comment, _CREATED_BY: written_by, _WRITTEN_BY: written_by, **names}
 
 
-def create_view(question: CreateView, targets: Targets) -> dict[str, Any]:
+def create_view(question: CreateView, targets: Targets) -> None:
     """Creates or replaces a view.
 
     Args:
@@ -104,7 +103,6 @@ def create_view(question: CreateView, targets: Targets) -> dict[str, Any]:
     except ViewAlreadyExistsError:
         if not question.if_not_exists:
             raise
-    return {}
 
 
 class AlterView(ViewQuestion, frozen=True, kw_only=True):
@@ -121,7 +119,7 @@ class AlterView(ViewQuestion, frozen=True, kw_only=True):
     if_exists: bool = False
 
 
-def alter_view(question: AlterView, targets: Targets) -> dict[str, Any]:
+def alter_view(question: AlterView, targets: Targets) -> None:
     """Sets or removes properties of a view.
 
     Args:
@@ -150,14 +148,13 @@ def alter_view(question: AlterView, targets: Targets) -> dict[str, Any]:
         view.set_properties(question.updates)
     if question.removals:
         view.remove_properties(*question.removals)
-    return {}
 
 
 class DropView(ViewQuestion, frozen=True):
     """The question behind DROP VIEW."""
 
 
-def drop_view(question: DropView, targets: Targets) -> dict[str, Any]:
+def drop_view(question: DropView, targets: Targets) -> None:
     """Drops a view.
 
     Args:
@@ -171,7 +168,6 @@ def drop_view(question: DropView, targets: Targets) -> dict[str, Any]:
         question.catalog_of(targets).drop_view(question.identifier)
     except NoSuchNamespaceError as error:
         raise NoSuchViewError(f"The view {question.name} does not exist.") from error
-    return {}
 
 
 class RenameView(ViewQuestion, frozen=True, kw_only=True):
@@ -185,7 +181,7 @@ class RenameView(ViewQuestion, frozen=True, kw_only=True):
     to_view: str
 
 
-def rename_view(question: RenameView, targets: Targets) -> dict[str, Any]:
+def rename_view(question: RenameView, targets: Targets) -> None:
     """Renames a view.
 
     Args:
@@ -196,4 +192,3 @@ def rename_view(question: RenameView, targets: Targets) -> dict[str, Any]:
         NoSuchViewError, NoSuchNamespaceError, ViewAlreadyExistsError: see `Catalog.rename_view`.
     """
     question.catalog_of(targets).rename_view(question.identifier, (question.to_namespace, question.to_view))
-    return {}

@@ -35,6 +35,9 @@ def hive_rows(spark: SparkSession, name: str) -> DataFrame:
     Args:
         spark: an extended session on its metastore.
         name: `db.table`.
+
+    Returns:
+        a lazy data frame; Hive's default partition is null.
     """
     from pyspark.sql import functions
 
@@ -72,7 +75,15 @@ class SparkHiveReader:
         self._spark = spark
 
     def counts(self, table: str, columns: tuple[str, ...]) -> tuple[int, Mapping[str, int]]:
-        """How many rows a table has, and how many nulls each column."""
+        """Counts the rows of a table, and the nulls of each column.
+
+        Args:
+            table: the Hive table's name.
+            columns: names of the columns.
+
+        Returns:
+            number of rows, and name of each column to its number of nulls.
+        """
         from pyspark.sql import functions
 
         frame = hive_rows(self._spark, table)
@@ -81,7 +92,13 @@ class SparkHiveReader:
         return rows, {name: rows - found for name, found in zip(columns, values, strict=True)}
 
     def summary(self, table: str, schema: Schema, arrow: pa.Schema) -> TableSummary:
-        """What a table holds; summed up where its rows are, by Python workers that need this package."""
+        """Summarises a table's rows where they are, by Python workers that need this package.
+
+        Args:
+            table: the Hive table's name.
+            schema: the columns to read it as.
+            arrow: the same as an Arrow schema.
+        """
         frame = _as(hive_rows(self._spark, table), schema, table)
         with warnings.catch_warnings():
             # PySpark looks at the version of pandas, whether or not pandas is used.
@@ -90,7 +107,16 @@ class SparkHiveReader:
         return reduce(TableSummary.plus, (pickle.loads(row.summary) for row in found), empty_summary(arrow))
 
     def unlike_rows(self, hive: str, table: Table, most: int) -> Iterator[str]:
-        """Rows that are in one of two tables only, in words; Python workers with this package read Iceberg's."""
+        """Finds rows that are in one of two tables only; Python workers with this package read Iceberg's.
+
+        Args:
+            hive: the Hive table's name.
+            table: the Iceberg table.
+            most: rows of each side at most.
+
+        Returns:
+            a sentence for each; none if the tables have the same rows.
+        """
         left = _comparable(_as(hive_rows(self._spark, hive), table.schema(), hive))
         right = _comparable(self._iceberg_rows(table))
         for side, only in (("Hive", left.exceptAll(right)), ("Iceberg", right.exceptAll(left))):

@@ -23,8 +23,12 @@ def session_on(uri: str, properties: Mapping[str, str], settings: Mapping[str, s
         properties: storage properties, as of a catalog.
         settings: Spark's settings; `spark.master` is `local[*]` unless given.
 
+    Returns:
+        a context manager with the session.
+
     Raises:
         MissingDependencyError: PySpark is not installed.
+        UnsupportedError: a version of Spark that has not what is needed.
     """
     try:
         with warnings.catch_warnings():

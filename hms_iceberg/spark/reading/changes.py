@@ -41,6 +41,10 @@ def describe_changes(metadata: TableMetadata, storage: Storage, asked: LoadTable
         storage: where its files are.
         asked: the table's name, and the options of the read.
 
+    Returns:
+        the `schema` in Spark's JSON, and `size_in_bytes`, large as it is unknown, so that Spark does not
+        broadcast it.
+
     Raises:
         UnsupportedError: a version of the table is asked for.
         InvalidInputError: the options contradict each other or are misspelled; the table has a column of the name of
@@ -60,6 +64,12 @@ def changed_rows(metadata: TableMetadata, storage: Storage, asked: ReadChanges) 
         metadata: the table.
         storage: where its files are.
         asked: as for :func:`describe_changes`, and the columns that are used.
+
+    Returns:
+        the answer for the bridge: the file, and the pickled function.
+
+    Raises:
+        InvalidInputError: the options contradict each other or are misspelled.
     """
     columns = asked.columns
     scan = _scan(metadata, storage, asked)
@@ -143,8 +153,7 @@ def _snapshot_at(metadata: TableMetadata, time_ms: int) -> int | None:
 
 
 def command(scan: ChangelogScan, columns: Sequence[str] | None = None) -> bytes:
-    """The function, pickled for Spark's Python workers, that streams changed rows without passing them through the
-    driver.
+    """Pickles the function that streams changed rows in Spark's Python workers, past the driver.
 
     Args:
         scan: which changes.
@@ -161,11 +170,14 @@ def command(scan: ChangelogScan, columns: Sequence[str] | None = None) -> bytes:
 
 
 def read_changes(pickled: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Runs in a Python worker of Spark: the changed rows, in Spark's types; once for each row it is given.
+    """Reads changed rows in a Python worker of Spark.
 
     Args:
         pickled: the scan and its columns.
         batches: the rows of Spark's task, which only say that it is to run.
+
+    Returns:
+        the rows in Spark's types, once for each row of `batches`.
     """
     scan, columns = pickle.loads(pickled)
     schema = changelog_schema(scan.projection())

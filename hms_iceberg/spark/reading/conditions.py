@@ -192,6 +192,9 @@ def stored_value(field_type: IcebergType, value: Any) -> Any:
     Args:
         field_type: the type of the field.
         value: the value from JSON.
+
+    Raises:
+        ValueError: no value of the type means the same.
     """
     if isinstance(field_type, (FloatType, DoubleType)):
         return float(value)

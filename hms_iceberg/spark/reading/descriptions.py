@@ -41,6 +41,9 @@ def describe(metadata: TableMetadata, storage: Storage, asked: LoadTable) -> dic
         asked: which version of it is read, as `read_options.select` takes it; if that says nothing, the session's
             `wap_branch` is read of a table that allows that, once it is there, as in Apache Iceberg.
 
+    Returns:
+        what `described` tells.
+
     Raises:
         NoSuchSnapshotError, NoSuchRefError: there is no such version.
         InvalidInputError: its options contradict each other.
@@ -76,6 +79,10 @@ def described(
         snapshot: the snapshot; None for a table without one.
         name: the table's name.
         start_snapshot_id: the snapshot after which changes are read; None for other reads.
+
+    Returns:
+        for the bridge's class IcebergTable: ids of table, snapshot and schema, columns and metadata columns in Spark's
+        JSON, partitioning, shown properties, how rows are changed, and sizes.
     """
     return {
         "uuid": str(metadata.table_uuid),
@@ -163,6 +170,7 @@ def describe_view(asked: LoadView, storage: Storage) -> dict[str, Any]:
 
     Raises:
         UnsupportedError: it has no query in SQL.
+        MissingFileError, CorruptMetadataError: its metadata is gone or damaged.
     """
     metadata = read_view(asked.metadata_location, storage).metadata
     version = metadata.current_version()

@@ -90,6 +90,14 @@ def planned(
         asked: the snapshots of what was selected.
         schema: the columns that the filter may name.
         row_filter: which rows are wanted.
+
+    Returns:
+        the plan; or the tasks that executors have to do before there is one.
+
+    Raises:
+        NoSuchSnapshotError: a snapshot has expired.
+        InvalidInputError: the filter does not fit the table.
+        CorruptManifestError, MissingFileError: manifests cannot be read.
     """
     start, end = asked.start_snapshot_id, asked.snapshot_id
     if start is None:
@@ -100,12 +108,15 @@ def planned(
 
 
 def plan_with_executors(request: ScanRequest, storage: Storage, executors: Executors) -> ScanPlan | PlanningJob:
-    """The plan of a scan, or the next job whose answers it needs.
+    """Plans a scan, of which executors read the manifests.
 
     Args:
         request: the table, the snapshot and the filter.
         storage: where manifest lists and manifests are read from.
         executors: who may read manifests, and what they answered so far.
+
+    Returns:
+        the plan; or the tasks of the next job, whose answers it needs.
 
     Raises:
         ConfigurationError: a planning mode is none that exists.
@@ -240,11 +251,14 @@ def _shares(manifests: Sequence[ManifestFile], count: int) -> list[list[Manifest
 
 
 def plan_in_worker(common: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Runs in Spark's Python workers: an answer for each task.
+    """Reads manifests in Spark's Python workers.
 
     Args:
         common: the pickled part that all tasks share.
         batches: the tasks.
+
+    Returns:
+        a batch with one pickled answer for each task.
     """
     import pyarrow as pa
 

@@ -45,6 +45,9 @@ def describe_inspection(metadata: TableMetadata, storage: Storage, asked: Descri
         storage: where its files are.
         asked: the metadata table, and which version is read, as `read_options.select` has it.
 
+    Returns:
+        the `schema` in Spark's JSON, and the `snapshot_id` that is read.
+
     Raises:
         InvalidInputError: there is no such metadata table.
         UnsupportedError: it has no versions, and one was asked for.

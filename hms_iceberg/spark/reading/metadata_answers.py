@@ -50,6 +50,9 @@ def row_counts(snapshot: Snapshot | None, asked: Sequence[Mapping[str, str]], st
 
     Returns:
         None if more than rows are counted, something is deleted, or the list does not tell (format version 1).
+
+    Raises:
+        CorruptManifestError, MissingFileError: the manifest list cannot be read.
     """
     if any("column" in each for each in asked):
         return None

@@ -56,6 +56,9 @@ def plan_answer(whole: ScanPlan, table: str, form: AnswerForm, aggregates: Seque
         form: how it is told.
         aggregates: the answers to the query's aggregates, if metadata knows them.
 
+    Returns:
+        the answer for the bridge: a header, then columns of paths, sizes and numbers of files and deletes.
+
     Raises:
         UnsupportedError: a file is encrypted; names it.
     """
@@ -299,8 +302,12 @@ def scan_answer(metadata: TableMetadata, storage: Storage, asked: PlanScan) -> b
         storage: where its files are.
         asked: what was selected.
 
+    Returns:
+        the answer for the bridge: a plan, or the tasks for executors.
+
     Raises:
         IcebergError: the scan cannot be planned.
+        UnsupportedError: a file is encrypted.
     """
     form = answer_form(asked)
     if asked.batch is not None:

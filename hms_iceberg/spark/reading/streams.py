@@ -30,7 +30,7 @@ _SKIPPED = {
 }
 
 
-def check_stream(metadata: TableMetadata, storage: Storage, asked: CheckStream) -> dict[str, Any]:
+def check_stream(metadata: TableMetadata, storage: Storage, asked: CheckStream) -> None:
     """Refuses the options of a stream that cannot be.
 
     Args:
@@ -42,7 +42,6 @@ def check_stream(metadata: TableMetadata, storage: Storage, asked: CheckStream) 
         InvalidInputError: unknown options, and those that choose rows of one read.
     """
     check_options(asked.options, asked.name, streaming=True)
-    return {}
 
 
 def latest_offset(metadata: TableMetadata, storage: Storage, asked: LatestOffset) -> dict[str, Any]:
@@ -59,6 +58,7 @@ def latest_offset(metadata: TableMetadata, storage: Storage, asked: LatestOffset
     Raises:
         NoSuchSnapshotError: the snapshot up to which the stream has read has expired.
         UnsupportedError: rows were deleted or overwritten, and the options do not say to pass over that.
+        CorruptManifestError, MissingFileError: manifests cannot be read.
     """
     options, name = asked.options, asked.name
     start = _offset(asked.start, name) or _first(metadata, options)
@@ -91,8 +91,14 @@ def plan_batch(metadata: TableMetadata, storage: Storage, name: str, schema_id: 
         schema_id: the columns that the stream has.
         batch: what is read.
 
+    Returns:
+        the files, without the rows' filter; the last snapshot is that of the end.
+
     Raises:
         NoSuchSnapshotError: a snapshot has expired since.
+        InvalidInputError: an offset is none of this table.
+        UnsupportedError: rows were deleted or overwritten, and the options do not say to pass over that.
+        CorruptManifestError, MissingFileError: manifests cannot be read.
     """
     started = time.perf_counter()
     start = _offset(batch.start, name) or _first(metadata, batch.options)

@@ -100,11 +100,14 @@ _BATCH_ROWS = 10_000  # what Spark's own Arrow batches hold
 
 
 def split(plan: ScanPlan, lacking_types: Collection[str]) -> tuple[ScanPlan, ScanPlan | None]:
-    """The part of a plan that Spark's Parquet scan reads, and the part that it cannot read, if there is one.
+    """Splits a plan into what Spark's own Parquet scan reads, and what Python workers have to read.
 
     Args:
         plan: the whole.
         lacking_types: the names of Iceberg's types that this Spark does not have.
+
+    Returns:
+        both parts; the second is None if Spark reads all.
     """
     others = _not_parquet(plan.files)
     deletes = _not_parquet(plan.delete_files) & plan.delete_files["content_size_in_bytes"].is_null()
@@ -150,7 +153,7 @@ class _Reading:
 def worker_command(
     metadata: TableMetadata, schema: Schema, columns: Sequence[str], storage: Storage, marks_deleted: bool = False
 ) -> bytes:
-    """The function that Spark's workers run, from batches of pickled tasks to batches of rows, as they take it.
+    """Pickles the function that Spark's Python workers run, from batches of pickled tasks to batches of rows.
 
     Args:
         metadata: the table.
@@ -158,6 +161,9 @@ def worker_command(
         columns: names of the columns to read, in order; metadata columns may be among them.
         storage: where the files are.
         marks_deleted: whether the query uses the column ``_deleted``, and so gets deleted rows too.
+
+    Raises:
+        UnsupportedError: a column of a type that Spark cannot hold.
     """
     reading = what_to_read(metadata, schema, columns, storage, marks_deleted)
 
@@ -172,7 +178,7 @@ def worker_command(
 def what_to_read(
     metadata: TableMetadata, schema: Schema, columns: Sequence[str], storage: Storage, marks_deleted: bool = False
 ) -> bytes:
-    """What every task of a scan has in common, for `read_in_worker`; see `worker_command`.
+    """Pickles what every task of a scan has in common, for `read_in_worker`; see `worker_command`.
 
     Args:
         metadata: the table's metadata.
@@ -180,6 +186,9 @@ def what_to_read(
         columns: names of the columns.
         storage: where the files are.
         marks_deleted: whether deleted rows are read too, and marked.
+
+    Raises:
+        UnsupportedError: a column of a type that Spark cannot hold.
     """
     filter_schema = with_metadata_columns(metadata, schema)
     projected = _projected(metadata, schema, columns)
@@ -192,11 +201,14 @@ def pickled_tasks(plan: ScanPlan) -> list[bytes]:
 
 
 def read_in_worker(reading: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Runs in Spark's Python workers: the rows of the tasks, as columns in Spark's types.
+    """Reads the files of tasks in Spark's Python workers.
 
     Args:
         reading: the pickled part that all tasks share.
         batches: the tasks.
+
+    Returns:
+        the rows as columns in Spark's types; deletes are applied.
     """
     common: _Reading = pickle.loads(reading)
     schema, metadata, storage = common.projected, common.metadata, common.storage

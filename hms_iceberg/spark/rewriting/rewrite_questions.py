@@ -34,17 +34,20 @@ class FailedRewrite(OfRewrite, frozen=True):
 
 
 def may_rewrite(rewrites: OpenRewrites, asked: OfRewrite, question: Mapping[str, Any]) -> dict[str, Any]:
-    """Whether a group is to be begun.
+    """Tells whether a group is to be begun.
 
     Args:
         rewrites: the rewritings that are under way.
         asked: number of the rewriting and of the group.
         question: the question as it came.
+
+    Returns:
+        `go_on`; false once the rewriting was stopped.
     """
     return {"go_on": not rewrites.of(question).is_stopped()}
 
 
-def failed_rewrite(rewrites: OpenRewrites, asked: FailedRewrite, question: Mapping[str, Any]) -> dict[str, Any]:
+def failed_rewrite(rewrites: OpenRewrites, asked: FailedRewrite, question: Mapping[str, Any]) -> None:
     """Takes note of a group that could not be written.
 
     Args:
@@ -56,16 +59,18 @@ def failed_rewrite(rewrites: OpenRewrites, asked: FailedRewrite, question: Mappi
         IcebergError: it ends the rewriting.
     """
     rewrites.of(question).fail(asked.rewrite.group, asked.message)
-    return {}
 
 
 def end_rewrite(rewrites: OpenRewrites, asked: OfRewrite, question: Mapping[str, Any]) -> dict[str, Any]:
-    """Commits what is left; the `rows` of the procedure's result.
+    """Commits what is left of a rewriting.
 
     Args:
         rewrites: the rewritings that are under way.
         asked: number of the rewriting.
         question: the question as it came.
+
+    Returns:
+        the `rows` of the procedure's result.
 
     Raises:
         IcebergError: as of `rewrite_data_files`.
@@ -75,7 +80,7 @@ def end_rewrite(rewrites: OpenRewrites, asked: OfRewrite, question: Mapping[str,
     return {"rows": list(rows)}
 
 
-def abandon_rewrite(rewrites: OpenRewrites, asked: OfRewrite, question: Mapping[str, Any]) -> dict[str, Any]:
+def abandon_rewrite(rewrites: OpenRewrites, asked: OfRewrite, question: Mapping[str, Any]) -> None:
     """Deletes what is written and not committed.
 
     Args:
@@ -86,4 +91,3 @@ def abandon_rewrite(rewrites: OpenRewrites, asked: OfRewrite, question: Mapping[
     run = rewrites.of(question)
     rewrites.close(question)
     run.abandon()
-    return {}

@@ -64,6 +64,9 @@ def group_distribution(
         rewrite: the rewriting.
         group: one of its groups.
         settings: of the group's write.
+
+    Raises:
+        ConfigurationError: a setting is not what it can be.
     """
     metadata = rewrite.table.metadata
     schema, spec = metadata.schema(), metadata.spec_by_id(rewrite.plan.output_spec_id)
@@ -144,6 +147,9 @@ class SparkRewrite:
         Args:
             number: number of the group.
             question: the question as it came.
+
+        Returns:
+            the rules of the write, its distribution, and what its commit keeps to.
         """
         group, metadata = self.rewrite.plan.groups[number], self._metadata
         asked = msgspec.convert(question, BeginWrite)

@@ -60,6 +60,9 @@ def row_distribution(
         command: `delete`, `update` or `merge`.
         copies: whether whole files are written anew (copy-on-write).
 
+    Returns:
+        how rows come to tasks; empty if they come as they are.
+
     Raises:
         ConfigurationError: a setting is not what it can be.
     """
@@ -108,6 +111,9 @@ def change_of(
         table: the table, at the version that was read.
         command: `delete`, `update` or `merge`.
         counts: numbers of rows that the snapshot's summary is to tell.
+
+    Returns:
+        the change in a transaction of its own, of which nothing is written yet.
 
     Raises:
         ConfigurationError, UnsupportedError: see `RowChange`.
@@ -169,7 +175,7 @@ def begin_rows(metadata: TableMetadata, storage: Storage, asked: BeginRows) -> d
 
 
 def with_lineage(schema: Schema, lineage: bool) -> Schema:
-    """The columns of rows that come with their lineage, if they do.
+    """The columns of rows, with row id and sequence number if they come with their lineage.
 
     Args:
         schema: the table's schema.

@@ -34,6 +34,9 @@ def can_delete(asked: DeleteWhere, table: Table) -> dict[str, Any]:
 
     Returns:
         whether it is `possible` to delete the rows by metadata alone.
+
+    Raises:
+        ConfigurationError, UnsupportedError: see `RowChange`.
     """
     change = change_of(asked, table, "delete")
     wanted, exact = row_filter(asked.filter, change.metadata.schema())
@@ -47,7 +50,7 @@ def can_delete(asked: DeleteWhere, table: Table) -> dict[str, Any]:
     return {"possible": not files or files.is_whole}
 
 
-def delete_where(asked: DeleteWhere, table: Table) -> dict[str, Any]:
+def delete_where(asked: DeleteWhere, table: Table) -> None:
     """Removes the files whose rows match a filter, of which `can_delete` said that there are no others.
 
     Args:
@@ -57,13 +60,13 @@ def delete_where(asked: DeleteWhere, table: Table) -> dict[str, Any]:
     Raises:
         InvalidInputError: some, but not all, rows of a file match.
         CommitConflictError, CommitFailedError, CommitStateUnknownError: see `Transaction.commit`.
+        ConfigurationError, UnsupportedError: see `RowChange`.
     """
     change = change_of(asked, table, "delete")
     wanted, _ = row_filter(asked.filter, change.metadata.schema())
     if not isinstance(wanted, AlwaysFalse):
         _remove(change, wanted)
         change.transaction.commit()
-    return {}
 
 
 def _remove(change: RowChange, wanted: BooleanExpression) -> None:
@@ -99,7 +102,7 @@ class CommitRows(CommitWrite, frozen=True, kw_only=True):
     deleted: tuple[dict[str, str], ...] = ()
 
 
-def commit_rows(asked: CommitRows, table: Table) -> dict[str, Any]:
+def commit_rows(asked: CommitRows, table: Table) -> None:
     """Commits what a DELETE, UPDATE or MERGE wrote, on the version of the table that it read.
 
     Args:
@@ -110,6 +113,7 @@ def commit_rows(asked: CommitRows, table: Table) -> dict[str, Any]:
         CommitConflictError: what others committed meanwhile contradicts it; the files are deleted.
         CommitStateUnknownError: nobody can tell whether it was committed; no file was deleted.
         IcebergError: it was not, and the files are deleted.
+        ConfigurationError, UnsupportedError: see `RowChange`.
     """
     counts = {f"spark.merge-into.{name}": str(count) for name, count in asked.counts.items()}
     change = change_of(asked, table, asked.command, counts)
@@ -127,13 +131,12 @@ def commit_rows(asked: CommitRows, table: Table) -> dict[str, Any]:
         made = _replacement if asked.kind == "replace-rows" else _delta
         update = made(change, added, asked)
         if update is None:
-            return {}
+            return
         transaction.add(update, preview=False)
     except BaseException:
         transaction.abandon()
         raise
     transaction.commit()
-    return {}
 
 
 def _replacement(change: RowChange, added: tuple[DataFile, ...], asked: CommitRows) -> Update | None:

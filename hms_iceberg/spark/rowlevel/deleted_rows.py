@@ -61,13 +61,19 @@ def bitmaps(deleted: Iterable[Mapping[str, str]]) -> dict[str, Any]:
 def merged_deletes(
     storage: Storage, tasks: Sequence[FileScanTask], deleted: Mapping[str, Any], format_version: int
 ) -> tuple[list[DeletedRows], list[DataFile]]:
-    """The deletes to write, and the delete files whose positions they repeat, so that those are not needed any more.
+    """Adds the deletes that data files have already to those that are to be written.
 
     Args:
         storage: where the files are.
         tasks: the data files with their deletes.
         deleted: by data file, its deleted rows.
         format_version: the table's.
+
+    Returns:
+        the rows of each data file that are deleted afterwards; and the delete files that are not needed any more.
+
+    Raises:
+        CorruptDataFileError, MissingFileError: a delete file cannot be read.
     """
     deletes = PositionDeletes(storage)
 

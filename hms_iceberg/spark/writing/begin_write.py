@@ -74,6 +74,14 @@ def begun(
         distribution: how the rows come.
         schema: the columns that the rows may have.
         storage: where the table's files go.
+
+    Returns:
+        the `rules` by which tasks write, the `distribution` of rows, and what the commit keeps to (`decided`).
+
+    Raises:
+        UnsupportedError: a column cannot be written, or the table's spec.
+        InvalidInputError: the table has no spec or sort order of that id.
+        ConfigurationError: a setting or property cannot be used.
     """
     _check_held(asked, schema)
     properties = write_properties(settings)
@@ -91,13 +99,20 @@ def begun(
 def decided(
     asked: BeginWrite, settings: WriteSettings, metadata: TableMetadata, distribution: Distribution
 ) -> dict[str, Any]:
-    """The choices that the commit of a write keeps to: sort order, branch, properties, and when it began.
+    """The choices that a write's commit keeps to: sort order, branch, properties, and when it began.
 
     Args:
         asked: the question.
         settings: settings of the write, the session and the table.
         metadata: the table's metadata.
         distribution: how rows come to the tasks.
+
+    Returns:
+        them as JSON-ready Python; they come back with the commit's question.
+
+    Raises:
+        InvalidInputError: the table has no sort order of that id.
+        ConfigurationError: a setting or property cannot be used.
     """
     return msgspec.to_builtins(
         Decided(
@@ -187,6 +202,10 @@ def write_rules(
         properties: the table's properties, with those of the write before them.
         storage: where the files go.
         suffix: what names of files end with, before the extension.
+
+    Returns:
+        for the bridge's class WriteRules: schemas, partition specs, target size in bytes, names, codec and settings of
+        files.
 
     Raises:
         ConfigurationError: a property cannot be used.

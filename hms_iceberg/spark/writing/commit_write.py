@@ -47,6 +47,10 @@ def data_files(
         properties: the table's properties, with those of the write before them.
         storage: where the files are.
         fields: further fields of `DataFile`, such as `sort_order_id`.
+
+    Raises:
+        MissingFileError, CorruptDataFileError: a file is gone, or its footer cannot be read.
+        ConfigurationError: a property of metrics has a value that cannot be used.
     """
     modes = metrics_modes(metadata.schema(), properties, metadata.sort_order())
     return tuple(_data_file(each, metadata, modes, storage, fields) for each in files)
@@ -190,6 +194,9 @@ def snapshot_fields(asked: CommitWrite, settings: WriteSettings) -> dict[str, An
     Args:
         asked: the question.
         settings: settings of the write, the session and the table.
+
+    Returns:
+        keyword arguments of the updates: `branch`, `stage_only` and `properties`.
     """
     epoch = _epoch(asked)
     properties = {**asked.engine, **settings.snapshot_properties(), **(epoch.properties if epoch else {})}

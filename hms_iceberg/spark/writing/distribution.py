@@ -74,6 +74,9 @@ def write_distribution(
         has_functions: whether Spark has a catalog with Iceberg's transforms for the table; without one it can sort and
             cluster by columns only.
 
+    Returns:
+        how rows come to tasks; empty if they come as they are.
+
     Raises:
         ConfigurationError: a setting is not what it can be.
     """
@@ -107,12 +110,15 @@ def clustering(spec: PartitionSpec, schema: Schema) -> list[dict[str, Any]]:
 
 
 def write_mode(settings: WriteSettings, spec: PartitionSpec, order: SortOrder) -> str:
-    """`none`, `hash` or `range`, as the write or the table says.
+    """How rows come to tasks, as the write or the table says.
 
     Args:
         settings: settings of the write, the session and the table.
         spec: the partition spec.
         order: the sort order.
+
+    Returns:
+        `none`, `hash` or `range`.
 
     Raises:
         ConfigurationError: it says something else.
@@ -126,7 +132,7 @@ def write_mode(settings: WriteSettings, spec: PartitionSpec, order: SortOrder) -
 
 
 def clustered_order(spec: PartitionSpec, order: SortOrder) -> tuple[SortField, ...]:
-    """The sort order with partition fields before it, as far as it does not bring rows of a partition together.
+    """The sort order, with those partition fields before it by which it does not bring rows together itself.
 
     Args:
         spec: the partition spec.

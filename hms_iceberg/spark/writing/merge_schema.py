@@ -61,6 +61,9 @@ def with_columns(metadata: TableMetadata, columns: MergedColumns) -> TableMetada
     Args:
         metadata: the table's metadata.
         columns: the columns of the rows.
+
+    Raises:
+        InvalidSchemaChangeError: a column's type cannot become that of the rows.
     """
     update = SchemaUpdate((UnionByName(schema_from_json(columns.schema)),), columns.case_sensitive)
     return update.edited_metadata(metadata)

@@ -145,13 +145,17 @@ class RowSchema:
         )
 
     def path_to(self, schema: Schema, field_id: int) -> list[tuple[int, int]] | None:
-        """Where a value is in a row: positions from the outside in, each with the number of fields of what is there.
+        """Finds where a value is in a row.
 
         None if the rows do not have it.
 
         Args:
             schema: the table's schema.
             field_id: id of the field.
+
+        Returns:
+            positions from the outside in, each with the number of fields of what is there; None if the rows do not have
+            it.
         """
         ids = [*reversed(tuple(schema.ancestor_ids(field_id))), field_id]
         path, struct = [], self.rows

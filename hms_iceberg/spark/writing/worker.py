@@ -45,7 +45,7 @@ class _Job:
 def write_job(
     file_format: str, schema: Schema, metadata: TableMetadata, properties: Mapping[str, str], storage: Storage
 ) -> str:
-    """The job for the process, in base64.
+    """Pickles the job of the Python process that writes ORC or Avro files beside a task.
 
     Args:
         file_format: `orc` or `avro`.
@@ -53,6 +53,9 @@ def write_job(
         metadata: the table.
         properties: the table's properties, with those of the write before them.
         storage: where the files go.
+
+    Returns:
+        the job in base64.
 
     Raises:
         ConfigurationError: a property cannot be used.

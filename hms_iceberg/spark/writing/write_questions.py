@@ -130,10 +130,13 @@ class DeleteWhere(msgspec.Struct, frozen=True):
 
 
 def option(options: Mapping[str, str], name: str) -> str | None:
-    """An option of a write, whatever its case.
+    """Looks an option of a write up, whatever its case.
 
     Args:
         options: the options.
         name: name of the option.
+
+    Returns:
+        its text; None if it is not given.
     """
     return next((value for key, value in options.items() if key.lower() == name.lower()), None)

@@ -37,12 +37,15 @@ class WriteSettings:
     properties: Mapping[str, str]
 
     def text(self, name: str, table_property: TableProperty | None = None, of_session: bool = False) -> str | None:
-        """A setting's text; None if nobody sets it.
+        """Looks a setting up: in the options, then the session's settings, then the table's properties.
 
         Args:
             name: name of the option.
             table_property: the property of the table that it stands before; None for none.
             of_session: whether the session's settings count.
+
+        Returns:
+            its text; None if nobody sets it.
         """
         found = option(self.options, name)
         if found is None and of_session:
@@ -58,6 +61,9 @@ class WriteSettings:
             name: name of the option.
             table_property: the property of the table that it stands before; None for none.
             of_session: whether the session's settings count.
+
+        Returns:
+            the number; None if nobody sets it.
 
         Raises:
             ConfigurationError: it is none.
@@ -89,6 +95,9 @@ class WriteSettings:
             name: name of the option.
             choices: the words.
             table_property: the property of the table that it stands before; None for none.
+
+        Returns:
+            the word in lower case; None if nobody sets it.
 
         Raises:
             ConfigurationError: it is none of them.
@@ -165,8 +174,12 @@ def output_spec_id(settings: WriteSettings, metadata: TableMetadata) -> int:
         settings: settings of the write, the session and the table.
         metadata: the table's metadata.
 
+    Returns:
+        its id; the table's default one unless the write says another.
+
     Raises:
         InvalidInputError: the table has no such spec.
+        ConfigurationError: what it says is no number.
     """
     wanted = settings.number("output-spec-id")
     if wanted is None:

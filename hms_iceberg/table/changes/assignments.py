@@ -1,8 +1,9 @@
-"""New values of columns: constants, and expressions over the rows as they are."""
+"""Updates of rows: new values of columns, which are constants or expressions over the rows as they are."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -13,11 +14,14 @@ from hms_iceberg.arrow.columns.casting import SchemaFit
 from hms_iceberg.arrow.columns.nested import combine
 from hms_iceberg.arrow.reading.row_rewrites import AffectedRows
 from hms_iceberg.errors import IcebergError, InvalidInputError, NullValueError, TypeMismatchError
+from hms_iceberg.expressions.tree import AlwaysFalse, BooleanExpression
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.manifests.manifest_source import named_table
 from hms_iceberg.spec.data_types import NestedField
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.values.single_values import from_python
+from hms_iceberg.table.changes.row_change import ChangeOptions, RowChange, as_expression, rows_in
+from hms_iceberg.transaction.transaction import Transaction
 
 Evaluate = Callable[[pa.RecordBatch], pa.Array]
 
@@ -143,6 +147,53 @@ class Assignments:
                 ) from error
 
         return guarded
+
+
+@dataclass(frozen=True)
+class UpdateResult:
+    """The result of an update.
+
+    Args:
+        rows_updated: how many rows matched its filter.
+    """
+
+    rows_updated: int = 0
+
+
+def update_rows(
+    transaction: Transaction,
+    assignments: Mapping[str, Any],
+    row_filter: str | BooleanExpression,
+    options: ChangeOptions,
+) -> UpdateResult:
+    """Gives columns of the rows that match a filter new values; see `Table.update`.
+
+    Args:
+        transaction: the transaction that the change becomes part of.
+        assignments: a value or expression for each column.
+        row_filter: which rows.
+        options: branch, snapshot properties, and whether names must match in case.
+
+    Returns:
+        how many rows were updated; 0 if none matched.
+
+    Raises:
+        ExpressionParseError, UnknownColumnError, TypeMismatchError: filter or assignments cannot be read, or do not fit
+            the table.
+        InvalidInputError: a column is assigned twice, or is one that cannot be assigned.
+        UnsupportedError: merge-on-read in a table of format version 1.
+    """
+    change = RowChange(transaction, "update", options)
+    expression = as_expression(row_filter)
+    values = Assignments(change.metadata.schema(), assignments, change.table, options.case_sensitive)
+    if isinstance(expression, AlwaysFalse):
+        return UpdateResult()
+    affected = change.rewriter.matching(list(change.plan(expression).tasks()))
+    if affected:
+        change.commit(affected, expression, replacement=values.replacement)
+    else:
+        change.commit_nothing(expression)
+    return UpdateResult(rows_in(affected))
 
 
 def _project(expression: pc.Expression, rows: pa.RecordBatch) -> pa.ChunkedArray:

@@ -36,7 +36,6 @@ from hms_iceberg.spec.table_properties import (
     WAP_ENABLED,
     WRITE_MODES,
 )
-from hms_iceberg.table.changes.assignments import Assignments
 from hms_iceberg.transaction.transaction import Transaction
 from hms_iceberg.updates.machinery.content import Isolation, isolation_of, parent_on
 from hms_iceberg.updates.machinery.manifest_files import manifest_list_of
@@ -394,20 +393,6 @@ def rows_in(affected: Sequence[AffectedRows]) -> int:
     return int(sum(len(each.positions) for each in affected))
 
 
-# Merging on append is asked for by the property, as in PyIceberg; other changes merge unless it is switched off.
-
-
-@dataclass(frozen=True)
-class UpdateResult:
-    """The result of an update.
-
-    Args:
-        rows_updated: how many rows matched its filter.
-    """
-
-    rows_updated: int = 0
-
-
 def append_rows(transaction: Transaction, rows: ArrowInput, options: ChangeOptions) -> None:
     """Appends rows; see `Table.append`.
 
@@ -420,6 +405,7 @@ def append_rows(transaction: Transaction, rows: ArrowInput, options: ChangeOptio
         InvalidInputError: not Arrow data, or it does not fit the table's schema.
     """
     files = write_rows(transaction, rows)
+    # Merging on append is asked for by the property, as in PyIceberg; other changes merge unless it is switched off.
     kind = MergeAppend if MANIFEST_MERGE_ON_APPEND.of(transaction.metadata.properties) else FastAppend
     transaction.add(kind(files, **options.update_fields()), preview=False)
 
@@ -433,8 +419,7 @@ def delete_rows(transaction: Transaction, row_filter: str | BooleanExpression, o
         options: branch, snapshot properties, and whether names must match in case.
 
     Raises:
-        ExpressionParseError, UnknownColumnError, TypeMismatchError: the filter cannot be read, or does not fit the
-            table.
+        InvalidInputError: the filter cannot be read, or does not fit the table.
         UnsupportedError: merge-on-read in a table of format version 1.
     """
     change = RowChange(transaction, "delete", options)
@@ -480,9 +465,7 @@ def overwrite_rows(
         options: branch, snapshot properties, and whether names must match in case.
 
     Raises:
-        ExpressionParseError, UnknownColumnError, TypeMismatchError: the filter cannot be read, or does not fit the
-            table.
-        InvalidInputError: the rows do not fit the table's schema.
+        InvalidInputError: the filter cannot be read, or filter or rows do not fit the table.
         UnsupportedError: merge-on-read in a table of format version 1.
     """
     change = RowChange(transaction, "delete", options, action="overwrite")
@@ -495,42 +478,6 @@ def overwrite_rows(
     if not (files.is_whole and _add(transaction, update)):
         affected = change.rewriter.matching(files.partial())
         change.commit(affected, expression, whole=list(files.whole.values()), added=added)
-
-
-def update_rows(
-    transaction: Transaction,
-    assignments: Mapping[str, Any],
-    row_filter: str | BooleanExpression,
-    options: ChangeOptions,
-) -> UpdateResult:
-    """Gives columns of the rows that match a filter new values; see `Table.update`.
-
-    Args:
-        transaction: the transaction that the change becomes part of.
-        assignments: a value or expression for each column.
-        row_filter: which rows.
-        options: branch, snapshot properties, and whether names must match in case.
-
-    Returns:
-        how many rows were updated; 0 if none matched.
-
-    Raises:
-        ExpressionParseError, UnknownColumnError, TypeMismatchError: filter or assignments cannot be read, or do not fit
-            the table.
-        InvalidInputError: a column is assigned twice, or is one that cannot be assigned.
-        UnsupportedError: merge-on-read in a table of format version 1.
-    """
-    change = RowChange(transaction, "update", options)
-    expression = as_expression(row_filter)
-    values = Assignments(change.metadata.schema(), assignments, change.table, options.case_sensitive)
-    if isinstance(expression, AlwaysFalse):
-        return UpdateResult()
-    affected = change.rewriter.matching(list(change.plan(expression).tasks()))
-    if affected:
-        change.commit(affected, expression, replacement=values.replacement)
-    else:
-        change.commit_nothing(expression)
-    return UpdateResult(rows_in(affected))
 
 
 def replace_partitions(transaction: Transaction, rows: ArrowInput, options: ChangeOptions) -> None:

@@ -1,0 +1,117 @@
+"""The namespaces of a catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+from hms_iceberg.errors import InvalidInputError, NamespaceAlreadyExistsError, NoSuchNamespaceError
+from hms_iceberg.metastore import CatalogMetastore, Identifier, namespace_name, text_properties
+
+
+@dataclass(frozen=True)
+class PropertiesUpdateSummary:
+    """Which keys of a namespace's properties were removed, updated, or asked to be removed and not there."""
+
+    removed: list[str]
+    updated: list[str]
+    missing: list[str]
+
+
+class CatalogNamespaces:
+    """What a catalog can do with namespaces; it is one of the bases of `Catalog`."""
+
+    metastore: CatalogMetastore
+
+    def create_namespace(self, namespace: str | Identifier, properties: Mapping[str, str] | None = None) -> None:
+        """Creates a namespace.
+
+        Args:
+            namespace: its name.
+            properties: `location`, `comment`, `owner`, and any others.
+
+        Raises:
+            NamespaceAlreadyExistsError: it is there already.
+            InvalidInputError: not a name, or a property without a value.
+        """
+        self.metastore.create_namespace(namespace_name(namespace), text_properties(properties or {}))
+
+    def create_namespace_if_not_exists(
+        self, namespace: str | Identifier, properties: Mapping[str, str] | None = None
+    ) -> None:
+        """Creates a namespace unless it is there already.
+
+        Args:
+            namespace: its name.
+            properties: `location`, `comment`, `owner`, and any others; left alone if the namespace is
+                there.
+
+        Raises:
+            InvalidInputError: not a name, or a property without a value.
+        """
+        with suppress(NamespaceAlreadyExistsError):
+            self.create_namespace(namespace, properties)
+
+    def namespace_exists(self, namespace: str | Identifier) -> bool:
+        """Whether the namespace exists."""
+        try:
+            self.metastore.namespace_properties(namespace_name(namespace))
+        except NoSuchNamespaceError:
+            return False
+        return True
+
+    def list_namespaces(self, namespace: str | Identifier = ()) -> list[Identifier]:
+        """All namespaces, sorted. A Hive Metastore has one level of them: nothing is below a namespace."""
+        if namespace:
+            self.metastore.namespace_properties(namespace_name(namespace))
+            return []
+        return [(name,) for name in self.metastore.list_namespaces()]
+
+    def load_namespace_properties(self, namespace: str | Identifier) -> dict[str, str]:
+        """The namespace's properties.
+
+        Raises:
+            NoSuchNamespaceError: no namespace of that name.
+        """
+        return self.metastore.namespace_properties(namespace_name(namespace))
+
+    def update_namespace_properties(
+        self,
+        namespace: str | Identifier,
+        removals: Iterable[str] | None = None,
+        updates: Mapping[str, str] | None = None,
+    ) -> PropertiesUpdateSummary:
+        """Removes and sets properties of a namespace, and says which keys that changed.
+
+        Args:
+            namespace: its name.
+            removals: keys to remove; absent ones are reported as missing.
+            updates: keys to set, with their values.
+
+        Returns:
+            the keys that were removed, set, and asked to be removed though they were not there; each list sorted.
+
+        Raises:
+            NoSuchNamespaceError: no namespace of that name.
+            InvalidInputError: a key is both removed and set.
+        """
+        name, gone, updates = namespace_name(namespace), set(removals or ()), text_properties(updates or {})
+        if gone & updates.keys():
+            raise InvalidInputError(
+                f"Namespace {name}: the keys {sorted(gone & updates.keys())} are both removed and set. Do one of them."
+            )
+        before = self.metastore.namespace_properties(name)
+        self.metastore.update_namespace(name, updates, gone)
+        return PropertiesUpdateSummary(
+            removed=sorted(gone & before.keys()), updated=sorted(updates), missing=sorted(gone - before.keys())
+        )
+
+    def drop_namespace(self, namespace: str | Identifier) -> None:
+        """Drops an empty namespace.
+
+        Raises:
+            NoSuchNamespaceError: no namespace of that name.
+            NamespaceNotEmptyError: tables are still in it.
+        """
+        self.metastore.drop_namespace(namespace_name(namespace))
