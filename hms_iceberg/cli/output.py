@@ -93,7 +93,7 @@ def shown(value: Any, null: str = "") -> str:
 
 @dataclass(frozen=True)
 class Output:
-    """Tells results in one form.
+    """Prints results as text or as JSON.
 
     Attributes:
         form: `text` or `json`.

@@ -161,7 +161,7 @@ class SnapshotExpiry:
         return self
 
     def clean_expired_files(self, clean: bool = True) -> SnapshotExpiry:
-        """Whether files that no snapshot needs any more are deleted, as they are by default."""
+        """Sets whether files that no snapshot needs any more are deleted, as they are by default."""
         self._clean = clean
         return self
 

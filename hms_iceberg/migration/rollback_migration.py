@@ -254,7 +254,7 @@ class _Rollback:
         return handback
 
     def _given(self, state: MigrationState) -> GivenNote | None:
-        """What an earlier attempt already gave the Hive table; taken back unless this rollback copies too."""
+        """Finds what an earlier attempt gave the Hive table, and takes it back unless this rollback copies too."""
         if state.folder is None:
             return None
         if self._changes is not _Changes.COPY:

@@ -60,7 +60,7 @@ class Original:
         return json.dumps(self.to_json(), separators=(",", ":"))
 
     def to_json(self) -> dict[str, Any]:
-        """As a part of the journal."""
+        """The original as a part of the journal's JSON."""
         return {"type": self.table_type, "parameters": dict(self.parameters), "created": self.create_time}
 
     @classmethod

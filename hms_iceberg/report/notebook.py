@@ -128,7 +128,7 @@ def snapshot_html(snapshot: Snapshot) -> str:
 
 
 def scan_html(scan: TableScan) -> str:
-    """What a scan would read: the snapshot, the filter and the columns. No file is read."""
+    """Shows what a scan would read: the snapshot, the filter and the columns. No file is read."""
     snapshot = scan.snapshot()
     facts = [
         ("snapshot", "none" if snapshot is None else snapshot.snapshot_id),

@@ -51,7 +51,7 @@ def count_limits(found: Bin) -> str:
 
 
 def partition_fields(spec: PartitionSpec, schema: Schema) -> tuple[str, ...]:
-    """What a table is partitioned by, such as `day(ts)`.
+    """The terms that a table is partitioned by, such as `day(ts)`.
 
     Args:
         spec: the partition spec.
@@ -61,7 +61,7 @@ def partition_fields(spec: PartitionSpec, schema: Schema) -> tuple[str, ...]:
 
 
 def sort_fields(order: SortOrder, schema: Schema) -> tuple[str, ...]:
-    """What a table is sorted by, such as `id desc nulls-last`.
+    """The keys that a table is sorted by, such as `id desc nulls-last`.
 
     Args:
         order: the sort order.

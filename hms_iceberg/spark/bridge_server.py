@@ -70,7 +70,7 @@ class BridgeServer:
         threading.Thread(target=self._server.serve_forever, name="hms_iceberg-bridge", daemon=True).start()
 
     def for_bridge(self) -> str:
-        """What the bridge's class PythonSocket is told, as JSON. It holds the secret."""
+        """The address and the secret as JSON, for the bridge's class PythonSocket."""
         address = self._server.server_address
         where = {"socket": address} if isinstance(address, str) else {"port": address[1]}
         return json.dumps({**where, "secret": self._secret.hex(), "commits": commits()})

@@ -89,7 +89,7 @@ class InspectTable:
         row_filter: str | BooleanExpression | None = None,
         case_sensitive: bool = True,
     ) -> pa.Table:
-        """What each partition of a snapshot holds; with a filter, of those that may hold a row that matches.
+        """Tells what each partition of a snapshot holds; with a filter, only of those that may hold a row that matches.
 
         Args:
             snapshot_id: the snapshot; None takes the current one.

@@ -14,7 +14,7 @@ class HasPath(Protocol):
     """A partition that knows its relative directory."""
 
     def to_path(self) -> str:
-        """Such as `country=DE/day=2017-11-16`."""
+        """The partition's folder, such as `country=DE/day=2017-11-16`."""
         ...
 
 

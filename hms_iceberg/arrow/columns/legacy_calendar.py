@@ -216,7 +216,7 @@ def _proleptic(array: pa.Array, rules: Iterator[Rule | None]) -> pa.Array:
 
 
 def old_times(columns: Iterable[str]) -> list[str]:
-    """What to report of columns with dates or times that were written in the old calendar; an empty list if there are
+    """Reports columns with dates or times that were written in the old calendar; an empty list if there are
     no such columns."""
     names = ", ".join(columns)
     if not names:

@@ -174,7 +174,7 @@ def _pair(kind: pa.DataType) -> pa.DataType:
 
 
 def _group(kind: pa.DataType, values: Sequence[bytes | None], names: Sequence[_Names]) -> tuple[pa.Array, pa.Array]:
-    """What of the values stays as it is, and what goes into a column of a type."""
+    """Splits values into those that stay as they are and those that go into a column of a type."""
     if pa.types.is_struct(kind):
         return _objects(kind, values, names)
     if pa.types.is_list(kind):

@@ -71,7 +71,7 @@ def check(
 
 
 def _checked(catalog: Catalog, name: str, **choices: Any) -> dict[str, Any]:
-    """What was found in one table; a table that cannot be read is a finding, so that the others are checked too."""
+    """Checks one table; one that cannot be read is a finding, so that the others are checked too."""
     from hms_iceberg.maintenance import check_table
 
     try:

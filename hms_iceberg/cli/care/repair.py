@@ -55,7 +55,7 @@ def repair(
 def _done(
     catalog: Catalog, name: str, apply: bool, accept_loss: bool, record_counts: bool, undo: bool
 ) -> dict[str, Any]:
-    """What was repaired in one table, or would be."""
+    """Repairs one table, or tells what would be repaired."""
     from hms_iceberg.maintenance.repair import repair_table, undo_repair
     from hms_iceberg.metastore import table_identifier
 
@@ -94,7 +94,7 @@ def _told(name: str, result: RepairResult, apply: bool) -> dict[str, Any]:
 
 
 def _outlook(result: RepairResult, apply: bool) -> str:
-    """What the repair did, or which command would do it."""
+    """Tells what the repair did, or which command would do it."""
     lines = []
     if result.journal is not None:
         lines.append(f"Done. What was before is in the journal {result.journal}")

@@ -222,7 +222,7 @@ def rollback_migration(
 
 
 def describe_migration(result: MigrationResult) -> str:
-    """What a migration did, in a few lines."""
+    """Tells in a few lines what a migration did."""
     from hms_iceberg.migration.warehouse.warehouse_words import human_size
 
     where = f" in {counted(result.partitions, 'partition')}" if result.partitions else ""
@@ -242,7 +242,7 @@ def describe_migration(result: MigrationResult) -> str:
 
 
 def describe_rollback(result: RollbackResult) -> str:
-    """What a way back did, or would do, in a few lines."""
+    """Tells in a few lines what a rollback did, or would do."""
     if result.dry_run:
         return _describe_way_back(result)
     if result.files is None:

@@ -47,7 +47,7 @@ def keep_up(
 
 
 def describe_round(found: FollowRound) -> str:
-    """What a round did, in a line."""
+    """Tells in a line what a round did."""
     if found.ended:
         return f"{found.source} is an Iceberg table now; {found.target} follows no more, and can be dropped."
     if found.failure:

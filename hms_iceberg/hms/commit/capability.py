@@ -127,7 +127,7 @@ def _note(server: str) -> Path:
 
 
 def _read_note(server: str) -> bool | None:
-    """What a process of this user on this machine noted recently about the server."""
+    """Reads what a process of this user on this machine noted recently about the server; None if none did."""
     try:
         note = _note(server)
         fresh = time.time() - note.stat().st_mtime < _NOTE_SECONDS

@@ -131,7 +131,7 @@ class Login:
     signature: str = ""
 
     def of_process(self) -> Login:
-        """What counts at this moment: with Kerberos a token that the process has comes before its ticket, as in Hive's
+        """The login that counts now: with Kerberos a token of the process comes before its ticket, as in Hive's
         client, since a container of YARN has no ticket."""
         found = tokens_of_process(_KIND) if self.mechanism == "GSSAPI" else ()
         return next((_with_token(token) for token in found if token.service == self.signature), self)

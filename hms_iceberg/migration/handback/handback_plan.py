@@ -191,7 +191,7 @@ class _Plan:
                 yield f"the folder {partition.storage.location} of a new partition holds files already."
 
     def _of_footers(self) -> Iterator[str]:
-        """What Hive would read differently, according to the columns in the files themselves."""
+        """Finds what Hive would read differently, by the columns in the files themselves."""
         schema = self._table.schema()
         every = {partition_key(file.partition): file.partition for file in self._appended}
         new = [values for key, values in every.items() if key not in self._places]

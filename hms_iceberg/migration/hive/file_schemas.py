@@ -178,7 +178,7 @@ class _Examiner:
 
 
 def _with_zone_of(kind: pa.DataType, wanted: IcebergType) -> IcebergType:
-    """The table's type; of its timestamps, all files together tell later whether they have a zone."""
+    """The table's type; its timestamps have a zone here if those of the file do. All files together decide later."""
     if not isinstance(wanted, MICRO_TIMESTAMPS) or not pa.types.is_timestamp(kind):
         return wanted
     return TimestampType() if kind.tz is None else TimestamptzType()

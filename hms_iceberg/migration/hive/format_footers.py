@@ -244,7 +244,7 @@ def _avro(storage: Storage, location: str) -> SourceFooter:
 
 
 def _uuids(reader: AvroReader) -> Iterator[str]:
-    """What Java reads as texts, and Hive as bytes."""
+    """Columns that Java reads as text, and Hive as bytes."""
     for leaf in file_leaves(reader.file_schema):
         if reader.is_uuid(leaf.path):
             yield f"holds Avro's type uuid in the column {'.'.join(leaf.path)!r}, which Hive does not have"

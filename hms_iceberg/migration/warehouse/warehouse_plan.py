@@ -74,7 +74,7 @@ class TablePlan:
         return done or self.skip or self.state in (State.ICEBERG, State.BACKUP)
 
     def to_json(self) -> dict[str, Any]:
-        """As an object of JSON."""
+        """The entry as an object of JSON."""
         values = asdict(self)
         return {**values, "state": self.state.value, "outcome": self.outcome.value if self.outcome else None}
 

@@ -130,7 +130,7 @@ class _WarehouseRun:
 
 
 def _brief(error: Exception) -> str:
-    """What an error says, without the stack of Java that Spark's end in."""
+    """An error's text, without the stack of Java in which Spark's errors end."""
     lines = str(error).splitlines()
     stack = next((number for number, line in enumerate(lines) if line.lstrip().startswith("at ")), len(lines))
     return "\n".join(lines[:stack]).strip() or type(error).__name__

@@ -111,7 +111,7 @@ class EntryWalk:
         return lengths >> 1
 
     def fixed(self, at: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
-        """What is at some positions, of a type of fixed size.
+        """The values of a type of fixed size at some positions.
 
         Args:
             at: the positions.

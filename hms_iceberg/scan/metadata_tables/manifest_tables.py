@@ -94,7 +94,7 @@ class _SummaryTexts:
         ]
 
     def _text(self, field: PartitionField, bound: bytes | None) -> str:
-        """As Java has it: a text also if there is no bound."""
+        """A bound as text, as Java shows it: a text also if there is none."""
         source: IcebergType = self._types.get(field.source_id, UnknownType())
         if bound is None or isinstance(source, UnknownType):
             return "null"

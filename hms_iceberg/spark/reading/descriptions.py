@@ -28,7 +28,7 @@ UNKNOWN_SIZE = 2**40  # unknown is large: nothing is broadcast on a guess
 
 
 def release() -> dict[str, Any]:
-    """What the function `system.iceberg_version()` answers."""
+    """The answer of the function `system.iceberg_version()`."""
     return {"version": f"hms_iceberg {__version__}"}
 
 

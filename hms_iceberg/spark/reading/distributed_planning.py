@@ -275,7 +275,7 @@ def plan_in_worker(common: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator
 
 
 def _joined(answers: Sequence[bytes]) -> KeptFiles:
-    """What all tasks of a job found."""
+    """Joins what all tasks of a job found."""
     parts = [msgspec.msgpack.decode(each, type=_Found) for each in answers]
     frames = [pl.read_ipc(io.BytesIO(part.frame)) for part in parts]
     return KeptFiles(

@@ -290,7 +290,7 @@ logger = logging.getLogger(__name__)
 
 
 def answer_form(asked: PlanScan) -> AnswerForm:
-    """What the answer has beside the files."""
+    """Takes from a question how its answer is told: types, columns and form."""
     return AnswerForm(asked.lacking_types, asked.partition_column, asked.deleted_column)
 
 

@@ -118,7 +118,7 @@ class SparkRewrite:
         )
 
     def header(self, number: int) -> dict[str, Any]:
-        """What the bridge needs to know to begin."""
+        """The description of the rewriting with which the bridge begins."""
         groups, schema = self.rewrite.plan.groups, self._metadata.schema()
         return {
             "run": number,

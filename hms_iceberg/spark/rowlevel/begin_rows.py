@@ -88,7 +88,7 @@ def row_distribution(
 
 
 def _without_partitions(copies: bool) -> tuple[tuple[dict[str, Any], ...], tuple[dict[str, Any], ...]]:
-    """What brings the rows of one file together if the table has no partitions and no order."""
+    """The terms that bring the rows of one file together if the table has no partitions and no order."""
     return ((), ()) if copies else ((_FILE_TERM,), (_FILE_ORDER,))
 
 
@@ -148,7 +148,7 @@ class BeginRows(BeginWrite, frozen=True, kw_only=True):
 
 
 def begin_rows(metadata: TableMetadata, storage: Storage, asked: BeginRows) -> dict[str, Any]:
-    """What the bridge's class TableWrite is told when an operation begins.
+    """Begins an operation on rows: decides all that the bridge's class TableWrite has to know.
 
     Args:
         metadata: the table, at the version that the query was resolved on.

@@ -48,7 +48,7 @@ class RunStatement(msgspec.Struct, frozen=True):
 
 
 def read_statement(question: ReadStatement) -> dict[str, Any]:
-    """What a text says: the `table`, the `command` and the `statement` as JSON; nothing if it is none of ours.
+    """Reads a statement: its `table`, its `command` and itself as JSON (`statement`); nothing if it is none of ours.
 
     Where it begins as one of Iceberg's statements and does not go on so, that is the answer too: the `problem`, and
     where it is, for Spark's own kind of error.

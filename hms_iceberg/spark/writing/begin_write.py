@@ -32,7 +32,7 @@ from hms_iceberg.storage import Storage
 
 
 def begin_write(question: Mapping[str, Any], metadata: TableMetadata, storage: Storage) -> dict[str, Any]:
-    """What the bridge's class TableWrite is told when a write begins.
+    """Begins a write: decides all that the bridge's class TableWrite has to know.
 
     Args:
         question: see `BeginWrite`.

@@ -53,7 +53,7 @@ def table_updates(base: TableMetadata | None, new: TableMetadata) -> list[Json]:
 
 
 def table_requirements(base: TableMetadata | None, updates: Iterable[Json]) -> list[Json]:
-    """What must hold on the server for changes that were made of `base`.
+    """The requirements that must hold on the server for changes that were made of `base`.
 
     Args:
         base: the metadata before; None if there is no table.

@@ -19,7 +19,7 @@ T = TypeVar("T")
 def read_by_kind(
     data: Any, what: str, member: str, kinds: Mapping[str, Callable[[JsonObject], T]]
 ) -> list[tuple[str, T]]:
-    """What a list of JSON objects stands for, each with the name of its kind.
+    """Reads a list of JSON objects, each by the reader of its kind; gives pairs of the kind's name and the value.
 
     Args:
         data: the parsed JSON.
@@ -105,7 +105,7 @@ def read_table_requirements(data: Any) -> tuple[bool, tuple[TableRequirement, ..
 
 
 def read_view_requirements(data: Any) -> tuple[ViewRequirement, ...]:
-    """What must hold of a view.
+    """Reads the requirements of a change of a view.
 
     Raises:
         InvalidInputError: a requirement cannot be read.

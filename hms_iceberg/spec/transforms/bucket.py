@@ -63,5 +63,5 @@ class BucketTransform(Transform):
 
     @property
     def suffix(self) -> str:
-        """As Apache Iceberg has it."""
+        """The end of a partition field's default name, as Apache Iceberg has it."""
         return "bucket"

@@ -81,7 +81,7 @@ class VoidTransform(Transform):
 
     @property
     def suffix(self) -> str:
-        """As Apache Iceberg has it."""
+        """The end of a partition field's default name, as Apache Iceberg has it."""
         return "null"
 
 

@@ -78,7 +78,7 @@ class YearTransform(TimeTransform):
         return lambda n: datetimes.days_from_civil(_EPOCH_YEAR + n, 1, 1) * per_day
 
     def to_human_string(self, source_type: IcebergType, value: Any) -> str:
-        """Such as "2017"."""
+        """The year as text, such as "2017"."""
         return "null" if value is None else f"{_EPOCH_YEAR + value:04d}"
 
     def __str__(self) -> str:
@@ -107,7 +107,7 @@ class MonthTransform(TimeTransform):
         return lambda n: datetimes.days_from_civil(_EPOCH_YEAR + n // 12, n % 12 + 1, 1) * per_day
 
     def to_human_string(self, source_type: IcebergType, value: Any) -> str:
-        """Such as "2017-11"."""
+        """The month as text, such as "2017-11"."""
         return "null" if value is None else f"{_EPOCH_YEAR + value // 12:04d}-{value % 12 + 1:02d}"
 
     def __str__(self) -> str:
@@ -134,7 +134,7 @@ class DayTransform(TimeTransform):
         return lambda n: n * per_day
 
     def to_human_string(self, source_type: IcebergType, value: Any) -> str:
-        """Such as "2017-11-16"."""
+        """The day as text, such as "2017-11-16"."""
         return "null" if value is None else _plain_date(value)
 
     def __str__(self) -> str:
@@ -163,7 +163,7 @@ class HourTransform(TimeTransform):
         return lambda n: n * per_hour
 
     def to_human_string(self, source_type: IcebergType, value: Any) -> str:
-        """Such as "2017-11-16-22"."""
+        """The hour as text, such as "2017-11-16-22"."""
         return "null" if value is None else f"{_plain_date(value // 24)}-{value % 24:02d}"
 
     def __str__(self) -> str:

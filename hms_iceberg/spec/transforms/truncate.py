@@ -85,5 +85,5 @@ class TruncateTransform(Transform):
 
     @property
     def suffix(self) -> str:
-        """As Apache Iceberg has it."""
+        """The end of a partition field's default name, as Apache Iceberg has it."""
         return "trunc"

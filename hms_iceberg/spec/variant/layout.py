@@ -103,7 +103,7 @@ def names_of(metadata: bytes) -> list[str]:
 
 
 def container_of(value: bytes, at: int = 0) -> tuple[list[int], list[int], int, int]:
-    """What an object or array holds.
+    """Reads the head of an object or array.
 
     Args:
         value: the bytes.
@@ -221,7 +221,7 @@ def object_bytes(ids: Sequence[int], values: Sequence[bytes]) -> bytes:
 
 
 def object_head(ids: Sequence[int], offset_size: int) -> bytes:
-    """What stands before the offsets of an object: its header, how many fields it has, and their numbers.
+    """The bytes before the offsets of an object: its header, how many fields it has, and their numbers.
 
     Args:
         ids: see `object_bytes`.

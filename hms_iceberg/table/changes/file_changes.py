@@ -138,7 +138,7 @@ class FileChange(PendingChange):
         return self
 
     def case_sensitive(self: Builder, case_sensitive: bool) -> Builder:
-        """Whether filters name columns in their case."""
+        """Sets whether filters name columns in their case."""
         self._case_sensitive = case_sensitive
         return self
 

@@ -66,7 +66,7 @@ class UpdateSchema(PendingChange):
         return self._preview(self._update(self._changes)).schema()
 
     def case_sensitive(self, case_sensitive: bool) -> UpdateSchema:
-        """Whether column names must match in case, from here on."""
+        """Sets whether column names must match in case, from here on."""
         self._case_sensitive = case_sensitive
         return self
 
@@ -156,7 +156,7 @@ class UpdateSchema(PendingChange):
         return self._add(UpdateColumn(_path(path), required=False))
 
     def set_default_value(self, path: Name, default_value: Any) -> UpdateSchema:
-        """What rows written from now on hold if they have no value; None removes it. Needs format version 3.
+        """Sets what rows written from now on hold if they have no value; None removes it. Needs format version 3.
 
         Args:
             path: the column; a nested one with dots, or as a tuple.

@@ -81,7 +81,7 @@ def lazy_frame(scan: TableScan) -> pl.LazyFrame:
 
 
 def _selected(scan: TableScan, columns: list[str]) -> tuple[str, ...]:
-    """What to select for some of the scan's columns; of a struct no more than the scan does."""
+    """The names to select for some of the scan's columns; of a struct no more than the scan does."""
     if "*" in scan.selected_fields:
         return tuple(columns)
     return tuple(name for name in scan.selected_fields if any(f"{name}.".startswith(f"{each}.") for each in columns))

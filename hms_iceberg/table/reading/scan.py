@@ -117,7 +117,7 @@ class RowSource(ABC):
         return replace(self, selected_fields=tuple(name for name in self.selected_fields if name in names))
 
     def with_case_sensitive(self: S, case_sensitive: bool = True) -> S:
-        """Whether column names must match in case."""
+        """A copy of the scan with another `case_sensitive`, which says whether column names must match in case."""
         return replace(self, case_sensitive=case_sensitive)
 
     # --------------------------------------------------------------------------------------- description
