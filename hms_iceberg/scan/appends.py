@@ -47,7 +47,7 @@ class AppendRequest:
 
 
 def plan_appends(request: AppendRequest, storage: Storage, manifest_cache: ManifestCache | None = None) -> ScanPlan:
-    """Find the data files that snapshots with operation ``append`` added between two snapshots.
+    """Finds the data files that snapshots with operation ``append`` added between two snapshots.
 
     Other snapshots are passed over, and deletes are not applied: the plan is of rows that were appended, whatever
     became of them since.
@@ -56,6 +56,9 @@ def plan_appends(request: AppendRequest, storage: Storage, manifest_cache: Manif
         request: the table, the snapshots and the filter.
         storage: where manifest lists and manifests are read from.
         manifest_cache: decoded manifests; None uses the cache that all scans of the process share.
+
+    Returns:
+        a plan without delete files.
 
     Raises:
         NoSuchSnapshotError: the table has no such snapshot.

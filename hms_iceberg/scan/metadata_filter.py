@@ -214,11 +214,14 @@ class FileFilter:
         return bool(self._types)
 
     def mask(self, spec_id: int, files: pl.DataFrame) -> pl.Series | None:
-        """Which files may hold a row that matches; None if all may.
+        """Finds which files may hold a row that matches, by what all rows of a file have in common.
 
         Args:
             spec_id: the spec of all files.
             files: the files of a manifest.
+
+        Returns:
+            a boolean column in the order of `files`; None if all may.
         """
         if isinstance(self._filter, AlwaysTrue):
             return None

@@ -75,23 +75,29 @@ class ValueSummaries(Protocol):
 def rows_may_match(
     expression: BooleanExpression, known: ValueSummaries, only: Collection[int] | None = None
 ) -> pl.Series:
-    """Which sets of rows may hold one that matches; a boolean column without nulls.
+    """Finds which sets of rows may hold one that matches.
 
     Args:
         expression: a tree bound to the schema of the rows.
         known: what is known of the rows.
         only: if given, tests of other fields than these are taken to match.
+
+    Returns:
+        a boolean column without nulls: false only if certainly none matches.
     """
     return fold(expression, _MayMatch(known, only))
 
 
 def may_match(expression: BooleanExpression, metrics: MetricColumns, only: Collection[int] | None = None) -> pl.Series:
-    """Which files may hold a row that matches, by their metrics. Arguments and result as of `rows_may_match`.
+    """Finds which files may hold a row that matches, by their metrics.
 
     Args:
         expression: the bound predicate.
         metrics: the metrics of the files.
         only: numbers of the files to look at; None for all.
+
+    Returns:
+        a boolean column without nulls: false only if certainly none matches.
     """
     # Writers that did not know the number of rows left it negative; a file without rows has nothing to match.
     return rows_may_match(expression, metrics, only) & (metrics.record_counts != 0)

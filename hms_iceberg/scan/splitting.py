@@ -81,11 +81,14 @@ class ScanTaskGroup:
 
 
 def task_groups(tasks: Iterable[FileScanTask], options: SplitOptions) -> Iterator[ScanTaskGroup]:
-    """Groups of parts of files of about the target size; tasks are taken as groups are asked for.
+    """Groups parts of files so that each group has about the target size.
 
     Args:
         tasks: whole files.
         options: how large groups are to be.
+
+    Returns:
+        the groups; tasks are taken as groups are asked for.
     """
     parts = (part for task in tasks for part in split(task, options.target_size))
     for group in _packed(parts, options):
@@ -93,7 +96,7 @@ def task_groups(tasks: Iterable[FileScanTask], options: SplitOptions) -> Iterato
 
 
 def split(task: FileScanTask, target_size: int) -> Iterator[FileScanTask]:
-    """A task in parts that together read every row once.
+    """Cuts a task into parts that together read every row once.
 
     A file with split offsets is cut at each, so that a part is a row group or a stripe; another one every so many
     bytes. Deletes are loaded for each part again.
@@ -101,6 +104,9 @@ def split(task: FileScanTask, target_size: int) -> Iterator[FileScanTask]:
     Args:
         task: a whole file.
         target_size: bytes of a part where the file has no split offsets.
+
+    Returns:
+        the parts in order; the task itself if it cannot be cut.
     """
     file = task.file
     size = file.file_size_in_bytes

@@ -303,6 +303,9 @@ def apply_all(updates: Sequence[Update], base: TableMetadata, workspace: FileWor
         updates: the updates in order.
         base: the committed metadata that the change is applied to.
         workspace: reads and creates files, and records those that it creates.
+
+    Returns:
+        the metadata after the last one; it is not written.
     """
     metadata = base
     for update in updates:

@@ -64,7 +64,16 @@ class FileWorkspace:
         return self._numbers[kind] - 1
 
     def create(self, location: str, data: bytes) -> None:
-        """Writes a new file; it is recorded first, so that a write that fails half-way is cleaned up as well."""
+        """Writes a new file; it is recorded first, so that a write that fails half-way is cleaned up as well.
+
+        Args:
+            location: the new file.
+            data: all that it holds.
+
+        Raises:
+            FileAlreadyExistsError: there is one already; it was not touched.
+            StorageError: it cannot be written.
+        """
         self._created[location] = None
         self._used.add(location)
         try:
@@ -74,11 +83,14 @@ class FileWorkspace:
             raise
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """The result of the first successful `make` for `key`; its files are used by the current attempt.
+        """Does some work once for all attempts of a commit.
 
         Args:
             key: identifies the work over attempts.
             make: does the work, and gives its result.
+
+        Returns:
+            the result of the first `make` that succeeded for `key`; its files count as used by the current attempt.
         """
         if key not in self._once:
             before = set(self._created)
@@ -145,6 +157,7 @@ def read_version(location: str, storage: Storage) -> MetadataVersion:
     Raises:
         MissingFileError: it is not there.
         CorruptMetadataError: it does not hold table metadata.
+        UnsupportedError: it is of a newer format version.
     """
     return MetadataVersion(location, metadata_from_json(storage.read(location), location))
 
@@ -172,6 +185,12 @@ def write_version(base: MetadataVersion | None, metadata: TableMetadata, workspa
         base: the version that has to be current still; None to create the table.
         metadata: the table's metadata.
         workspace: reads and creates files, and records those that it creates.
+
+    Returns:
+        the new version with its location, which the metastore does not know yet.
+
+    Raises:
+        StorageError: the file cannot be written.
     """
     if base is not None:
         metadata = suppress_intermediate_snapshots(metadata, base.metadata)

@@ -164,7 +164,18 @@ def _load(sources: Sequence[FrameMetrics], metrics: Sequence[Metric]) -> list[Ma
 
 
 def alike(files: Sequence[tuple[bytes, ManifestFile]], partitions: PartitionColumns) -> list[list[int]]:
-    """The numbers of manifests that can be decoded together, in order."""
+    """Groups manifests that can be decoded together.
+
+    Args:
+        files: manifests with their bytes.
+        partitions: names and types of the partition columns.
+
+    Returns:
+        numbers of `files`, a list for each group.
+
+    Raises:
+        CorruptManifestError: a file cannot be read as a manifest.
+    """
     if len(files) == 1:
         return [[0]]
     groups: dict[bytes, list[int]] = {}
@@ -179,13 +190,19 @@ def decode_manifests(
     metrics: Sequence[Metric],
     read: Callable[[ManifestFile], bytes],
 ) -> list[ManifestFrame]:
-    """Manifests of one spec with some metrics; the others are decoded when they are looked at.
+    """Decodes manifests of one spec with some metrics; other metrics are decoded when they are looked at.
 
     Args:
         files: manifests with their bytes.
         partitions: names and types of the partition columns.
         metrics: those that are certain to be looked at.
         read: reads the bytes of a manifest again.
+
+    Returns:
+        the files of each manifest, in the order of `files`.
+
+    Raises:
+        CorruptManifestError: a manifest cannot be read, or is not what its manifest list says.
     """
     frames: dict[int, ManifestFrame] = {}
     for numbers in alike(files, partitions) if files else ():
@@ -247,7 +264,15 @@ class ManifestCache:
             return self._plans
 
     def get(self, key: Hashable, plan: int) -> ManifestFrame | None:
-        """The manifest kept under a key, or None."""
+        """Looks for a manifest, which counts as used by a plan.
+
+        Args:
+            key: what the manifest was put under.
+            plan: number of the plan.
+
+        Returns:
+            the manifest; None if it is not kept.
+        """
         with self._lock:
             slot = self._slots.get(key)
             if slot is None:
@@ -257,7 +282,13 @@ class ManifestCache:
             return slot.manifest
 
     def put(self, key: Hashable, manifest: ManifestFrame, plan: int) -> None:
-        """Keep a manifest as it is now, if it fits; in the second half of the room without the bytes of its file."""
+        """Keeps a manifest as it is now, if it fits; in the second half of the room without the bytes of its file.
+
+        Args:
+            key: what it is found by.
+            manifest: the manifest.
+            plan: number of the plan that uses it.
+        """
         with self._lock:
             self._forget(key)
             is_roomy = self._size + manifest.size <= self.max_bytes // 2

@@ -130,7 +130,18 @@ class EntryWalk:
         return found
 
     def skip(self, avro_type: Any, at: np.ndarray) -> np.ndarray:
-        """Where values of a type end."""
+        """Where values of a type end.
+
+        Args:
+            avro_type: the type, as Avro's JSON has it.
+            at: where the values begin.
+
+        Returns:
+            where each ends.
+
+        Raises:
+            IrregularError: the bytes are not as most writers lay them out.
+        """
         if isinstance(avro_type, list):
             branches, begun = self.varints(at)
             return _by_value(branches, begun, lambda branch, start: self.skip(_branch(avro_type, branch), start))

@@ -187,6 +187,11 @@ class ManifestDecoder:
 def columnar_schema(data: bytes, manifest: ManifestFile, partitions: PartitionColumns) -> bytes:
     """A key that is equal for manifests that can be decoded as one.
 
+    Args:
+        data: the manifest's bytes.
+        manifest: its row in the manifest list.
+        partitions: names and types of the partition columns.
+
     Raises:
         CorruptManifestError: the file cannot be read as a manifest.
     """

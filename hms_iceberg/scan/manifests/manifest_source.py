@@ -39,11 +39,14 @@ _GROUP_ENTRIES = (2_000, 8_000)
 
 @contextmanager
 def named_snapshot(snapshot_id: int | None, location: str) -> Iterator[None]:
-    """Errors of files that are gone or damaged also name the snapshot and the table that need them.
+    """Has errors of files that are gone or damaged also name the snapshot and the table that need them.
 
     Args:
         snapshot_id: the snapshot; None for none.
         location: of the table.
+
+    Returns:
+        a context manager.
     """
     try:
         yield
@@ -56,7 +59,15 @@ def named_snapshot(snapshot_id: int | None, location: str) -> Iterator[None]:
 
 @contextmanager
 def named_table(location: str, name: str | None = None) -> Iterator[None]:
-    """Errors of unknown columns and wrong types name the table, or its location if it has no name."""
+    """Has errors of unknown columns and wrong types name the table, or its location if it has no name.
+
+    Args:
+        location: of the table.
+        name: of the table; None for none.
+
+    Returns:
+        a context manager.
+    """
     try:
         yield
     except (UnknownColumnError, TypeMismatchError) as error:
@@ -132,6 +143,9 @@ class ManifestSource:
             manifests: the manifests.
             function: gets a spec id and the columns of one manifest, or of several small ones, of that spec.
             metrics: which metrics the function is certain to look at, by spec id.
+
+        Returns:
+            the results, one for each call of `function`.
 
         Raises:
             MissingFileError: a manifest is gone; names it.

@@ -27,6 +27,9 @@ def metadata_table(name: str, request: MetadataRequest) -> MetadataTable:
         name: such as ``files``; one of ``METADATA_TABLES``.
         request: the table, and for tables about one snapshot, which.
 
+    Returns:
+        its rows, and its columns as Iceberg has them.
+
     Raises:
         InvalidInputError: there is no such metadata table.
         NoSuchSnapshotError: the table has no such snapshot.

@@ -106,7 +106,13 @@ def parts(name: str, request: MetadataRequest, most: int) -> list[MetadataReques
 def entry_frame(
     request: MetadataRequest, manifests: Sequence[ManifestFile], metrics: Sequence[str] = ()
 ) -> pl.DataFrame:
-    """All entries of some manifests, with the partition columns of all specs, and with some maps of metrics."""
+    """All entries of some manifests, with the partition columns of all specs, and with some maps of metrics.
+
+    Args:
+        request: the table.
+        manifests: the manifests that are read, several at once.
+        metrics: names of the maps.
+    """
 
     def read(manifest: ManifestFile) -> pl.DataFrame:
         data = request.storage.read(manifest.manifest_path)
