@@ -105,9 +105,6 @@ class Newest(Generic[V]):
         Args:
             pointer: the row.
             read: reads the version at a location.
-
-        Returns:
-            the newest version, which is read when it is first asked for.
         """
         return cls(
             pointer.metadata_location, lru_cache(1)(read), pointer.properties.get("previous_metadata_location", "")
@@ -395,9 +392,6 @@ def commit_policy(
     Args:
         properties: the table's.
         retries_without_waiting: whether no wait follows the attempt of this number, counted from 1.
-
-    Returns:
-        a policy of `tenacity` for the attempts of one commit.
     """
     jittered = wait_random_exponential(
         multiplier=COMMIT_MIN_RETRY_WAIT_MS.of(properties) / 1000,

@@ -136,9 +136,6 @@ class EntryWalk:
             avro_type: the type, as Avro's JSON has it.
             at: where the values begin.
 
-        Returns:
-            where each ends.
-
         Raises:
             IrregularError: the bytes are not as most writers lay them out.
         """

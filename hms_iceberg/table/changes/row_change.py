@@ -126,7 +126,6 @@ def write_rows(transaction: Transaction, rows: ArrowInput, schema: Schema | None
 
     Raises:
         InvalidInputError: not Arrow data, or it does not fit the table's schema; see `write_data_files`.
-        StorageError: a file could not be written.
     """
     return tuple(
         write_data_files(
