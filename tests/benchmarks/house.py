@@ -140,9 +140,14 @@ def main() -> None:
     riddles = sum(each.startswith(("The same", "That of", "What is ", "Those of")) for each in docs)
     echo(f"{'docstrings that lean on others':32} {riddles:4} begin with The same, That of, Those of, What is")
     functions = list(public_functions(python))
-    told = {(name, given) for name, given, doc in functions if "Args:" in doc}
-    described = sum((name, given) in told for name, given, _ in functions)
+    told = {(name, given) for name, given, doc, _ in functions if "Args:" in doc}
+    described = sum((name, given) in told for name, given, _, _ in functions)
+    untold = [
+        doc for _, _, doc, gives in functions if gives and re.match(r"[A-Z][a-z]+s ", doc) and "Returns:" not in doc
+    ]
     echo(f"{'public functions':32} {len(functions):4} of several arguments, {described} with Args, own or inherited")
+    raising = sum("Raises:" in doc for _, _, doc, _ in functions)
+    echo(f"{'':32} {raising:4} with Raises; {len(untold)} say what they do, give a value, and have no Returns")
 
 
 def code_lines(text: str) -> set[int]:
@@ -161,13 +166,13 @@ def code_lines(text: str) -> set[int]:
     return found
 
 
-def public_functions(paths: Iterable[Path]) -> Iterator[tuple[str, tuple[str, ...], str]]:
-    """Name, arguments and docstring of each public function or method of several arguments.
+def public_functions(paths: Iterable[Path]) -> Iterator[tuple[str, tuple[str, ...], str, bool]]:
+    """Name, arguments and docstring of each public function or method of several arguments, and if it gives a value.
 
     Commands are left out, whose options are described by their help, and what Thrift generated.
     """
 
-    def within(node: ast.Module | ast.ClassDef) -> Iterator[tuple[str, tuple[str, ...], str]]:
+    def within(node: ast.Module | ast.ClassDef) -> Iterator[tuple[str, tuple[str, ...], str, bool]]:
         for each in node.body:
             if isinstance(each, ast.ClassDef) and not each.name.startswith("_"):
                 yield from within(each)
@@ -176,7 +181,8 @@ def public_functions(paths: Iterable[Path]) -> Iterator[tuple[str, tuple[str, ..
                 given = tuple(one.arg for one in every if one.arg not in ("self", "cls"))
                 marks = " ".join(ast.unparse(one) for one in each.decorator_list)
                 if len(given) > 1 and not re.search(r"overload|command|click", marks):
-                    yield each.name, given, ast.get_docstring(each) or ""
+                    gives = each.returns is not None and ast.unparse(each.returns) != "None"
+                    yield each.name, given, ast.get_docstring(each) or "", gives
 
     for path in paths:
         if "genthrift" not in path.parts:
