@@ -78,7 +78,10 @@ class HiveMetastore:
 
     @contextmanager
     def lease(self, identifier: Identifier, properties: Mapping[str, str]) -> Iterator[HiveLease[MetadataVersion]]:
-        """Opens a lease for one commit; whatever it holds is released at the end of the context. See the port.
+        """Opens a lease for one commit. See the port.
+
+        Returns:
+            a context manager; whatever the lease holds is released at its end.
 
         Raises:
             ConfigurationError: the properties do not say how the table is locked.

@@ -32,6 +32,9 @@ def portrait_of(table: Table, most_partitions: int = MOST_PARTITIONS) -> TablePo
         table: the table, at the version to be shown.
         most_partitions: how many partitions are told, the largest first.
 
+    Returns:
+        the facts, without anything of the metastore.
+
     Raises:
         StorageError, CorruptManifestError: its metadata cannot be read.
     """

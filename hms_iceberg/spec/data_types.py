@@ -389,6 +389,9 @@ def fold_type(
         struct: the result of a struct, from the results of its fields' types in their order.
         list: the result of a list, from that of its elements' type.
         map: the result of a map, from those of its keys' and of its values' type.
+
+    Returns:
+        the result of the outermost type.
     """
 
     if not kind.is_nested:  # as most columns, for which the function below would be made in vain

@@ -206,6 +206,9 @@ def whole_number(number: Any, argument: str, what: str) -> int:
         argument: its name.
         what: what it stands for: `a number of rows`.
 
+    Returns:
+        the value as an `int`.
+
     Raises:
         InvalidInputError: it is something else.
     """
@@ -231,6 +234,9 @@ def mapping(given: Any, argument: str) -> Mapping[str, Any]:
     Args:
         given: what was given.
         argument: name of the argument, for messages.
+
+    Returns:
+        the value itself.
 
     Raises:
         InvalidInputError: it is something else.

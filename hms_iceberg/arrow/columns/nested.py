@@ -184,6 +184,9 @@ def conform(array: pa.Array, kind: pa.DataType) -> pa.Array:
     Args:
         array: the values.
         kind: the type wanted.
+
+    Returns:
+        the array itself if it is of the type; else one that shares its buffers, unless values have to be cast.
     """
     if array.type.equals(kind, check_metadata=True):
         return array

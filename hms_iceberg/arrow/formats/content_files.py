@@ -119,6 +119,9 @@ class ContentFormat:
         Args:
             location: the new file.
             rows: how many go into its first group, if that is known.
+
+        Returns:
+            the file's writer, with which it is closed or abandoned.
         """
         if self.name == "parquet":
             options: Mapping[str, Any] = self._parquet
@@ -213,6 +216,9 @@ def open_reader(storage: Storage, location: str, file_format: str, mapping: Name
         location: the file.
         file_format: as manifests name it, in any case.
         mapping: the table's name mapping, for files without field ids.
+
+    Returns:
+        the reader, which its caller closes.
 
     Raises:
         MissingFileError, CorruptDataFileError: it cannot be opened.

@@ -20,11 +20,14 @@ Write = Callable[[pa.RecordBatchReader, BinaryIO], int]
 
 
 def write_json(rows: pa.RecordBatchReader, to: BinaryIO) -> int:
-    """Writes a JSON array of objects; returns how many.
+    """Writes a JSON array of objects.
 
     Args:
         rows: the rows.
         to: where the bytes go.
+
+    Returns:
+        how many rows.
     """
     count = 0
     for line in _json_lines(rows):
@@ -36,11 +39,14 @@ def write_json(rows: pa.RecordBatchReader, to: BinaryIO) -> int:
 
 
 def write_json_lines(rows: pa.RecordBatchReader, to: BinaryIO) -> int:
-    """Writes an object a line; returns how many.
+    """Writes an object of JSON a line.
 
     Args:
         rows: the rows.
         to: where the bytes go.
+
+    Returns:
+        how many rows.
     """
     count = 0
     for line in _json_lines(rows):
@@ -57,6 +63,9 @@ def write_csv(rows: pa.RecordBatchReader, to: BinaryIO) -> int:
     Args:
         rows: the rows.
         to: where the bytes go.
+
+    Returns:
+        how many rows.
     """
     from pyarrow import csv
 
@@ -71,31 +80,40 @@ def write_csv(rows: pa.RecordBatchReader, to: BinaryIO) -> int:
 
 
 def write_arrow(rows: pa.RecordBatchReader, to: BinaryIO) -> int:
-    """Writes an Arrow stream, which is read from files and pipes alike; returns how many rows.
+    """Writes an Arrow stream, which is read from files and pipes alike.
 
     Args:
         rows: the rows.
         to: where the bytes go.
+
+    Returns:
+        how many rows.
     """
     return _written(rows, pa.ipc.new_stream(to, rows.schema))
 
 
 def write_arrow_file(rows: pa.RecordBatchReader, to: BinaryIO) -> int:
-    """Writes an Arrow file; returns how many rows.
+    """Writes an Arrow file.
 
     Args:
         rows: the rows.
         to: where the bytes go.
+
+    Returns:
+        how many rows.
     """
     return _written(rows, pa.ipc.new_file(to, rows.schema))
 
 
 def write_parquet(rows: pa.RecordBatchReader, to: BinaryIO) -> int:
-    """Writes a Parquet file; returns how many rows.
+    """Writes a Parquet file.
 
     Args:
         rows: the rows.
         to: where the bytes go.
+
+    Returns:
+        how many rows.
     """
     import pyarrow.parquet as pq
 

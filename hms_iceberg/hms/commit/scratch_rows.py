@@ -103,11 +103,14 @@ def is_scratch(name: str) -> bool:
 
 
 def drop_only_scratch_rows(client: HmsClient, database: str) -> bool:
-    """Drops the scratch rows of a namespace that holds nothing else; returns whether there was nothing else.
+    """Drops the scratch rows of a namespace that holds nothing else.
 
     Args:
         client: the metastore's client.
         database: the namespace.
+
+    Returns:
+        False if it holds others; nothing was dropped then.
     """
     names = client.list_tables(database)
     if not all(map(is_scratch, names)):

@@ -155,12 +155,15 @@ def _encrypted(plain: socket.socket, address: Address, tls: Tls) -> socket.socke
 
 
 def log_in(channel: Channel, address: Address, login: Login) -> Channel:
-    """Authenticates the client. Use the returned channel from then on: it may encrypt what is sent.
+    """Authenticates the client.
 
     Args:
         channel: the open channel.
         address: host and port.
         login: who the client is.
+
+    Returns:
+        the channel to use from then on, which may encrypt what is sent.
 
     Raises:
         OSError, EOFError: the connection broke.

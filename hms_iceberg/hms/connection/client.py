@@ -343,12 +343,15 @@ class HmsClient:
     # --------------------------------------------------------------------------------------------- locks
 
     def lock(self, request: ttypes.LockRequest, subject: str, timeout: float | None = None) -> ttypes.LockResponse:
-        """Asks for a lock; the answer says whether it was granted or waits.
+        """Asks for a lock.
 
         Args:
             request: which lock.
             subject: what is asked about, for messages.
             timeout: seconds to wait for the answer; the connection's own time-out by default.
+
+        Returns:
+            its number, and whether it was granted or waits.
         """
         return self._call("lock", request, subject=subject, repeatable=False, timeout=timeout)
 

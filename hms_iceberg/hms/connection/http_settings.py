@@ -69,11 +69,14 @@ class HttpSettings:
 
 
 def http_from_properties(properties: Mapping[str, str], user: str) -> HttpSettings | None:
-    """Reads them from a catalog's properties; None if the transport is Thrift's own.
+    """Reads the settings of HTTP from a catalog's properties.
 
     Args:
         properties: the catalog's.
         user: the name that the calls act for if there is no token.
+
+    Returns:
+        the settings; None if the transport is Thrift's own.
 
     Raises:
         ConfigurationError: a value that cannot be read, or a token without HTTP; names the property.

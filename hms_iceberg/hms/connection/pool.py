@@ -55,6 +55,9 @@ class ConnectionPool:
             repeatable: whether sending it twice does no more than sending it once.
             timeout: seconds to wait for the answer; the setting's by default.
 
+        Returns:
+            what the method returns, as Thrift's classes have it.
+
         Raises:
             TException: what the metastore answered; the request was carried out or refused, and is not pending.
             MetastoreUnavailableError: it could not be reached; nothing was sent, or only what may be repeated.

@@ -57,7 +57,7 @@ def start(
     host: str = LOOPBACK,
     properties: Mapping[str, str] | None = None,
 ) -> MetastoreStatus:
-    """Starts a metastore that runs until `stop`; if one runs on this folder already, that one is returned.
+    """Starts a metastore that runs until `stop`, unless one runs on this folder already.
 
     Args:
         data_dir: its folder; `default_data_dir()` by default.
@@ -65,6 +65,9 @@ def start(
         port: TCP port; a free one by default.
         host: address to listen on; loopback by default. A metastore has no passwords.
         properties: further settings for its hive-site.xml.
+
+    Returns:
+        where it runs: its URI, process id and warehouse.
 
     Raises:
         JavaNotFoundError, MissingDependencyError, ConfigurationError, MetastoreUnavailableError: as

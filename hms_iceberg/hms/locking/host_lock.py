@@ -105,11 +105,14 @@ class HostLock:
         return True
 
     def acquire(self, timeout: float, tell: Callable[[str], None] = lambda why: None) -> bool:
-        """Waits for the lock; False if it was not free in time, in which case the caller goes on without it.
+        """Waits for the lock.
 
         Args:
             timeout: seconds.
             tell: is told why, once it takes long.
+
+        Returns:
+            False if it was not free in time; the caller goes on without it then.
         """
         if self.try_acquire():
             return True

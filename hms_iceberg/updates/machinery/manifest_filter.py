@@ -100,6 +100,9 @@ def remove_files(
         workspace: reads and creates files, and records those that it creates.
         what: what is done, for messages.
 
+    Returns:
+        the manifests without the files, what was removed, and how many manifests were written anew.
+
     Raises:
         CommitConflictError: a file of `removal.files` is in none of the manifests.
     """
