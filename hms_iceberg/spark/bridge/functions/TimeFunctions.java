@@ -76,9 +76,7 @@ public final class TimeFunctions {
 
     abstract int ofDate(int days);
 
-    int ofTimestamp(long micros) {
-      return ofDate(days(micros));
-    }
+    abstract int ofTimestamp(long micros);
   }
 
   public static final class Years extends TimeFunction {
@@ -96,6 +94,10 @@ public final class TimeFunctions {
 
     int ofDate(int days) {
       return invoke(days);
+    }
+
+    int ofTimestamp(long micros) {
+      return invoke(micros);
     }
   }
 
@@ -116,6 +118,10 @@ public final class TimeFunctions {
     int ofDate(int days) {
       return invoke(days);
     }
+
+    int ofTimestamp(long micros) {
+      return invoke(micros);
+    }
   }
 
   public static final class Days extends TimeFunction {
@@ -133,6 +139,10 @@ public final class TimeFunctions {
 
     int ofDate(int days) {
       return days;
+    }
+
+    int ofTimestamp(long micros) {
+      return days(micros);
     }
   }
 

@@ -2,16 +2,19 @@ package hms_iceberg.bridge;
 
 import java.io.IOException;
 import java.io.Serializable;
+import java.util.List;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.write.DataWriter;
 import org.apache.spark.sql.connector.write.DataWriterFactory;
+import org.apache.spark.sql.connector.write.WriterCommitMessage;
 
 /** Writes the rows of one task: copied and changed ones come with their metadata, inserted ones without. */
-final class CopiedRows extends RowWriter {
+final class CopiedRows implements DataWriter {
+  private final TaskFiles files;
   private final LineageColumns lineage;
 
   private CopiedRows(TaskFiles files, LineageColumns lineage) {
-    super(files);
+    this.files = files;
     this.lineage = lineage;
   }
 
@@ -21,6 +24,20 @@ final class CopiedRows extends RowWriter {
 
   public void write(Object row) throws IOException {
     write(null, row);
+  }
+
+  public WriterCommitMessage commit() throws IOException {
+    List written = files.finish();
+    TaskFiles.report(written);
+    return new WrittenFiles(written);
+  }
+
+  public void abort() {
+    files.abort();
+  }
+
+  public void close() {
+    files.close();
   }
 
   static final class Writers implements DataWriterFactory, Serializable {
