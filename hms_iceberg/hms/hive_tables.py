@@ -159,7 +159,7 @@ class HiveTables:
         self._client.add_partitions(database, name, rows)
 
     def drop_partition(self, database: str, name: str, values: Sequence[str], location: str) -> None:
-        """Remove the row of a partition, and no file; none of these values at this location is not an error.
+        """Removes the row of a partition, and no file; none of these values at this location is not an error.
 
         Args:
             database: the namespace.
@@ -205,7 +205,7 @@ class HiveTables:
         self._client.alter_table(database, name, row)
 
     def copy(self, database: str, source: str, target: str, change: HiveRowChange) -> None:
-        """Add a row for the same files under a second name; not for a table with partitions, whose rows stay behind.
+        """Adds a row for the same files under a second name; not for a table with partitions, whose rows stay behind.
 
         Args:
             database: the namespace.
@@ -248,7 +248,7 @@ class HiveTables:
         self._client.alter_table(database, target, new)
 
     def clear_columns(self, database: str, name: str) -> None:
-        """Take a table's columns out of its row, after which any others can be put in.
+        """Takes a table's columns out of its row, after which any others can be put in.
 
         A metastore compares the columns of a change with those that are there, and refuses to narrow their types.
 
@@ -261,7 +261,7 @@ class HiveTables:
         self._client.alter_table(database, name, row)
 
     def rename(self, database: str, source: str, target: str, change: HiveRowChange = UNCHANGED) -> None:
-        """Give an external table another name.
+        """Gives an external table another name.
 
         Args:
             database: the namespace.
@@ -278,7 +278,7 @@ class HiveTables:
     def rename_pair(
         self, database: str, first: tuple[str, str], second: tuple[str, str], change: HiveRowChange = UNCHANGED
     ) -> float:
-        """Move a name from one external table to another: `first` gives its name up, `second` takes it.
+        """Moves a name from one external table to another: `first` gives its name up, `second` takes it.
 
         Both requests are sent before the first answer is read, so that the name is unresolved only while the server
         works on the second. The second cannot succeed without the first, because its name is taken until then.
@@ -306,7 +306,7 @@ class HiveTables:
         return (answers[1][1] - answers[0][1]) * 1000
 
     def drop(self, database: str, name: str) -> None:
-        """Remove the row of an external table, and no file; no row of that name is not an error.
+        """Removes the row of an external table, and no file; no row of that name is not an error.
 
         Args:
             database: the namespace.

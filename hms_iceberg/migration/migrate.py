@@ -164,7 +164,7 @@ def migrate(
     proof: Proof | None = None,
     progress: Progress = silent,
 ) -> MigrationResult:
-    """Turn a Hive table of Parquet, ORC or Avro files into an Iceberg table in place, without writing data.
+    """Turns a Hive table of Parquet, ORC or Avro files into an Iceberg table in place, without writing data.
 
     After a crash at any point, the same call finishes the migration, or undoes it and starts anew. Any other failure
     leaves the Hive table as it was.

@@ -76,7 +76,7 @@ def journal_location(metadata_folder: str) -> str:
 
 
 def write_journal(storage: Storage, metadata_folder: str, journal: Journal) -> None:
-    """Write the journal; only one can be there.
+    """Writes the journal; only one can be there.
 
     Args:
         storage: where the files are.
@@ -141,7 +141,7 @@ def files_location(metadata_folder: str, journal: Journal) -> str:
 
 
 def write_files(storage: Storage, metadata_folder: str, journal: Journal, files: Iterable[tuple[str, int]]) -> None:
-    """Write the list of a Hive table's files.
+    """Writes the list of a Hive table's files.
 
     Args:
         storage: where the journal is.
@@ -188,7 +188,7 @@ ROLLBACK_NAME = f"{MIGRATION_JOURNALS}rollback.json"
 
 
 def write_rollback_note(storage: Storage, metadata_folder: str) -> None:
-    """Note that this process takes a table back.
+    """Notes that this process takes a table back.
 
     Args:
         storage: where the files are.
@@ -221,7 +221,7 @@ def read_rollback_note(storage: Storage, metadata_folder: str) -> Process | None
 
 
 def remove_rollback_note(storage: Storage, metadata_folder: str) -> None:
-    """Forget that a process began to take a table back.
+    """Forgets that a process began to take a table back.
 
     Args:
         storage: where the files are.
@@ -272,7 +272,7 @@ def read_given_up(storage: Storage, metadata_folder: str, journal: Journal) -> s
 
 
 def forget_given_up(storage: Storage, metadata_folder: str, journal: Journal) -> None:
-    """Forget that a version is given up, and that names were switched.
+    """Forgets that a version is given up, and that names were switched.
 
     Args:
         storage: where the files are.
@@ -294,7 +294,7 @@ def switched_location(metadata_folder: str, journal: Journal) -> str:
 
 
 def write_switched(storage: Storage, metadata_folder: str, journal: Journal) -> None:
-    """Note that names were switched, as the rows show; that may have been noted before.
+    """Notes that names were switched, as the rows show; that may have been noted before.
 
     Args:
         storage: where the files are.
@@ -306,7 +306,7 @@ def write_switched(storage: Storage, metadata_folder: str, journal: Journal) -> 
 
 
 def forget_switched(storage: Storage, metadata_folder: str, journal: Journal) -> None:
-    """Forget that names were switched.
+    """Forgets that names were switched.
 
     Args:
         storage: where the files are.

@@ -141,13 +141,13 @@ class Recovery:
         return state.folder is not None and read_rollback_note(self._storage, state.folder) is not None
 
     def begin_to_take_back(self, state: MigrationState) -> None:
-        """Note that this process takes the table back."""
+        """Notes that this process takes the table back."""
         if state.folder is not None:
             remove_rollback_note(self._storage, state.folder)
             write_rollback_note(self._storage, state.folder)
 
     def note_switch(self, state: MigrationState, metadata_location: str) -> None:
-        """Note which version of the Iceberg table is given up for the Hive table, just before names are switched.
+        """Notes which version of the Iceberg table is given up for the Hive table, just before names are switched.
 
         Args:
             state: the state of the migration.
@@ -157,12 +157,12 @@ class Recovery:
             write_given_up(self._storage, state.folder, state.journal, metadata_location)
 
     def note_switched(self, state: MigrationState) -> None:
-        """Note that names were switched: the Iceberg table is given up, even if the rows do not show it any more."""
+        """Notes that names were switched: the Iceberg table is given up, even if the rows do not show it any more."""
         if state.folder is not None and state.journal is not None:
             write_switched(self._storage, state.folder, state.journal)
 
     def forget_switched(self, state: MigrationState) -> None:
-        """Take that note away again, before the Iceberg table gets its name."""
+        """Takes the note that names were switched away again, before the Iceberg table gets its name."""
         if state.folder is not None and state.journal is not None:
             forget_switched(self._storage, state.folder, state.journal)
 
@@ -179,7 +179,7 @@ class Recovery:
         remove_rollback_note(self._storage, state.folder)
 
     def put_back(self, discard_history: bool = False) -> bool:
-        """Put the Hive table back, if it is not the migrated Iceberg table that has its name.
+        """Puts the Hive table back, if it is not the migrated Iceberg table that has its name.
 
         Args:
             discard_history: delete the metadata even of an Iceberg table that was changed after its migration.
@@ -294,7 +294,7 @@ class Recovery:
             )
 
     def _restore(self) -> None:
-        """Give the Hive table its type and parameters back, if the migration had changed them."""
+        """Gives the Hive table its type and parameters back, if the migration had changed them."""
         row = self._hive.find(self._database, self._table)
         text = row.parameters.get(MIGRATION_ORIGINAL) if row is not None else None
         if text is not None:

@@ -194,7 +194,7 @@ class _Rollback:
         )
 
     def run(self) -> RollbackResult:
-        """Check, switch, tidy up."""
+        """Checks, switches, tidies up."""
         state = self._state
         if state.backup is None or state.journal is None:
             raise self._no_way_back(state)

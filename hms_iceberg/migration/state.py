@@ -135,7 +135,7 @@ class MigrationState:
 def find_state(
     hive: HiveTables, storage: Storage, database: str, name: str, backup_name: str | None
 ) -> MigrationState | None:
-    """Look for a migration of a table.
+    """Looks for a migration of a table.
 
     Args:
         hive: the metastore's rows.

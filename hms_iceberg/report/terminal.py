@@ -19,7 +19,7 @@ _ASCII = str.maketrans("●│├┴┼─╯▁▂▃▄▅▆▇█", "*||++-'
 
 
 def print_portrait(portrait: TablePortrait, console: Console, most_snapshots: int = 20) -> None:
-    """Print the picture of a table.
+    """Prints the picture of a table.
 
     Args:
         portrait: the table.

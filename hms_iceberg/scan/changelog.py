@@ -148,7 +148,7 @@ class SnapshotChanges:
 def plan_changelog(
     request: ChangelogRequest, storage: Storage, manifest_cache: ManifestCache | None = None
 ) -> Iterator[SnapshotChanges]:
-    """Find the files in which snapshots inserted or deleted rows, snapshot by snapshot, oldest first.
+    """Finds the files in which snapshots inserted or deleted rows, snapshot by snapshot, oldest first.
 
     Snapshots with the operation ``replace`` change no rows and are passed over; they have no ordinal.
 

@@ -45,7 +45,7 @@ _DELETE_COLUMNS = FILE_COLUMNS
 
 
 def plan_scan(request: ScanRequest, storage: Storage, manifest_cache: ManifestCache | None = None) -> ScanPlan:
-    """Find the files that a scan must read and the deletes that apply to them.
+    """Finds the files that a scan must read and the deletes that apply to them.
 
     Args:
         request: the table, the snapshot and the filter.

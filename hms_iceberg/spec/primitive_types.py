@@ -341,7 +341,7 @@ _GEOGRAPHY = re.compile(r"geography\s*(?:\(\s*([^,)]*?)\s*(?:,\s*(\w*)\s*)?\))?"
 
 
 def parse_primitive(text: str) -> IcebergType:
-    """Read the text of a type that is not nested, such as "long", "decimal(9, 2)" or "variant".
+    """Reads the text of a type that is not nested, such as "long", "decimal(9, 2)" or "variant".
 
     Args:
         text: the type as table metadata writes it; upper or lower case, spaces around parameters allowed.

@@ -404,7 +404,7 @@ def assign_fresh_ids(schema: Schema, next_id: Callable[[], int] | None = None, b
 
 
 def check_field_ids(schema: Schema) -> None:
-    """Refuse ids that the specification reserves for metadata columns, and ids below 1.
+    """Refuses ids that the specification reserves for metadata columns, and ids below 1.
 
     Raises:
         InvalidSchemaError: a field has such an id.

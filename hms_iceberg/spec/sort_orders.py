@@ -125,7 +125,7 @@ UNSORTED = SortOrder(order_id=UNSORTED_ORDER_ID)
 
 
 def check_sort_order(order: SortOrder, schema: Schema) -> None:
-    """Refuse a sort order that cannot be used with a schema.
+    """Refuses a sort order that cannot be used with a schema.
 
     Args:
         order: the sort order.

@@ -240,7 +240,7 @@ class FileSystemCatalog(FileSystemMetastore):
         return self
 
     def rows(self, namespace: str | None = None) -> Iterator[TableRow]:
-        """See the port."""
+        """All tables that have files, Iceberg's and others."""
         for name in self.list_namespaces() if namespace is None else [namespace]:
             for identifier in self.list_iceberg_tables(name):
                 row = self.row(identifier)
@@ -248,7 +248,7 @@ class FileSystemCatalog(FileSystemMetastore):
                     yield row
 
     def row(self, identifier: Identifier) -> TableRow | None:
-        """See the port."""
+        """One table, of whatever kind; None if there is none, or it is a view."""
         location, found = self.location_of(identifier), ""
         try:
             found = self._current(identifier)[1]
@@ -270,11 +270,11 @@ class FileSystemCatalog(FileSystemMetastore):
         return (row for row in self.rows() if row.has(key, text))
 
     def iceberg_rows_without(self, key: str) -> Iterator[TableRow]:
-        """See the port."""
+        """The tables, of whatever kind, that have a text in a property, as they are now."""
         return (row for row in self.rows() if not row.properties.get(key))
 
     def partition_locations(self, identifier: Identifier) -> Iterator[str]:
-        """See the port."""
+        """The Iceberg tables that do not have a property."""
         return iter(())
 
     # ------------------------------------------------------------------------------------------- folders

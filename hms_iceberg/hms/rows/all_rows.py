@@ -55,11 +55,11 @@ class HiveTableRows:
         self._client = client
 
     def rows(self, namespace: str | None = None) -> Iterator[TableRow]:
-        """See the port."""
+        """All tables that have files, Iceberg's and others."""
         return _table_rows(self._listed(self._client.list_tables, namespace))
 
     def row(self, identifier: Identifier) -> TableRow | None:
-        """See the port."""
+        """One table, of whatever kind; None if there is none, or it is a view."""
         try:
             row = self._client.get_table(*(each.lower() for each in identifier))
         except (NoSuchTableError, NoSuchNamespaceError):
@@ -67,7 +67,7 @@ class HiveTableRows:
         return next(_table_rows((row,)), None)
 
     def rows_with(self, key: str, text: str) -> Iterator[TableRow]:
-        """See the port."""
+        """The tables, of whatever kind, that have a text in a property, as they are now."""
         return (row for row in _table_rows(self._with(key, text)) if row.has(key, text))
 
     def is_any_with(self, key: str, text: str) -> bool:
@@ -80,7 +80,7 @@ class HiveTableRows:
         return any(text in (row.parameters or {}).get(key, "") for row in self._with(key, text))
 
     def iceberg_rows_without(self, key: str) -> Iterator[TableRow]:
-        """See the port."""
+        """The Iceberg tables that do not have a property."""
 
         def names(database: str) -> list[str]:
             # Any word of this length, as it may be in lower case.
@@ -110,7 +110,7 @@ class HiveTableRows:
             return unfiltered()
 
     def partition_locations(self, identifier: Identifier) -> Iterator[str]:
-        """See the port."""
+        """Where the partitions of a table are."""
         database, name = identifier
         found, names = 0, list[str]()
         try:

@@ -246,7 +246,7 @@ def _with_row_ids(files: Iterable[DataFile], manifest: ManifestFile) -> list[Dat
 
 
 def _counted(manifest: ManifestFile, entries: list[ManifestEntry]) -> list[ManifestEntry] | None:
-    """The entries where they are as many files and rows as the list says."""
+    """The entries if they are as many files and rows as the manifest list says, else None."""
     fits = (len(entries), sum(entry.data_file.record_count for entry in entries)) == counts_of(manifest)
     return entries if fits else None
 

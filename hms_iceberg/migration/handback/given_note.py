@@ -86,7 +86,7 @@ def note_location(folder: str) -> str:
 
 
 def write_note(storage: Storage, folder: str, note: GivenNote) -> None:
-    """Write the note; only one can be there.
+    """Writes the note; only one can be there.
 
     Args:
         storage: where the files are.

@@ -101,7 +101,7 @@ class _Examiner:
         self._top = ""
 
     def check_names(self, columns: Sequence[NestedField], names: Sequence[str], hive: AvroNames) -> None:
-        """Refuse an Avro file of which Hive would not read a column that we would, or give it a default."""
+        """Refuses an Avro file of which Hive would not read a column that we would, or give it a default."""
         for column in columns:
             known = hive.of(column.name)
             found = [name for name in names if name.lower() in {each.lower() for each in known}]

@@ -84,7 +84,7 @@ class FooterReader:
     def read_all(
         self, source: SourceTable, files: Sequence[SourceFile], threads: int, progress: Progress
     ) -> SourceFooters:
-        """Read the footer of every file that was not read before.
+        """Reads the footer of every file that was not read before.
 
         Args:
             source: the table's present state.
@@ -143,7 +143,7 @@ class FooterReader:
         return data_file, []
 
     def _forget_all_but(self, source: SourceTable, files: Sequence[SourceFile]) -> None:
-        """Keep no more than the table has now, however often it is looked at."""
+        """Keeps no more than the table has now, however often it is looked at."""
         if len(self._done) > len(files):
             keys = {_key(file, source) for file in files}
             self._done = {key: data_file for key, data_file in self._done.items() if key in keys}

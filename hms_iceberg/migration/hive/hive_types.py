@@ -78,7 +78,7 @@ class TypeOptions:
 
 
 def parse_hive_type(text: str, options: TypeOptions, ids: Iterator[int]) -> IcebergType:
-    """Read a Hive type string.
+    """Reads a Hive type string.
 
     Args:
         text: the type as the metastore has it, in any case, names of struct fields back-quoted or not.

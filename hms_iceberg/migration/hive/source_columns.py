@@ -155,7 +155,7 @@ def spark_schema_json(parameters: Mapping[str, str]) -> dict[str, Any] | None:
 
 
 def parse_spark_schema(schema: Mapping[str, Any], options: TypeOptions, ids: Iterator[int]) -> tuple[NestedField, ...]:
-    """Read the columns of a Spark schema.
+    """Reads the columns of a Spark schema.
 
     Args:
         schema: the JSON of a `StructType`.

@@ -108,7 +108,7 @@ class WarehousePlan:
         return replace(self, tables=tuple(changed if each.table == changed.table else each for each in self.tables))
 
     def write(self, path: Path) -> None:
-        """Keep it in a file; a reader sees the old one or the new one."""
+        """Keeps it in a file; a reader sees the old one or the new one."""
         content = {"format": _FORMAT, "tables": [each.to_json() for each in self.tables]}
         draft = path.with_name(f".{path.name}.{os.getpid()}")
         draft.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

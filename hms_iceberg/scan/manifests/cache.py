@@ -299,14 +299,14 @@ class ManifestCache:
                 self._size += size
 
     def resize(self, max_bytes: int) -> None:
-        """Set another bound; what is too much for it is forgotten, least recently used first."""
+        """Sets another bound; what is too much for it is forgotten, least recently used first."""
         with self._lock:
             self.max_bytes = max_bytes
             while self._size > max_bytes:
                 self._forget(next(iter(self._slots)))
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Forgets everything."""
         with self._lock:
             self._slots.clear()
             self._size = 0
@@ -331,7 +331,7 @@ _shared = ManifestCache()
 
 
 def bound_shared_cache(properties: Mapping[str, str]) -> None:
-    """Give the shared cache the bound of ``CACHE_BYTES``; without the property it stays as it is.
+    """Gives the shared cache the bound of ``CACHE_BYTES``; without the property it stays as it is.
 
     Raises:
         ConfigurationError: the value is not an integer.

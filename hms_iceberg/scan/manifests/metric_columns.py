@@ -149,7 +149,7 @@ class MetricColumns:
             self.keep(self._source.load(missing))
 
     def keep(self, loaded: Mapping[Metric, pl.Series]) -> None:
-        """Take metrics that were loaded elsewhere."""
+        """Takes metrics that were loaded elsewhere."""
         for metric, values in loaded.items():
             # A negative count stands for an unknown one.
             self._values[metric] = values.set(values < 0, None) if metric[0].endswith("counts") else values

@@ -215,7 +215,7 @@ def join_blocks(
 
 
 def read_container(data: bytes, what: str) -> AvroContainer:
-    """Read the header of a container file.
+    """Reads the header of a container file.
 
     Args:
         data: the whole file.
@@ -351,7 +351,7 @@ def parsed_schema(schema_json: bytes) -> Any:
 
 
 def compress(raw: bytes, codec: str) -> bytes:
-    """Compress one block.
+    """Compresses one block.
 
     Args:
         raw: the encoded records.
@@ -373,7 +373,7 @@ def compress(raw: bytes, codec: str) -> bytes:
 
 
 def decompress(compressed: bytes, codec: str, what: str, most: int) -> bytes:
-    """Decompress one block.
+    """Decompresses one block.
 
     Args:
         compressed: its bytes.

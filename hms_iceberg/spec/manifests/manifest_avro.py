@@ -57,7 +57,7 @@ def encode_manifest(
     manifest_path: str = "",
     codec: str = DEFAULT_CODEC,
 ) -> tuple[bytes, ManifestFile]:
-    """Write a manifest to memory.
+    """Writes a manifest to memory.
 
     Entries with status ADDED may leave their sequence numbers None: they inherit those of the commit that adds the
     manifest to a manifest list, so that the manifest survives a retry unchanged.
@@ -91,7 +91,7 @@ def encode_manifest(
 
 
 def decode_manifest(data: bytes, manifest: ManifestFile, *, checked: bool = True) -> list[ManifestEntry]:
-    """Read all entries of a manifest, removed ones included.
+    """Reads all entries of a manifest, removed ones included.
 
     Args:
         data: the Avro file.

@@ -41,7 +41,7 @@ def encode_manifest_list(
     next_row_id: int | None = None,
     codec: str = DEFAULT_CODEC,
 ) -> tuple[bytes, int | None]:
-    """Write a manifest list to memory, assigning what is left to the commit.
+    """Writes a manifest list to memory, assigning what is left to the commit.
 
     Args:
         manifests: the snapshot's manifests, in order.
@@ -88,7 +88,7 @@ def encode_manifest_list(
 def decode_manifest_list(
     data: bytes, location: str = "", snapshot_id: int | None = None, *, checked: bool = True
 ) -> list[ManifestFile]:
-    """Read a manifest list of any version.
+    """Reads a manifest list of any version.
 
     Args:
         data: the Avro file.
@@ -301,7 +301,7 @@ class PartitionSummary:
         self._seen: set[tuple[Any, ...]] = set()
 
     def add(self, partition: tuple[Any, ...]) -> None:
-        """Take one file's partition into account."""
+        """Takes one file's partition into account."""
         if self._distinct:
             if partition in self._seen:
                 return

@@ -19,7 +19,7 @@ _ONLY_NULL = (UnknownType, VariantType, GeometryType, GeographyType)
 
 
 def check_format_version(version: int) -> None:
-    """Refuse a format version that this package does not write; raises UnsupportedError."""
+    """Refuses a format version that this package does not write; raises UnsupportedError."""
     if version not in SUPPORTED_FORMAT_VERSIONS:
         raise UnsupportedError(
             f"Format version {version} is not supported; choose one of {', '.join(map(str, SUPPORTED_FORMAT_VERSIONS))}"
@@ -27,7 +27,7 @@ def check_format_version(version: int) -> None:
 
 
 def check_schema_version(schema: Schema, format_version: int) -> None:
-    """Refuse a schema that a table of a format version cannot have.
+    """Refuses a schema that a table of a format version cannot have.
 
     Args:
         schema: the table's schema.

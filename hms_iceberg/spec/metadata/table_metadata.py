@@ -206,7 +206,7 @@ CLOCK_TOLERANCE_MS = 60_000
 
 
 def check_metadata(metadata: TableMetadata) -> None:
-    """Refuse metadata that breaks a rule of the specification.
+    """Refuses metadata that breaks a rule of the specification.
 
     Raises:
         CorruptMetadataError: the message names the rule.

@@ -164,7 +164,7 @@ def _escape(text: str) -> str:
 def check_spec(
     spec: PartitionSpec, schema: Schema, allow_missing_source: bool = False, kept: Collection[int] = ()
 ) -> None:
-    """Refuse a spec that cannot be used with a schema.
+    """Refuses a spec that cannot be used with a schema.
 
     Args:
         spec: the spec.

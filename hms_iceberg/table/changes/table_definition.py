@@ -41,7 +41,7 @@ class TableDefinition:
     properties: Mapping[str, Any] | None = None
 
     def resolved(self, catalog: Mapping[str, str]) -> TableDefinition:
-        """With Iceberg's schema, and properties between the catalog's `table-default.*` and `table-override.*`."""
+        """The definition with an Iceberg schema, and with the catalog's `table-default.*` and `table-override.*`."""
         properties = _below(_DEFAULT, catalog) | text_properties(self.properties or {}) | _below(_OVERRIDE, catalog)
         own, asked = split_properties(properties)
         check_properties(own)

@@ -49,24 +49,27 @@ class RememberedRows:
         return fresh
 
     def rows(self, namespace: str | None = None) -> Iterator[TableRow]:
-        """See the port."""
+        """All tables that have files, Iceberg's and others."""
         every = self._remembered("rows", lambda: tuple(self._rows.rows()))
         return (row for row in every if namespace is None or row.identifier[0] == namespace.lower())
 
     def row(self, identifier: Identifier) -> TableRow | None:
-        """See the port; never remembered."""
+        """One table, of whatever kind; None if there is none, or it is a view; never remembered."""
         return self._rows.row(identifier)
 
     def rows_with(self, key: str, text: str) -> Iterator[TableRow]:
-        """See the port; never remembered."""
+        """The tables, of whatever kind, that have a text in a property, as they are now; never remembered."""
         return self._rows.rows_with(key, text)
 
     def iceberg_rows_without(self, key: str) -> Iterator[TableRow]:
-        """See the port; they may be as old as all others."""
+        """The Iceberg tables that do not have a property; they may be as old as all others."""
         return iter(self._remembered(f"without {key}", lambda: tuple(self._rows.iceberg_rows_without(key))))
 
     def partition_locations(self, identifier: Identifier) -> Iterator[str]:
-        """See the port. If the table is gone, its row is forgotten with all others: it may have another name now."""
+        """Where the partitions of a table are.
+
+        If the table is gone, its row is forgotten with all others: it may have another name now.
+        """
         try:
             return iter(self._remembered(identifier, lambda: tuple(self._rows.partition_locations(identifier))))
         except NoSuchTableError:
