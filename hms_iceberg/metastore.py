@@ -122,6 +122,12 @@ class Lease(Protocol[V]):
         """
         ...
 
+    def begin(self) -> None:
+        """Says that a swap of a version that exists follows, whose metadata file is about to be written: what the swap
+        has to wait for may be asked for meanwhile. Waits for nothing that other writers do.
+        """
+        ...
+
     def acquire(self) -> None:
         """Waits for the lock, so that a version loaded afterwards is current until the swap; a second call does
         nothing.

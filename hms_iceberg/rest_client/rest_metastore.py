@@ -161,6 +161,9 @@ class RestLease:
         """The current pointer. See the port."""
         return self._metastore.load(self._identifier)
 
+    def begin(self) -> None:
+        """Nothing: there is nothing to be asked for ahead."""
+
     def acquire(self) -> None:
         """Nothing: the server locks when it commits."""
 

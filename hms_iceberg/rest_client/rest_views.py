@@ -76,6 +76,9 @@ class RestViewLease:
         """The current pointer. See the port."""
         return self._views.load(self._identifier)
 
+    def begin(self) -> None:
+        """Nothing: there is nothing to be asked for ahead."""
+
     def acquire(self) -> None:
         """Nothing: the server locks when it commits."""
 

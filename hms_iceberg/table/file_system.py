@@ -235,6 +235,9 @@ class FileSystemLease:
         """The newest version. See the port."""
         return self._metastore.load(self._identifier)
 
+    def begin(self) -> None:
+        """Nothing: there is nothing to be asked for ahead."""
+
     def acquire(self) -> None:
         """Waits for the other writers of this process."""
         if not self._is_held:

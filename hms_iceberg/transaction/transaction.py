@@ -184,6 +184,8 @@ class Transaction:
         if base is not None and metadata is base.metadata:
             self._commit.leave(base)
             return
+        if base is not None:
+            lease.begin()
         self._swap(lease, base, write_version(base, metadata, self.workspace))
 
     def _base(self, lease: Lease[MetadataVersion], approach: Approach) -> MetadataVersion | None:

@@ -66,7 +66,7 @@ def install(fuse: Fuse) -> None:
     """Counts what changes the metastore or a file, just after it was done."""
     from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage, _LocalOutput
     from hms_iceberg.hms.connection.connection import Connection
-    from hms_iceberg.hms.connection.pool import ConnectionPool
+    from hms_iceberg.hms.connection.pool import ConnectionPool, SentRequests
 
     def counted(owner: Any, name: str, counts: Any = lambda arguments, named: True) -> None:
         real = getattr(owner, name)
@@ -81,32 +81,39 @@ def install(fuse: Fuse) -> None:
 
     # `unlock` may be repeated, and is a change all the same.
     counted(ConnectionPool, "call", lambda args, named: not named["repeatable"] or args[1] == "unlock")
-    _count_pipelined(fuse, ConnectionPool, Connection)
+    _count_sent(fuse, ConnectionPool, SentRequests, Connection)
     counted(ArrowStorage, "delete")
     counted(_LocalOutput, "_publish")
 
 
-def _count_pipelined(fuse: Fuse, pool: Any, connection: Any) -> None:
-    """Counts the requests of a pair of renames: when they were sent, and at each answer."""
-    real, send, receive = pool.pipeline, connection.send, connection.receive
+def _count_sent(fuse: Fuse, pool: Any, sent: Any, connection: Any) -> None:
+    """Counts requests that are sent one behind the other, such as a pair of renames: when they left, and at each
+    answer."""
+    real_send, real_replies, send, receive = pool.send, sent.replies, connection.send, connection.receive
 
-    def pipeline(*arguments: Any) -> Any:
-        def counted_send(*inner: Any) -> None:
-            send(*inner)
-            fuse.burn()
-
-        def counted_receive(*inner: Any) -> Any:
-            result = receive(*inner)
+    def counted(call: Any) -> Any:
+        def counting(*arguments: Any) -> Any:
+            result = call(*arguments)
             fuse.burn()
             return result
 
-        connection.send, connection.receive = counted_send, counted_receive
-        try:
-            return real(*arguments)
-        finally:
-            connection.send, connection.receive = send, receive
+        return counting
 
-    pool.pipeline = pipeline
+    def counted_send(*arguments: Any) -> Any:
+        connection.send = counted(send)
+        try:
+            return real_send(*arguments)
+        finally:
+            connection.send = send
+
+    def counted_replies(*arguments: Any) -> Any:
+        connection.receive = counted(receive)
+        try:
+            return real_replies(*arguments)
+        finally:
+            connection.receive = receive
+
+    pool.send, sent.replies = counted_send, counted_replies
 
 
 def run(job: dict[str, Any]) -> None:

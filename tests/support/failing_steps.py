@@ -7,7 +7,17 @@ from contextlib import contextmanager
 from typing import Any
 
 STORAGE = ("read", "create", "open_input", "open_output", "exists", "delete")
-CALLS = ("get_table", "create_table", "alter_table", "lock", "check_lock", "show_locks", "unlock")
+CALLS = (
+    "get_table",
+    "create_table",
+    "alter_table",
+    "lock",
+    "send_lock",
+    "receive_lock",
+    "check_lock",
+    "show_locks",
+    "unlock",
+)
 
 # What nobody expects, and what no layer below translates.
 KINDS: dict[str, Callable[[], BaseException]] = {

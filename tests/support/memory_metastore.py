@@ -131,7 +131,10 @@ class InMemoryMetastore:
             elif row is None or row.metadata_location != base.location:
                 raise CommitFailedError(f"Cannot commit to {'.'.join(identifier)}: the table moved on.")
             self._rows[identifier] = TablePointer(
-                identifier, new.location, {"table_type": "ICEBERG", "metadata_location": new.location}
+                identifier,
+                new.location,
+                {"table_type": "ICEBERG", "metadata_location": new.location},
+                new.metadata.location,
             )
 
     def shows(self, location: str, new: MetadataVersion) -> bool:
@@ -238,6 +241,9 @@ class InMemoryLease:
     def load(self) -> TablePointer:
         """The current pointer."""
         return self._metastore.load(self._identifier)
+
+    def begin(self) -> None:
+        """Nothing: there is nothing to be asked for ahead."""
 
     def acquire(self) -> None:
         """Waits for the lock."""

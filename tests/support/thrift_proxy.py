@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import select
 import socket
 import struct
@@ -162,36 +163,43 @@ class ThriftProxy:
                     return
 
     def _relay(self, client: socket.socket, server: socket.socket) -> None:
-        answer_fault: Fault | None = None
-        after: Callable[[], None] | None = None
+        rule: Rule | None = None
+        waiting: list[bytes] = []  # requests that were sent before the answer to the one before them
+        is_busy = False
         while True:
+            if waiting and not is_busy:
+                request, is_busy = waiting.pop(0), True
+                rule = self._rule(_method(request) or "")
+                if not self._arrives(request, rule):
+                    return
+                server.sendall(request)
             readable, _, _ = select.select([client, server], [], [])
             if client in readable:
-                request = client.recv(1 << 20)
-                if not request:
+                requests = _requests(client.recv(1 << 20))
+                if not requests:
                     return
-                method = _method(request)
-                rule = self._rule(method) if method else None
-                if rule is not None:
-                    if rule.before is not None:
-                        rule.before()
-                    if rule.fault is Fault.DROP_REQUEST:
-                        return
-                    if rule.fault is Fault.LATE_REQUEST:
-                        self._send_late(request)
-                        return
-                    if rule.fault is Fault.DOUBLE_REQUEST:
-                        self._carry_out(request)
-                    answer_fault, after = rule.fault, rule.after
-                server.sendall(request)
+                if _method(requests[0]) is None:  # the rest of a long one
+                    server.sendall(requests.pop(0))
+                waiting += requests
             if server in readable:
-                answer = server.recv(1 << 20)
-                if after is not None:
-                    after()
-                    after = None
-                if not answer or not self._pass_on(answer, answer_fault, client):
+                answer, is_busy = server.recv(1 << 20), False
+                if rule is not None and rule.after is not None:
+                    rule.after()
+                if not answer or not self._pass_on(answer, rule and rule.fault, client):
                     return
-                answer_fault = None
+                rule = None
+
+    def _arrives(self, request: bytes, rule: Rule | None) -> bool:
+        """Does to a request what is to be done before the server has it; False where the connection is to be cut."""
+        if rule is None:
+            return True
+        if rule.before is not None:
+            rule.before()
+        if rule.fault is Fault.LATE_REQUEST:
+            self._send_late(request)
+        if rule.fault is Fault.DOUBLE_REQUEST:
+            self._carry_out(request)
+        return rule.fault not in (Fault.DROP_REQUEST, Fault.LATE_REQUEST)
 
     def _pass_on(self, answer: bytes, fault: Fault | None, client: socket.socket) -> bool:
         """Gives the client its answer, or what the fault leaves of it; False where the connection is to be cut."""
@@ -232,6 +240,14 @@ class ThriftProxy:
         with socket.create_connection(("127.0.0.1", self.target)) as server:
             server.sendall(request)
             server.recv(1 << 20)
+
+
+_HEAD = re.compile(rb"(?=\x80\x01\x00\x01\x00\x00\x00.[a-z_]+)", re.DOTALL)
+
+
+def _requests(data: bytes) -> list[bytes]:
+    """What a client sent, cut before each head of a message of TBinaryProtocol."""
+    return [part for part in _HEAD.split(data) if part]
 
 
 def _method(request: bytes) -> str | None:

@@ -57,6 +57,12 @@ class HiveLease(Generic[V]):
         self._row = (row, time.monotonic()) if self._is_granted else None
         return self._swap.pointer(row)
 
+    def begin(self) -> None:
+        """Asks for the lock. See the port."""
+        if not self._is_granted:
+            lock = self._new_lock()
+            lock.begin(with_row=self._locks.compares(lock))
+
     def acquire(self) -> None:
         """Waits for the lock, in the place that an attempt before has taken. See the port."""
         if not self._is_granted:
@@ -119,7 +125,7 @@ class HiveLease(Generic[V]):
             raise CommitFailedError(
                 f"Cannot commit to {self._swap.named(self._identifier)} yet: another commit is under way."
             )
-        self._is_granted = True
+        self._is_granted, self._row = True, lock.take_row()
         return lock
 
     def _follow_mode(self, base: V) -> None:

@@ -19,7 +19,7 @@ from hms_iceberg.errors import (
     TableAlreadyExistsError,
 )
 from hms_iceberg.hms.connection.client_settings import ClientSettings
-from hms_iceberg.hms.connection.pool import ConnectionPool
+from hms_iceberg.hms.connection.pool import ConnectionPool, Reply, SentRequests
 from hms_iceberg.hms.connection.thrift_types import TApplicationException, TException, ttypes
 
 
@@ -230,16 +230,11 @@ class HmsClient:
         """
         method = "alter_table_with_environment_context"
         context = ttypes.EnvironmentContext(dict(KEEP_STATISTICS))
-        answers = self.pool.pipeline(method, [(*request, context) for request in requests])
-        typed: list[tuple[IcebergError | None, float]] = []
-        for (database, name, _), (error, moment) in zip(requests, answers, strict=True):
-            if isinstance(error, TException):
-                cause = error
-                error = _typed(cause, method, f"table {database}.{name}", str(self.pool))
-                error.__cause__ = cause
-            assert error is None or isinstance(error, IcebergError)
-            typed.append((error, moment))
-        return typed
+        replies = self.pool.send([(method, (*request, context)) for request in requests]).replies()
+        return [
+            (self._refusal(reply, method, f"table {database}.{name}"), reply.moment)
+            for (database, name, _), reply in zip(requests, replies, strict=True)
+        ]
 
     def drop_table(
         self, database: str, name: str, delete_data: bool = False, environment: Mapping[str, str] | None = None
@@ -355,6 +350,36 @@ class HmsClient:
         """
         return self._call("lock", request, subject=subject, repeatable=False, timeout=timeout)
 
+    def send_lock(self, request: ttypes.LockRequest, database: str, name: str, with_row: bool) -> SentRequests:
+        """Asks for a lock on a table without waiting for the answer, which is to be fetched by `receive_lock`.
+
+        Args:
+            request: which lock.
+            database, name: the table.
+            with_row: whether the server is to read the table's row as well once it has decided on the lock.
+        """
+        requests: list[tuple[str, tuple[object, ...]]] = [("lock", (request,))]
+        # What is between this and a server of HTTP may have it work on both requests at once.
+        if with_row and self._knows_get_table_req and self.pool.settings.http is None:
+            requests.append(("get_table_req", (ttypes.GetTableRequest(dbName=database, tblName=name),)))
+        return self.pool.send(requests)
+
+    def receive_lock(
+        self, sent: SentRequests, subject: str, timeout: float | None = None
+    ) -> tuple[ttypes.LockResponse, ttypes.Table | None]:
+        """The answer to `send_lock`, as of `lock`, and the row; None if it was not asked for or could not be read.
+
+        Args:
+            sent: the request.
+            subject: what is asked about, for messages.
+            timeout: seconds to wait for the answer; the connection's own time-out by default.
+        """
+        lock, *rows = sent.replies(timeout)
+        refusal = self._refusal(lock, "lock", subject)
+        if refusal is not None:
+            raise refusal
+        return lock.value, next((row.value.table for row in rows if row.error is None), None)
+
     def check_lock(self, lock_id: int, subject: str, timeout: float | None = None) -> ttypes.LockResponse:
         """Whether a lock that waits is granted by now; also a sign of life.
 
@@ -441,6 +466,14 @@ class HmsClient:
             timeout: seconds to wait for the answer; the connection's own time-out by default.
         """
         return str(self._call("get_config_value", name, default, subject=f"setting {name}", timeout=timeout))
+
+    def _refusal(self, reply: Reply, method: str, subject: str) -> IcebergError | None:
+        """The error of a reply; None if there is none."""
+        if not isinstance(reply.error, TException):
+            return reply.error
+        error = _typed(reply.error, method, subject, str(self.pool))
+        error.__cause__ = reply.error
+        return error
 
     def _call(
         self, method: str, *arguments: Any, subject: str, repeatable: bool = True, timeout: float | None = None

@@ -13,6 +13,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from struct import error as struct_error
 from typing import Any
 
@@ -29,6 +30,66 @@ logger = logging.getLogger(__name__)
 
 # What a connection raises when it breaks, or when what comes over it makes no sense.
 _BROKEN = (OSError, EOFError, TTransportException, TProtocolException, UnicodeDecodeError, struct_error)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came of one request of several.
+
+    Attributes:
+        value: its answer.
+        error: a `TException` that it was refused with, or `MetastoreAnswerLostError`; None for a success.
+        moment: when that was known (`time.monotonic`, seconds).
+    """
+
+    value: Any
+    error: TException | MetastoreAnswerLostError | None
+    moment: float
+
+
+class SentRequests:
+    """Requests that have left over one connection, and whose answers are still to be fetched."""
+
+    def __init__(
+        self, pool: ConnectionPool, connection: Connection, names: Sequence[str], broken: BaseException | None
+    ) -> None:
+        self._pool = pool
+        self._connection = connection
+        self._names = names
+        self._broken = broken
+
+    def replies(self, timeout: float | None = None) -> list[Reply]:
+        """Waits for the answers; those after the connection broke are lost. To be called once.
+
+        Args:
+            timeout: seconds to wait for each; the setting's by default.
+        """
+        connection, replies = self._connection, list[Reply]()
+        try:
+            if self._broken is None:
+                connection.transport.set_timeout(timeout or self._pool.settings.socket_timeout)
+                for name in self._names:
+                    replies.append(_reply(connection, name))
+        except _BROKEN as error:
+            self._broken = error
+            self._pool._discard(connection)
+        except BaseException:
+            self._pool._discard(connection)
+            raise
+        if self._broken is None:
+            self._pool._release(connection)
+            return replies
+        lost = [self._pool._answer_lost(connection, name, self._broken) for name in self._names[len(replies) :]]
+        return [*replies, *(Reply(None, error, time.monotonic()) for error in lost)]
+
+
+def _reply(connection: Connection, name: str) -> Reply:
+    try:
+        return Reply(connection.receive(name), None, time.monotonic())
+    except _BROKEN:
+        raise
+    except TException as error:
+        return Reply(None, error, time.monotonic())
 
 
 class ConnectionPool:
@@ -158,18 +219,16 @@ class ConnectionPool:
                 return
         self.call(name, *arguments, repeatable=True, timeout=timeout)
 
-    def pipeline(self, name: str, requests: Sequence[Sequence[Any]]) -> list[tuple[BaseException | None, float]]:
-        """Sends several requests of one method over one connection before it reads the first answer.
+    def send(self, requests: Sequence[tuple[str, Sequence[Any]]]) -> SentRequests:
+        """Sends several requests over one connection, without waiting for an answer.
 
         The server carries them out one after the other, and each of them whether or not one before it failed.
 
         Args:
-            name: the method.
-            requests: the arguments of each call.
+            requests: name of the method, and arguments, of each.
 
         Returns:
-            For each request the error of its answer, None for a success, and when it came (`time.monotonic`). If the
-            connection broke, the error of those without an answer is `MetastoreAnswerLostError`.
+            What their answers are fetched from, which must be done.
 
         Raises:
             MetastoreUnavailableError: the metastore could not be reached; nothing was sent.
@@ -177,30 +236,19 @@ class ConnectionPool:
         connection = self._acquire()
         connection.transport.set_timeout(self.settings.socket_timeout)
         connection.transport.request_left = False
-        answers: list[tuple[BaseException | None, float]] = []
+        broken: BaseException | None = None
         try:
-            for arguments in requests:
+            for name, arguments in requests:
                 connection.send(name, *arguments)
-            for _ in requests:
-                answer: BaseException | None = None
-                try:
-                    connection.receive(name)
-                except _BROKEN:
-                    raise
-                except TException as error:
-                    answer = error
-                answers.append((answer, time.monotonic()))
         except _BROKEN as error:
             self._discard(connection)
             if not connection.transport.request_left:
                 raise self._unavailable(_reason(error)) from error
-            lost = self._answer_lost(connection, name, error)
-            return [*answers, *((lost, time.monotonic()) for _ in range(len(requests) - len(answers)))]
+            broken = error
         except BaseException:
             self._discard(connection)
             raise
-        self._release(connection)
-        return answers
+        return SentRequests(self, connection, [name for name, _ in requests], broken)
 
     def close(self) -> None:
         """Closes the connections, those under way once they are idle. New ones are opened if it is used again."""

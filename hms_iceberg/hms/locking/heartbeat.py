@@ -76,6 +76,7 @@ class HeartbeatThread:
         self._changed = threading.Condition()
         self._beats: list[Heartbeat] = []
         self._running = False
+        self._wakes_at = 0.0
 
     def add(self, beat: Heartbeat) -> None:
         """Sends this one from now on."""
@@ -84,7 +85,7 @@ class HeartbeatThread:
             if not self._running:
                 self._running = True
                 threading.Thread(target=self._run, name="hms-iceberg-heartbeat", daemon=True).start()
-            else:
+            elif beat.due < self._wakes_at:
                 self._changed.notify()
 
     def remove(self, beat: Heartbeat) -> None:
@@ -93,17 +94,24 @@ class HeartbeatThread:
             if beat in self._beats:
                 self._beats.remove(beat)
 
+    def _wait(self, seconds: float) -> bool:
+        """Waits so long, or until a lock is added that needs a sign of life before that."""
+        self._wakes_at = time.monotonic() + seconds
+        is_woken = self._changed.wait(seconds)
+        self._wakes_at = 0.0
+        return is_woken
+
     def _run(self) -> None:
         while True:
             with self._changed:
-                if not self._beats and not self._changed.wait(self._idle_seconds) and not self._beats:
+                if not self._beats and not self._wait(self._idle_seconds) and not self._beats:
                     self._running = False
                     return
                 now = time.monotonic()
                 due = [beat for beat in self._beats if beat.due <= now and beat.failure is None]
                 if not due:
                     next_due = min((beat.due for beat in self._beats if beat.failure is None), default=now + 60)
-                    self._changed.wait(max(0.0, next_due - now))
+                    self._wait(max(0.0, next_due - now))
                     continue
             for beat in due:
                 beat.send()

@@ -23,6 +23,7 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.hms.connection.client import HmsClient
 from hms_iceberg.hms.connection.client_settings import current_user
+from hms_iceberg.hms.connection.pool import SentRequests
 from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.locking.fair_queue import PATIENCE_SECONDS
 from hms_iceberg.hms.locking.heartbeat import HEARTBEATS, Heartbeat
@@ -59,6 +60,9 @@ class TableLock:
         self._agent = ""
         self._dead_since: dict[int, float] = {}
         self._mutex = self._new_mutex()
+        self._sent: SentRequests | None = None
+        self._asked_at = 0.0
+        self._row: ttypes.Table | None = None
         self._lock_id: int | None = None
         self._heartbeat: Heartbeat | None = None
         self._granted = False
@@ -77,6 +81,34 @@ class TableLock:
     def lock_id(self) -> int | None:
         """The metastore's number of the lock, granted or waiting; None if there is none."""
         return self._lock_id
+
+    def begin(self, with_row: bool) -> None:
+        """Asks for the lock if no other writer of this machine is before this one, and does not wait for the answer.
+
+        Args:
+            with_row: whether to ask for the table's row as well; see `take_row`.
+
+        Raises:
+            MetastoreError: the request could not be made.
+        """
+        try:
+            if self._lock_id is not None or self._sent is not None or not self._mutex.try_acquire():
+                return
+            self._agent, self._asked_at = AGENTS.new(), time.monotonic()
+            self._sent = self._client.send_lock(self._request(), self._database, self._table, with_row)
+        except MetastoreUnavailableError as error:
+            logger.info("The lock on %s could not be asked for ahead: %s", self.name, error)
+            AGENTS.retire(self._agent)
+        except BaseException:
+            self._answer_lost = True
+            self.release()
+            raise
+
+    def take_row(self) -> tuple[ttypes.Table, float] | None:
+        """The table's row as it was under the lock, and a moment before it was read (`time.monotonic`), if `begin` had
+        the metastore read it; once."""
+        row, self._row = self._row, None
+        return None if row is None or not self._granted else (row, self._asked_at)
 
     def try_acquire(self) -> bool:
         """Takes the lock if it is free; else keeps a place in the queue for it, which `acquire` or `release` ends.
@@ -155,6 +187,7 @@ class TableLock:
         self._granted = False
         self._stop_heartbeat()
         try:
+            self._fetch_what_was_sent()
             for lock_id in self._numbers():
                 self._unlock(lock_id)
         finally:
@@ -179,6 +212,19 @@ class TableLock:
         self._client.unlock_behind(lock_id, self.name, _ANSWER_SECONDS, answered)
         self._granted, self._lock_id, self._mutex = False, None, self._new_mutex()
 
+    def _fetch_what_was_sent(self) -> None:
+        """Takes the answer to a request that nobody waited for."""
+        try:
+            if self._sent is not None:
+                self._lock_id = self._ask(self._request(), _ANSWER_SECONDS).lockid
+        except MetastoreAnswerLostError:
+            self._answer_lost = True
+        except IcebergError as error:
+            logger.info("There was no lock on %s: %s", self.name, error)
+        except BaseException:
+            self._answer_lost = True
+            raise
+
     def _forget_request(self) -> None:
         self._stop_heartbeat()
         self._lock_id = None
@@ -200,14 +246,15 @@ class TableLock:
     def _create(self, deadline: float) -> int:
         """Asks for the lock until there is an answer; returns its state."""
         deadline = min(deadline, time.monotonic() + self._settings.creation_timeout)
-        self._agent = AGENTS.new()
+        if self._sent is None:
+            self._agent = AGENTS.new()
         request = self._request()
         refused = 0
         for wait in _waits(self._settings.creation_min_wait, self._settings.creation_max_wait, 2.0):
             timeout = max(0.1, min(_ANSWER_SECONDS, deadline - time.monotonic()))
             error: MetastoreError
             try:
-                answer = self._client.lock(request, self.name, timeout)
+                answer = self._ask(request, timeout)
                 self._keep_alive(answer.lockid)
                 return int(answer.state)
             except MetastoreAnswerLostError as lost:
@@ -231,6 +278,15 @@ class TableLock:
             logger.info("No lock on %s yet, asking again: %s", self.name, error)
             time.sleep(wait)
         raise AssertionError("unreachable")
+
+    def _ask(self, request: ttypes.LockRequest, timeout: float) -> ttypes.LockResponse:
+        """The answer to the request that was sent ahead, or to one that is sent now."""
+        sent, self._sent = self._sent, None
+        if sent is None:
+            self._asked_at = time.monotonic()
+            return self._client.lock(request, self.name, timeout)
+        answer, self._row = self._client.receive_lock(sent, self.name, timeout)
+        return answer
 
     def _request(self) -> ttypes.LockRequest:
         component = ttypes.LockComponent(
@@ -385,7 +441,10 @@ class TableLock:
         timeout = min(_ANSWER_SECONDS, max(0.1, interval / 2))
         client = self._client
         self._heartbeat = Heartbeat(
-            lambda: client.heartbeat(lock_id, name, timeout), interval, f"lock {lock_id} on table {name}"
+            lambda: client.heartbeat(lock_id, name, timeout),
+            interval,
+            f"lock {lock_id} on table {name}",
+            last_sign=self._asked_at,
         )
         HEARTBEATS.add(self._heartbeat)
 

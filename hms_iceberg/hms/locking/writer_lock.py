@@ -6,6 +6,7 @@ import logging
 from typing import Protocol
 
 from hms_iceberg.errors import LockTimeoutError
+from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.locking.host_lock import LocalMutex
 from hms_iceberg.metastore import Identifier
 
@@ -18,6 +19,19 @@ class WriterLock(Protocol):
     @property
     def excludes_all(self) -> bool:
         """Whether the lock also excludes writers on other machines."""
+        ...
+
+    def begin(self, with_row: bool) -> None:
+        """Asks for the lock without waiting for it, if there is something to be asked.
+
+        Args:
+            with_row: whether to ask for the table's row as well; see `take_row`.
+        """
+        ...
+
+    def take_row(self) -> tuple[ttypes.Table, float] | None:
+        """The table's row under the lock and when it was at the earliest read (`time.monotonic`), if `begin` asked for
+        it; once."""
         ...
 
     def try_acquire(self) -> bool:
@@ -57,6 +71,12 @@ class LocalLock:
         self._name = ".".join(identifier)
         self._mutex = LocalMutex(server, identifier)
         self._timeout = timeout
+
+    def begin(self, with_row: bool) -> None:
+        """Does nothing: this lock is not waited for long."""
+
+    def take_row(self) -> None:
+        """None: no row is read with this lock."""
 
     def try_acquire(self) -> bool:
         """Takes the lock if no other writer is before this one."""

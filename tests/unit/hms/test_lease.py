@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, cast
@@ -27,7 +28,15 @@ class Lock:
         self.excludes_all = mode == "true"
         self.is_free = True
         self.lost = False
+        self.row: tuple[Any, float] | None = None
         self.calls: list[str] = []
+
+    def begin(self, with_row: bool) -> None:
+        self.calls.append("begin with row" if with_row else "begin")
+
+    def take_row(self) -> tuple[Any, float] | None:
+        row, self.row = self.row, None
+        return row
 
     def try_acquire(self) -> bool:
         self.calls.append("try")
@@ -211,6 +220,27 @@ def test_a_row_that_was_read_before_the_lock_or_long_ago_is_read_again(
     monkeypatch.setattr("hms_iceberg.hms.commit.lease._ROW_SECONDS", -1.0)
     lease.swap(OTHERS, BASE)
     assert len(reads) == 5
+
+
+def test_a_lock_is_asked_for_while_the_metadata_is_written_and_what_it_brings_is_not_read_again(
+    lease: HiveLease[MetadataVersion], locks: Locks, client: OneRowClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = count_reads(client)
+    lease.begin()
+    lease.swap(BASE, NEW)
+    assert locks.calls == [["begin", "try"]] and len(reads) == 1, "a server that does not compare tells the row last"
+    lease.release()
+    monkeypatch.setattr(locks, "compares", lambda lock: True)
+    for moment, count in ((time.monotonic(), 1), (time.monotonic() - 5, 2)):
+        lease.begin()
+        locks.taken[-1].row = (client.row, moment)
+        lease.swap(NEW, OTHERS)
+        assert len(reads) == count, "unless it is old"
+        client.show(NEW)
+        lease.release()
+    lease.begin()
+    lease.release()
+    assert locks.calls[-1] == ["begin with row", "release behind"]
 
 
 def count_reads(client: OneRowClient) -> list[str]:
