@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import anyio
 import anyio.to_thread
@@ -126,7 +127,7 @@ class Serving:
     async def _body(self, request: Request) -> bytes:
         length = request.headers.get("content-length", "")
         parts: list[bytes] = []
-        size = int(length) if length.isdigit() else 0
+        size = int(length) if length.isascii() and length.isdigit() else 0
         try:
             with anyio.fail_after(self._limits.body_seconds):
                 self._check_size(size)
@@ -170,10 +171,11 @@ class Serving:
         if is_expected(error):
             message = headed(error, call, route.path if route else "", self._door.catalog)
             level = logging.WARNING if what.status >= 500 else logging.INFO
-            logger.log(level, "%s %s: %s: %s", request.method, request.url.path, type(error).__name__, error)
+            said = _CONTROL.sub(" ", str(error))
+            logger.log(level, "%s %s: %s: %s", request.method, _shown_path(request), type(error).__name__, said)
         else:
             message = "The server failed. Its log says why."
-            logger.error("%s %s failed", request.method, request.url.path, exc_info=error)
+            logger.error("%s %s failed", request.method, _shown_path(request), exc_info=error)
         headers = error.headers if isinstance(error, RefusedError) else {}
         if what.status == 503:
             headers = {"Retry-After": "1", **headers}
@@ -191,13 +193,20 @@ class Serving:
 
     def _log(self, request: Request, route: Route | None, caller: Caller, answer: Answer, seconds: float) -> None:
         client = request.client.host if request.client else "-"
-        # The path as it was sent: a name with a line break does not begin a new line.
-        path = (request.scope.get("raw_path") or request.url.path.encode()).decode("latin-1")
-        access_log.info(
-            "%s %s %s %s %d %.1f ms", client, _shown(caller), request.method, path, answer.status, 1000 * seconds
-        )
+        path, took = _shown_path(request), 1000 * seconds
+        access_log.info("%s %s %s %s %d %.1f ms", client, _shown(caller), request.method, path, answer.status, took)
         if self._observer is not None:
             self._observer(request.method, route.path if route else "none", answer.status, seconds)
+
+
+# What begins a new line of a log, or hides one.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+def _shown_path(request: Request) -> str:
+    """The path as it was sent: a name with a line break does not begin a new line."""
+    raw: bytes = request.scope.get("raw_path") or quote(request.url.path).encode()
+    return raw.decode("latin-1")
 
 
 def _shown(caller: Caller) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote
 
@@ -10,11 +11,12 @@ from hms_iceberg.errors import MissingFileError, NotAnIcebergTableError
 from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer
 from hms_iceberg.rest.access import Right
 from hms_iceberg.rest.errors import RefusedError
+from hms_iceberg.rest.files.confined import confined
 from hms_iceberg.rest.files.signing import SIGNED, VENDED, FileAccess, RequestSigner, asked, places
 from hms_iceberg.rest.files.vending import CredentialVendor
 from hms_iceberg.rest.hive_tables import HiveTablesBehind, read_only
 from hms_iceberg.rest.planning.store import PlanStore
-from hms_iceberg.rest.security.locations import AllowedLocations, check_folders, new_locations
+from hms_iceberg.rest.security.locations import AllowedLocations, check_folders, new_locations, table_locations
 from hms_iceberg.rest.serving.calls import Call
 from hms_iceberg.rest.serving.repeats import BoundedCache
 from hms_iceberg.rest.serving.sightings import Sightings
@@ -87,19 +89,76 @@ class Door:
             call: who asks for it.
             identifier: the table.
             new: the version.
-            base: the version before it, whose locations are not looked at; None if the table is new.
+            base: the version before it, whose locations are allowed; None if the table is new.
             file: the metadata file, if it is there already.
 
         Raises:
             RefusedError: there are such locations.
         """
-        named = new_locations(new, None if base is None else base.metadata)
-        for what, location in named:
+        for what, location in new_locations(new, None if base is None else base.metadata):
             self.locations.check(location, what)
-        own = () if base is None else tuple(OwnFolders.of(base.metadata, base.location).all())
-        foreign = [each for each in named if not any(is_in(path_of(each[1]), folder) for folder in own)]
+        self._check_folders(call, identifier, new, "" if base is None else base.location, file)
+
+    def check_own(self, call: Call, identifier: Identifier, version: MetadataVersion) -> None:
+        """Refuses to let a caller at the files of a table if its metadata file names folders of others.
+
+        Whoever may write to a table can put another metadata file into the place of its own.
+
+        Args:
+            call: who asks.
+            identifier: the table.
+            version: its newest version.
+
+        Raises:
+            RefusedError: it does.
+        """
+        self._check_folders(call, identifier, version.metadata, version.location)
+
+    def confined(self, call: Call, identifier: Identifier) -> Catalog:
+        """The catalog; under a policy, or with allowed locations, one that deletes no file elsewhere.
+
+        Args:
+            call: who asks.
+            identifier: the table whose files are to be deleted.
+        """
+        catalog = self.catalog
+        if call.access.allows_everything and self.locations.folders is None:
+            return catalog
+        identifier, version = self.writable(identifier)
+        self.check_own(call, identifier, version)
+        own = self.sightings.own_folders(identifier, version.location)
+
+        def may_go(location: str) -> bool:
+            is_own = call.access.allows_everything or any(is_in(path_of(location), folder) for folder in own)
+            return is_own and self.locations.allow(location)
+
+        return Catalog(catalog.name, catalog.metastore, confined(catalog.storage, may_go), dict(catalog.properties))
+
+    def _check_folders(
+        self, call: Call, identifier: Identifier, metadata: TableMetadata, location: str, file: str = ""
+    ) -> None:
+        """Looks whose folders those are that metadata names, and the metastore's row of the table does not."""
+        if call.access.allows_everything:
+            return
+        own = self.sightings.own_folders(identifier, location) if location else ()
+        foreign = [
+            each for each in table_locations(metadata) if not any(is_in(path_of(each[1]), folder) for folder in own)
+        ]
         foreign += [("metadata file", file)] if file else []
-        check_folders(call.access, identifier, foreign, table_rows_of(self.catalog.metastore))
+        self.check_folders(call, identifier, foreign)
+
+    def check_folders(self, call: Call, identifier: Identifier, locations: Iterable[tuple[str, str]]) -> None:
+        """Refuses locations in or around folders of tables that the caller may not manage.
+
+        Args:
+            call: who asks.
+            identifier: the table or view that is to have the locations.
+            locations: what each is, for the message, and the location.
+
+        Raises:
+            RefusedError: there are such tables.
+        """
+        check_folders(call.access, identifier, locations, table_rows_of(self.catalog.metastore))
 
     def list_tables(self, namespace: str) -> list[Identifier]:
         """The tables of a namespace, sorted.
@@ -118,13 +177,16 @@ class Door:
             if self.hive is None or self.hive.row(identifier) is None:
                 raise
 
-    def files_for(self, call: Call, identifier: Identifier, metadata: TableMetadata) -> FileAccess:
+    def files_for(
+        self, call: Call, identifier: Identifier, metadata: TableMetadata, version: MetadataVersion | None
+    ) -> FileAccess:
         """How a client reaches a table's files: as it asks for, if the server does that.
 
         Args:
             call: the request.
             identifier: the name, as (namespace, name).
             metadata: the table's metadata.
+            version: the version whose metadata it is; None for a table that is not there yet, and was checked.
         """
         config = dict(self.settings.table_config)
         if self.settings.server_planning:
@@ -132,27 +194,32 @@ class Door:
             config[PLANNING_MODE] = "server" if metadata.format_version < 3 else "client"
         for way in asked(call.headers):
             if way == VENDED and self.vendor is not None and places(metadata):
-                return FileAccess(config, self.credentials(call, identifier, metadata))
+                return FileAccess(config, self.credentials(call, identifier, metadata, version))
             if way == SIGNED and self.signer is not None and places(metadata):
                 path = f"v1/namespaces/{quote(identifier[0], safe='')}/tables/{quote(identifier[1], safe='')}/sign"
                 signing = {"s3.remote-signing-enabled": "true", "s3.signer.uri": f"{call.url}/"}
                 return FileAccess({**config, **signing, "s3.signer.endpoint": path})
         return FileAccess(config)
 
-    def credentials(self, call: Call, identifier: Identifier, metadata: TableMetadata) -> list[dict[str, Any]]:
+    def credentials(
+        self, call: Call, identifier: Identifier, metadata: TableMetadata, version: MetadataVersion | None
+    ) -> list[dict[str, Any]]:
         """Credentials of a table's folders, for what the caller may do; none if the server vends none for them.
 
         Args:
-            call: the request.
-            identifier: the name, as (namespace, name).
-            metadata: the table's metadata.
+            call, identifier, metadata, version: as of `files_for`.
+
+        Raises:
+            RefusedError: the folders are those of others; see `check_own`.
         """
         folders = places(metadata)
         hive = None if self.hive is None or not folders else self.hive.row(identifier)
         if hive is not None:  # the files are Hive's, and in its folder
             return []
-        if self.vendor is None or not folders:
+        if self.vendor is None or not folders or not all(self.locations.allow(place.location) for place in folders):
             return []
+        if version is not None:
+            self.check_own(call, identifier, version)
         writes = call.access.allows(Right.WRITE, *identifier)
         config = self.vendor.credentials(folders, writes, call.access.caller.name)
         return [{"prefix": place.location, "config": {**self.settings.table_config, **config}} for place in folders]
@@ -188,7 +255,11 @@ class Door:
         return self._found(pointer)
 
     def _found(self, pointer: TablePointer) -> tuple[Identifier, MetadataVersion]:
-        self.sightings.note(pointer.identifier, pointer.metadata_location)
+        own: tuple[str, ...] = ()
+        if pointer.location:
+            location, properties = pointer.location, pointer.properties
+            own = tuple(OwnFolders.by_properties(location, properties, pointer.metadata_location).all())
+        self.sightings.note(pointer.identifier, pointer.metadata_location, own)
         return pointer.identifier, self.version_at(pointer.metadata_location)
 
     def version_at(self, location: str) -> MetadataVersion:
@@ -210,7 +281,8 @@ class Door:
     def remember(self, identifier: Identifier, version: MetadataVersion) -> None:
         """Keeps a version that was just made, which is asked for next."""
         self._versions.put(version.location, version)
-        self.sightings.note(identifier, version.location, made_from=next(reversed(version.previous), None))
+        own = OwnFolders.of(version.metadata, version.location).all()
+        self.sightings.note(identifier, version.location, own, made_from=next(reversed(version.previous), None))
 
 
 def _missing(location: str, why: str) -> MissingFileError:

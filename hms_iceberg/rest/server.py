@@ -113,6 +113,12 @@ class ServerSettings:
             raise ConfigurationError(
                 "A policy needs logins: without them, everybody is 'anybody'. Give tokens or JWTs."
             )
+        storage = self.rest.storage
+        if self.policy and (storage.role_arn or storage.signs) and self.rest.allowed_locations is None:
+            raise ConfigurationError(
+                "Who may write to a table may choose its folder, and would get at all files that this server reaches. "
+                "Say below which folders tables are: --allowed-location."
+            )
         if login is None and not self.allow_anybody and not _is_loopback(self.host):
             raise ConfigurationError(
                 f"Nobody would be asked for a login at {self.host}, which others can reach. Give tokens or JWTs, or "

@@ -22,7 +22,7 @@ class _Sign(msgspec.Struct):
 def load_credentials(door: Door, call: Call) -> Answer:
     """Credentials for a table's files, anew."""
     identifier, version = door.current(call.table)
-    return Answer({"storage-credentials": door.credentials(call, identifier, version.metadata)})
+    return Answer({"storage-credentials": door.credentials(call, identifier, version.metadata, version)})
 
 
 def sign_request(door: Door, call: Call) -> Answer:
@@ -31,8 +31,9 @@ def sign_request(door: Door, call: Call) -> Answer:
     if door.signer is None or (asked.provider or "s3").lower() != "s3":
         raise RefusedError(406, "UnsupportedOperationException", "This server signs no requests to this store.")
     identifier, version = door.current(call.table)
+    door.check_own(call, identifier, version)
     writes = call.access.allows(Right.WRITE, *identifier)
-    folders = places(version.metadata)
+    folders = [place for place in places(version.metadata) if door.locations.allow(place.location)]
     method = asked.method.upper()
     signed = door.signer.signed(method, asked.uri, asked.region, asked.headers, folders, writes)
     # An answer to a read may be used again for the same object.

@@ -28,7 +28,7 @@ def loaded(door: Door, call: Call, identifier: Identifier, version: MetadataVers
     snapshots = call.query.get("snapshots", ALL).lower()
     if snapshots not in (ALL, REFS):
         raise InvalidInputError(f"Parameter 'snapshots': expected all or refs, got {snapshots[:50]!r}.")
-    files = door.files_for(call, identifier, version.metadata)
+    files = door.files_for(call, identifier, version.metadata, version)
     tag = _tag(version.location, snapshots, files.config, call.headers.get("x-iceberg-access-delegation", ""))
     # What expires is handed out anew every time.
     if not files.credentials and tag in _tags(call.headers.get("if-none-match", "")):
@@ -58,7 +58,7 @@ def committed(door: Door, identifier: Identifier, version: MetadataVersion) -> A
 
 def staged(door: Door, call: Call, identifier: Identifier, metadata: TableMetadata) -> Answer:
     """The answer that holds a table which is not there yet."""
-    files = door.files_for(call, identifier, metadata)
+    files = door.files_for(call, identifier, metadata, None)
     answer = {"metadata": metadata_to_dict(metadata), "config": files.config}
     return Answer({**answer, "storage-credentials": files.credentials} if files.credentials else answer)
 

@@ -7,11 +7,11 @@ import binascii
 from collections.abc import Callable, Iterable, Sequence
 
 from hms_iceberg.errors import CorruptFileError, InvalidInputError
-from hms_iceberg.metastore import Identifier, V, table_identifier
+from hms_iceberg.metastore import Identifier, V
 from hms_iceberg.rest.access import Right
 from hms_iceberg.rest.catalog.bodies import Name, Register, Rename
 from hms_iceberg.rest.door import Door
-from hms_iceberg.rest.serving.calls import NOTHING, Answer, Call, one_level
+from hms_iceberg.rest.serving.calls import NOTHING, Answer, Call, exact_identifier, one_level
 
 
 def page(call: Call, names: Sequence[str], default_size: int) -> tuple[Sequence[str], str | None]:
@@ -59,7 +59,7 @@ def listed(door: Door, call: Call, identifiers: Iterable[Identifier]) -> Answer:
 
 def new_name(door: Door, call: Call, name: str) -> Identifier:
     """The identifier of something that is made in the path's namespace, which the caller must be allowed to."""
-    identifier = table_identifier((call.namespace, name))
+    identifier = exact_identifier(call.namespace, name)
     door.check(call, Right.MANAGE, *identifier)
     return identifier
 
@@ -99,4 +99,4 @@ def to_register(door: Door, call: Call, asked: Register, read: Callable[[str], V
 
 
 def _identifier(name: Name) -> Identifier:
-    return table_identifier((one_level(name.namespace), name.name))
+    return exact_identifier(one_level(name.namespace), name.name)

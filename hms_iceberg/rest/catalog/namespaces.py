@@ -9,7 +9,7 @@ from hms_iceberg.rest.catalog.bodies import CreateNamespace, UpdateNamespace
 from hms_iceberg.rest.catalog.names import page
 from hms_iceberg.rest.door import Door
 from hms_iceberg.rest.errors import RefusedError
-from hms_iceberg.rest.serving.calls import NOTHING, SEPARATOR, Answer, Call, one_level
+from hms_iceberg.rest.serving.calls import NOTHING, SEPARATOR, Answer, Call, check_exact, one_level
 
 
 def list_namespaces(door: Door, call: Call) -> Answer:
@@ -29,6 +29,7 @@ def list_namespaces(door: Door, call: Call) -> Answer:
 def create_namespace(door: Door, call: Call) -> Answer:
     """Creates a namespace."""
     asked = call.read(CreateNamespace)
+    check_exact(*asked.namespace)
     namespace = namespace_name(tuple(asked.namespace))
     door.check(call, Right.MANAGE, namespace)
     properties = asked.properties or {}

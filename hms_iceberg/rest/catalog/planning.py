@@ -49,7 +49,7 @@ def fetch_plan(door: Door, call: Call) -> Answer:
 
 def cancel_plan(door: Door, call: Call) -> Answer:
     """Removes a stored scan plan."""
-    door.plans.drop(call.path["plan-id"])
+    door.plans.drop(call.path["plan-id"], _name(call))
     return NOTHING
 
 

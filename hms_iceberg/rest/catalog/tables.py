@@ -91,7 +91,9 @@ def table_exists(door: Door, call: Call) -> Answer:
 
 def drop_table(door: Door, call: Call) -> Answer:
     """Drops a table, with its files if that is asked for."""
-    door.catalog.drop_table(call.table, purge_requested=call.flag("purgeRequested"))
+    identifier, purges = call.table, call.flag("purgeRequested")
+    catalog = door.confined(call, identifier) if purges else door.catalog
+    catalog.drop_table(identifier, purge_requested=purges)
     return NOTHING
 
 
@@ -125,5 +127,5 @@ def report_metrics(door: Door, call: Call) -> Answer:
     """Takes note of what a client tells of a scan or a commit."""
     report = call.read(dict[str, Any])
     door.check_exists(call.table)
-    logger.info("Metrics of %s: %s", ".".join(call.table), report.get("report-type"))
+    logger.info("Metrics of %s: %.100r", ".".join(call.table), report.get("report-type"))
     return NOTHING

@@ -31,6 +31,7 @@ def create_view(door: Door, call: Call) -> Answer:
     identifier = new_name(door, call, asked.name)
     if asked.location is not None:
         door.locations.check(asked.location, "location")
+        door.check_folders(call, identifier, [("location", asked.location)])
     try:
         version = view_version_from_json(asked.view_version)
     except CorruptFileError as error:
@@ -66,6 +67,8 @@ def commit_view(door: Door, call: Call) -> Answer:
             requirement(metadata)
         new = changed_view(steps, metadata, now_ms())
         door.locations.check_view(new, metadata)
+        if new.location != metadata.location:
+            door.check_folders(call, call.view, [("location", new.location)])
         return new
 
     return _loaded(door.catalog.load_view(call.view).change(change))
@@ -87,6 +90,12 @@ def register_view(door: Door, call: Call) -> Answer:
     asked = call.read(Register)
     identifier, version = to_register(door, call, asked, lambda file: read_view(file, door.catalog.storage))
     door.locations.check_view(version.metadata, None)
+    places = [("location", version.metadata.location), ("metadata file", asked.metadata_location)]
+    door.check_folders(call, identifier, places)
+    views = getattr(door.catalog.metastore, "views", None)
+    if not call.access.allows_everything and views is not None and views.names_file(asked.metadata_location):
+        message = "The metadata file is that of a view that is there. Register a copy of the file."
+        raise RefusedError(403, "ForbiddenException", message)
     return _loaded(door.catalog.register_view(identifier, asked.metadata_location))
 
 

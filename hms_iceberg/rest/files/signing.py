@@ -5,6 +5,7 @@ Signing gives a client no key. Source: `RemoteSignRequest` of the protocol.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -72,6 +73,25 @@ _READS = ("GET", "HEAD")
 _WRITES = ("PUT", "POST", "DELETE")
 # What would change more than one object, or who may see it.
 _NO_SUBRESOURCES = ("acl", "policy", "tagging", "delete", "lifecycle", "versioning", "cors", "website", "replication")
+# What would read an object elsewhere, or say who else may see this one.
+_NO_HEADERS = ("x-amz-copy-source", "x-amz-acl", "x-amz-grant-")
+_LISTING = {
+    "prefix",
+    "list-type",
+    "delimiter",
+    "encoding-type",
+    "max-keys",
+    "continuation-token",
+    "start-after",
+    "fetch-owner",
+    "marker",
+    "versions",
+    "key-marker",
+    "version-id-marker",
+}
+_AWS = re.compile(
+    r"(?:(?P<bucket>.+)\.)?s3(?:-fips|-accelerate)?(?:\.dualstack)?(?:[.-][a-z]{2}(?:-[a-z]+)+-\d)?\.amazonaws\.com(?:\.cn)?"
+)
 _HOP = ("connection", "content-length", "expect", "transfer-encoding", "user-agent", "x-forwarded-for")
 
 
@@ -117,6 +137,8 @@ class RequestSigner:
 
         if method not in _READS and not (writes and method in _WRITES):
             raise _refused(f"{method} is not allowed on this table")
+        if any(key.lower().startswith(_NO_HEADERS) for key in headers):
+            raise _refused("a header of it is of a kind that is not signed")
         self._check_place(method, uri, folders)
         kept = {key: values[0] for key, values in headers.items() if values and key.lower() not in _HOP}
         request = AWSRequest(method=method, url=uri, headers={k: v for k, v in kept.items() if k.lower() != "host"})
@@ -134,23 +156,23 @@ class RequestSigner:
             raise _refused("its path has '..' in it")
         bucket, key = self._place(parts.netloc, path)
         if not key:  # a listing
-            key = query.get("prefix", [""])[0]
-            if method != "GET" or not key:
+            key = "".join(query.get("prefix", []))
+            if method != "GET" or not key or not query.keys() <= _LISTING or len(query["prefix"]) > 1:
                 raise _refused("it is of the bucket as a whole")
-        if not any(place.bucket == bucket and f"{key}/".startswith(f"{place.key}/") for place in folders):
+        if not any(place.bucket == bucket and key.startswith(f"{place.key}/") for place in folders):
             raise _refused(f"s3://{bucket}/{key} is none of the table's locations")
 
     def _place(self, host: str, path: str) -> tuple[str, str]:
         """Bucket and key of a request, whichever of the two styles it has."""
-        name = host.partition(":")[0]
-        if host == self._endpoint or (name.startswith(("s3.", "s3-")) and name.endswith(".amazonaws.com")):
-            bucket, _, key = path.partition("/")
-            return bucket, key
-        for known in (self._endpoint, "amazonaws.com"):
-            if known and host.endswith(f".{known}"):
-                bucket = host[: -len(known) - 1] if known == self._endpoint else name.partition(".s3")[0]
-                return bucket, path
-        raise _refused(f"{host} is not the store of this table")
+        aws = _AWS.fullmatch(host.removesuffix(":443"))
+        if self._endpoint and host.endswith(f".{self._endpoint}"):
+            return host[: -len(self._endpoint) - 1], path
+        if aws is not None and aws["bucket"]:
+            return aws["bucket"], path
+        if aws is None and host != self._endpoint:
+            raise _refused(f"{host} is not the store of this table")
+        bucket, _, key = path.partition("/")
+        return bucket, key
 
 
 def _refused(why: str) -> RefusedError:

@@ -64,9 +64,15 @@ class PlanStore:
             raise _unknown(plan_id)
         return plan
 
-    def drop(self, plan_id: str) -> None:
-        """Removes a plan."""
-        with suppress(OSError, ValueError):
+    def drop(self, plan_id: str, table: tuple[str, ...]) -> None:
+        """Removes a plan; does nothing if there is none of this id and table.
+
+        Args:
+            plan_id: id of the plan.
+            table: namespace and name.
+        """
+        with suppress(OSError, ValueError, RefusedError):
+            self.get(plan_id, table)
             os.remove(self._path(plan_id))
 
     def _path(self, plan_id: str) -> str:

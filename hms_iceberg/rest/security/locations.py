@@ -46,16 +46,19 @@ class AllowedLocations:
         parts = location.replace("\\", "/").split("/")
         if ".." in parts or ".." in unquote(location).split("/") or "\x00" in location:
             raise RefusedError(403, "ForbiddenException", f"The {what} {location!r} is refused: it has '..' in it.")
-        if self.folders is None:
-            return
-        given = normal(location)
-        if not any(given == folder or given.startswith(f"{folder}/") for folder in map(normal, self.folders)):
+        if not self.allow(location):
+            folders = ", ".join(self.folders or ())
             raise RefusedError(
                 403,
                 "ForbiddenException",
-                f"The {what} {location!r} is refused: this server takes locations below {', '.join(self.folders)} "
-                "only. Choose one there.",
+                f"The {what} {location!r} is refused: this server takes locations below {folders} only. Choose one "
+                "there.",
             )
+
+    def allow(self, location: str) -> bool:
+        """Whether a location is in one of the folders."""
+        given = normal(location)
+        return self.folders is None or any(is_in(given, normal(folder)) for folder in self.folders)
 
     def check_view(self, new: ViewMetadata, base: ViewMetadata | None) -> None:
         """Refuses a new version of a view that is elsewhere.
@@ -77,8 +80,8 @@ def new_locations(new: TableMetadata, base: TableMetadata | None) -> list[tuple[
         new: the new version.
         base: the version before; None for a new table.
     """
-    known = set() if base is None else set(_table_locations(base))
-    return [each for each in _table_locations(new) if each not in known]
+    known = set() if base is None else set(table_locations(base))
+    return [each for each in table_locations(new) if each not in known]
 
 
 def _own_locations(location: str, properties: Iterable[tuple[str, str]]) -> Iterable[tuple[str, str]]:
@@ -88,7 +91,8 @@ def _own_locations(location: str, properties: Iterable[tuple[str, str]]) -> Iter
             yield f"value of the property {name!r}", value
 
 
-def _table_locations(metadata: TableMetadata) -> Iterable[tuple[str, str]]:
+def table_locations(metadata: TableMetadata) -> Iterable[tuple[str, str]]:
+    """What a version of a table names: what each is, and the location. Data files are not among them."""
     yield from _own_locations(metadata.location, metadata.properties.items())
     for snapshot in metadata.snapshots:
         if snapshot.manifest_list is not None:
@@ -100,6 +104,8 @@ def _table_locations(metadata: TableMetadata) -> Iterable[tuple[str, str]]:
         *(file.statistics_path for file in metadata.partition_statistics),
     ):
         yield "statistics file", path
+    for entry in metadata.metadata_log:  # which commits may delete
+        yield "earlier metadata file", entry.metadata_file
 
 
 def normal(location: str) -> str:

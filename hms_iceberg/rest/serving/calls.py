@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -19,6 +20,7 @@ Observer = Callable[[str, str, int, float], None]
 """Told of every answer: method, path of the route, status, seconds."""
 
 T = TypeVar("T")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class Call:
             InvalidInputError: it is no name.
         """
         try:
-            return table_identifier((self.namespace, self.path["table"]))
+            return exact_identifier(self.namespace, self.path["table"])
         except NoSuchNamespaceError as error:
             raise NoSuchTableError(str(error)) from error
 
@@ -97,7 +99,7 @@ class Call:
             InvalidInputError: it is no name.
         """
         try:
-            return table_identifier((self.namespace, self.path["view"]))
+            return exact_identifier(self.namespace, self.path["view"])
         except NoSuchNamespaceError as error:
             raise NoSuchViewError(str(error)) from error
 
@@ -144,8 +146,33 @@ def one_level(levels: list[str] | tuple[str, ...]) -> str:
         NoSuchNamespaceError: there are several levels.
         InvalidInputError: it is no name.
     """
-    if len(levels) > 1 or "." in levels[0].strip("."):
+    check_exact(*levels)
+    if len(levels) > 1 or any("." in level.strip(".") for level in levels):
         raise NoSuchNamespaceError(
             f"Namespace {'.'.join(levels)[:200]!r} does not exist: a Hive Metastore has one level of namespaces."
         )
     return namespace_name(tuple(levels))
+
+
+def exact_identifier(namespace: str, name: str) -> Identifier:
+    """The identifier of a table or view in a namespace.
+
+    Raises:
+        InvalidInputError: it is no name, or not quite the one that a metastore would take it for.
+    """
+    check_exact(name)
+    return table_identifier((namespace, name))
+
+
+def check_exact(*names: str) -> None:
+    """Refuses names that a metastore takes for others, as it trims them, or finds a catalog in them (`@catalog#name`):
+    what is allowed by one name must not be done by another.
+
+    Raises:
+        InvalidInputError: says what a name has not.
+    """
+    for name in names:
+        if name != name.strip() or name.startswith("@") or _CONTROL.search(name):
+            raise InvalidInputError(
+                f"Not a name: {name[:200]!r}. It has no spaces around it, no control characters, and no '@' before it."
+            )
