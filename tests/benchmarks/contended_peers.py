@@ -20,9 +20,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from click import echo
+
 from hms_iceberg.catalog import load_catalog
 from hms_iceberg.hms.embedded import EmbeddedMetastore
-from tests.benchmarks.commits import MODES, ROOT, SCHEMA, Java, Ours, rows, tell
+from tests.benchmarks.commits import MODES, ROOT, SCHEMA, Java, Ours, rows
 
 
 class PyIceberg:
@@ -68,7 +70,7 @@ def pyiceberg_writer(uri: str, warehouse: str) -> None:
                 failed += 1
                 with suppress(Exception):
                     table = table.refresh()
-        tell(json.dumps({"made": made, "failed": failed}))
+        echo(json.dumps({"made": made, "failed": failed}))
 
 
 def run(writers: list[Callable[[], dict[str, Any]]]) -> tuple[float, int, int]:
@@ -119,7 +121,7 @@ def contended(
         for process in processes:
             process.close()
         there = len(table.refresh().snapshots())
-    tell(
+    echo(
         f"{peer:9} {mode:16} {count} x {commits}: {made} of {count * commits} made, {failed} failed in "
         f"{seconds:.1f} s; {there} snapshots are there"
     )

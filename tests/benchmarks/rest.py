@@ -28,10 +28,11 @@ from typing import Any
 
 import pyarrow as pa
 import urllib3
+from click import echo as say
 
 from hms_iceberg.catalog import load_catalog
 from hms_iceberg.hms.embedded import EmbeddedMetastore
-from tests.benchmarks.planning import build, say
+from tests.benchmarks.planning import build
 from tests.benchmarks.spark_peers import runtime
 from tests.support.maven import Artifact, fetched
 from tests.support.rest_kit import VERSION, kit_jars
