@@ -350,11 +350,10 @@ class Catalog(CatalogNamespaces, CatalogViews, Identifiers):
             the table, at the version of that file.
 
         Raises:
-            TableAlreadyExistsError: the name is taken, and `overwrite` is not set.
+            TableAlreadyExistsError: the name is taken, and `overwrite` is not set, or it is no Iceberg table.
             InvalidInputError: the location is empty.
             MissingFileError: no such metadata file.
             CorruptMetadataError: it cannot be read.
-            NotAnIcebergTableError: the name is another kind of table, which is not replaced.
             CommitFailedError: the table was changed meanwhile (with `overwrite`).
         """
         name = table_identifier(identifier)

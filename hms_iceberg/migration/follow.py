@@ -63,9 +63,6 @@ def numbered_as(metadata: TableMetadata, schema: Schema, renewed: Collection[str
         metadata: the table.
         schema: the columns, with any ids.
         renewed: columns that get new ids in any case.
-
-    Raises:
-        InvalidSchemaError: the schema cannot be numbered.
     """
     known = {field.name: field for field in metadata.schema().fields}
     same = (

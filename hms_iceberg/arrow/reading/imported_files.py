@@ -73,7 +73,7 @@ class FileImport:
                 folders of the form `name=value`.
 
         Returns:
-            the manifest entry's data file, of the current schema.
+            the file as manifests describe it, with its metrics and its partition.
 
         Raises:
             MissingFileError, CorruptDataFileError: the file cannot be read.

@@ -79,7 +79,8 @@ def claimed(table: Table, owner: str) -> Iterator[Claim | None]:
         a context manager, which gives the claim, or None if another service has the table.
 
     Raises:
-        CommitFailedError, CommitStateUnknownError: the claim could not be written.
+        CommitStateUnknownError: nobody can tell whether the claim was taken, or given back.
+        CommitFailedError: it could not be given back.
     """
     claim = Claim(table, owner)
     if not claim.renew():
