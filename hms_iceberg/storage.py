@@ -138,7 +138,11 @@ class OutputFile(_NamedFile):
         return self.storage.open_output(self.location)
 
     def to_input_file(self) -> InputFile:
-        """This file, opened for reading."""
+        """This file, opened for reading.
+
+        Raises:
+            MissingFileError: it was not written yet.
+        """
         if not self.exists():
             raise MissingFileError(f"There is no file at {self.location}: it was not written yet")
         return InputFile(self.storage, self.location)

@@ -34,6 +34,9 @@ def matching_tables(catalog: Catalog, patterns: tuple[str, ...]) -> Iterator[str
     Args:
         catalog: the catalog.
         patterns: names of tables, or patterns such as `web.*`.
+
+    Raises:
+        NoSuchTableError: a pattern names no table.
     """
     seen: set[str] = set()
     for pattern in patterns:
@@ -161,9 +164,10 @@ def loaded(table: str, catalog_name: str | None, uri: str | None, properties: tu
 
 @contextmanager
 def naming(name: str | None, catalog: Catalog | None = None) -> Iterator[None]:
-    """Errors about a right that this user lacks name the table or namespace that the command is about.
+    """Has errors within the block name the table or namespace that a command is about, and tell names that come near.
 
-    Those about a name that is not there tell the names that come near.
+    Raises:
+        StorageDeniedError, NoSuchTableError, NoSuchNamespaceError: those of the block, with a better text.
     """
     try:
         yield

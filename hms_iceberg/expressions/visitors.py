@@ -57,7 +57,11 @@ class ExpressionVisitor(Generic[T]):
         raise NotImplementedError
 
     def visit_unbound(self, predicate: UnboundPredicate) -> T:
-        """The result of a test that is not bound."""
+        """The result of a test that is not bound.
+
+        Raises:
+            TypeMismatchError: the visitor takes bound trees only.
+        """
         raise TypeMismatchError(f"Cannot evaluate {predicate}: bind the expression to a schema first")
 
     def visit_bound(self, predicate: BoundPredicate) -> T:

@@ -70,7 +70,11 @@ class HiveViews:
         return HiveTableRows(self._client).is_any_with(METADATA_LOCATION, metadata_location.rpartition("/")[2])
 
     def drop(self, identifier: Identifier) -> None:
-        """Removes the view's row. See the port."""
+        """Removes the view's row. See the port.
+
+        Raises:
+            NoSuchViewError: there is none of that name.
+        """
         name = _lower(identifier)
         self.load(name)
         try:
@@ -81,7 +85,12 @@ class HiveViews:
             raise NoSuchViewError(f"There is no view {'.'.join(name)} any more.") from error
 
     def rename(self, source: Identifier, target: Identifier) -> None:
-        """Renames a view's row. See the port."""
+        """Renames a view's row. See the port.
+
+        Raises:
+            ViewAlreadyExistsError: the new name is taken.
+            CommitFailedError: the view was dropped meanwhile.
+        """
         source, target = _lower(source), _lower(target)
         self._client.get_database(target[0])
         self.load(source)

@@ -77,7 +77,11 @@ class Targets:
         return number
 
     def unstage(self, number: int) -> TableTransaction:
-        """The transaction of a staged table, which ends with that."""
+        """The transaction of a staged table, which ends with that.
+
+        Raises:
+            InvalidInputError: no such staged table.
+        """
         with self._lock:
             transaction = self._staged.pop(number, None)
         if transaction is None:

@@ -126,7 +126,11 @@ class JsonObject:
         return value
 
     def integer(self, key: str) -> int:
-        """A member that is a 64-bit integer."""
+        """A member that is a 64-bit integer.
+
+        Raises:
+            CorruptMetadataError: it is missing, or something else.
+        """
         value: int = self._of(key, int, "an integer")
         if not -(2**63) <= value < 2**63:
             raise CorruptMetadataError(f"{key!r} of {self.what} is {value}, expected a 64-bit integer")
@@ -164,7 +168,11 @@ class JsonObject:
         return [JsonObject(each, what) for each in self.sequence_or_empty(key)]
 
     def text_map_or_none(self, key: str) -> dict[str, str] | None:
-        """An object from text to text, or None if it is missing."""
+        """An object from text to text, or None if it is missing.
+
+        Raises:
+            CorruptMetadataError: it is something else.
+        """
         if not self.has(key):
             return None
         value: dict[str, Any] = self._of(key, dict, "an object")

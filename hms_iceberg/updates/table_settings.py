@@ -48,7 +48,11 @@ class SetProperties(Update):
             )
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
-        """Refuses keys that were changed concurrently to something else."""
+        """Refuses keys that were changed concurrently to something else.
+
+        Raises:
+            CommitConflictError: names the key and both values.
+        """
         wanted: dict[str, str | None] = {**self.updates, **dict.fromkeys(self.removals)}
         for key, value in wanted.items():
             if key == FORMAT_VERSION_PROPERTY:
@@ -73,7 +77,11 @@ class SetLocation(Update):
     location: str
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
-        """Refuses if another writer moved the table since."""
+        """Refuses if another writer moved the table since.
+
+        Raises:
+            CommitConflictError: another writer moved it elsewhere; names both locations.
+        """
         if base.location not in (start.location, self.location):
             raise CommitConflictError(
                 f"Cannot set the location of the table at {start.location} to {self.location}: a concurrent commit set "
@@ -139,7 +147,11 @@ class ReplaceSortOrder(Update):
     case_sensitive: bool = True
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
-        """Refuses if the order, or a column of the new one, was changed since `start`."""
+        """Refuses if the order, or a column of the new one, was changed since `start`.
+
+        Raises:
+            CommitConflictError: names what was changed.
+        """
         before, now = start.sort_order(), base.sort_order()
         if not now.same_as(before) and not now.same_as(self._order(base)):
             raise CommitConflictError(

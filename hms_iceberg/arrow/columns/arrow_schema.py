@@ -75,6 +75,9 @@ def to_arrow_type(kind: IcebergType, field_ids: bool = True, extensions: bool = 
         kind: the type.
         field_ids: whether ids go into the metadata of nested fields.
         extensions: whether Arrow's extension types (UUID and the like) are used.
+
+    Raises:
+        UnsupportedError: Arrow has no form for it.
     """
     primitive = primitive_to_arrow(kind, extensions)
     if primitive is not None:

@@ -181,7 +181,11 @@ class EqualityDeletes:
         )
 
     def key_schema(self, field_id: int) -> Schema:
-        """The newest schema that has a field, so that its type is the widest."""
+        """The newest schema that has a field, so that its type is the widest.
+
+        Raises:
+            CorruptDataFileError: no schema of the table has the field.
+        """
         for schema in self._schemas:
             if schema.has_field(field_id):
                 return schema

@@ -76,6 +76,9 @@ class MetricsMode:
         Args:
             text: the property's text.
             name: the property's name, for messages.
+
+        Raises:
+            ConfigurationError: the text names none.
         """
         lowered = text.strip().lower()
         if lowered in _NAMED:
@@ -255,6 +258,9 @@ def leaves_of_footer(footer: pq.FileMetaData, mapping: NameMapping | None, locat
         footer: the file's footer.
         mapping: the table's name mapping.
         location: location of the file, for messages.
+
+    Raises:
+        CorruptDataFileError: the schema has another number of leaves than the row groups.
     """
     leaves = file_leaves(identified(footer.schema.to_arrow_schema(), mapping))
     if len(leaves) != footer.num_columns:

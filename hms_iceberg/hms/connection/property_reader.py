@@ -49,6 +49,9 @@ class PropertyReader:
         Args:
             name: the property.
             default: seconds if it is not set.
+
+        Raises:
+            ConfigurationError: the text is no time.
         """
         text = self._text(name)
         if text is None:

@@ -35,6 +35,7 @@ def check_reach(properties: Mapping[str, str], seconds: float = _SECONDS) -> Non
     Raises:
         MetastoreUnavailableError: nobody answers at any address; names them.
         MetastoreAuthenticationError: it does not let this client in.
+        MetastoreTimeoutError: it takes connections and does not answer.
     """
     if CONNECT_TIMEOUT in properties:
         return

@@ -93,6 +93,9 @@ def view_updates(base: ViewMetadata, new: ViewMetadata) -> list[Json]:
     Args:
         base: the view before.
         new: the view after.
+
+    Raises:
+        UnsupportedError: several versions are new.
     """
     updates: list[Json] = []
     if base.location != new.location:

@@ -255,6 +255,9 @@ def with_spec(metadata: TableMetadata, spec: PartitionSpec) -> tuple[tuple[Parti
     Args:
         metadata: the table's metadata.
         spec: the partition spec.
+
+    Raises:
+        InvalidInputError: its field ids are not in sequence, which format version 1 needs.
     """
     for known in metadata.partition_specs:
         if known.compatible_with(spec):

@@ -44,7 +44,11 @@ class SchemaUpdate(Update):
     allow_incompatible_changes: bool = False
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
-        """Refuses columns that were changed, and names that were taken, since `start`."""
+        """Refuses columns that were changed, and names that were taken, since `start`.
+
+        Raises:
+            CommitConflictError: names the column, and what became of it.
+        """
         old, new = start.schema(), base.schema()
         if old.same_as(new):
             return

@@ -37,6 +37,7 @@ class SetCurrentSnapshot(Update):
 
         Raises:
             NoSuchSnapshotError, NoSuchRefError: nothing of that id or name.
+            InvalidInputError: neither or both of id and name are given.
         """
         if (self.snapshot_id is None) == (self.ref is None):
             raise InvalidInputError("Set the current snapshot either by its id or by the name of a branch or tag.")
