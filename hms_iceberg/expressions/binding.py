@@ -35,7 +35,16 @@ from hms_iceberg.expressions.tree import (
     SetPredicate,
     UnboundPredicate,
 )
-from hms_iceberg.spec.data_types import DoubleType, FloatType, PrimitiveType, StringType, StructType, UnknownType
+from hms_iceberg.spec.data_types import (
+    DoubleType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    PrimitiveType,
+    StringType,
+    StructType,
+    UnknownType,
+)
 from hms_iceberg.spec.schema import Schema
 
 Columns = Union[Schema, StructType]  # noqa: UP007  (an alias is evaluated, also by Python 3.10)
@@ -188,6 +197,8 @@ def _bind_literal(term: BoundTerm, expression: LiteralPredicate) -> BooleanExpre
     operation = expression.operation
     if operation in (Operator.STARTS_WITH, Operator.NOT_STARTS_WITH):
         return _bind_prefix(term, expression)
+    if operation in (Operator.INTERSECTS_BOX, Operator.NOT_INTERSECTS_BOX):
+        return _bind_box(term, expression)
     return comparison(operation, term, _place(term, expression, expression.literal))
 
 
@@ -205,6 +216,22 @@ def _bind_prefix(term: BoundTerm, expression: LiteralPredicate) -> BooleanExpres
     if isinstance(term, BoundReference):
         return BoundLiteralPredicate(expression.operation, term, prefix)
     return rewrite_comparison(expression.operation, term, LiteralPlace(prefix))
+
+
+def _bind_box(term: BoundTerm, expression: LiteralPredicate) -> BooleanExpression:
+    if isinstance(term.type, UnknownType):
+        return AlwaysFalse()
+    box = expression.literal.value
+    if not isinstance(term, BoundReference) or not isinstance(term.type, (GeometryType, GeographyType)):
+        raise TypeMismatchError(
+            f"Cannot bind {expression}: only a column of type geometry or geography can intersect a box, and "
+            f"{str(term)!r} is {term.type}"
+        )
+    try:
+        box.check(term.type)
+    except ValueError as error:
+        raise TypeMismatchError(f"Cannot bind {expression}: column {term.name!r} is {term.type}: {error}") from None
+    return BoundLiteralPredicate(expression.operation, term, box)
 
 
 def _bind_set(term: BoundTerm, expression: SetPredicate) -> BooleanExpression:

@@ -155,7 +155,7 @@ class BoundUnaryPredicate(BoundPredicate):
 
 
 class BoundLiteralPredicate(BoundPredicate):
-    """A comparison with one stored value: EQ, NOT_EQ, LT, LT_EQ, GT, GT_EQ, STARTS_WITH or NOT_STARTS_WITH."""
+    """A comparison with one stored value: EQ, NOT_EQ, LT, LT_EQ, GT, GT_EQ, one of the prefixes, or one with a box."""
 
     __slots__ = ("value",)
     value: Any

@@ -9,8 +9,9 @@ from hms_iceberg.expressions.binding import Columns, bind
 from hms_iceberg.expressions.bound import BoundReference, BoundTerm, BoundTransform
 from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.expressions.visitors import BoundExpressionVisitor, fold
-from hms_iceberg.spec.data_types import DoubleType, FloatType, NestedField, StructType
+from hms_iceberg.spec.data_types import DoubleType, FloatType, GeographyType, GeometryType, NestedField, StructType
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.values.shapes import Box
 
 Test = Callable[[Any], bool]
 
@@ -119,6 +120,20 @@ class _ValueVisitor(BoundExpressionVisitor[Test]):
 
     def visit_not_starts_with(self, term: BoundTerm, prefix: str) -> Test:
         return self.of(term, lambda found: found is not None and not found.startswith(prefix))
+
+    def visit_intersects_box(self, term: BoundTerm, box: Box) -> Test:
+        kind = _shape_type(term)
+        return self.of(term, lambda found: found is not None and box.meets(found, kind))
+
+    def visit_not_intersects_box(self, term: BoundTerm, box: Box) -> Test:
+        kind = _shape_type(term)
+        return self.of(term, lambda found: found is not None and not box.meets(found, kind))
+
+
+def _shape_type(term: BoundTerm) -> GeometryType | GeographyType:
+    kind = term.type
+    assert isinstance(kind, (GeometryType, GeographyType))
+    return kind
 
 
 class _RowVisitor(_ValueVisitor):

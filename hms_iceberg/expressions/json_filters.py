@@ -26,10 +26,12 @@ from hms_iceberg.spec.data_types import (
 from hms_iceberg.spec.partition_transforms import parse_transform
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.values import single_values
+from hms_iceberg.spec.values.shapes import Box
 
 _OPERATORS = {operator.name.lower().replace("_", "-"): operator for operator in Operator}
 _UNARY = {Operator.IS_NULL, Operator.NOT_NULL, Operator.IS_NAN, Operator.NOT_NAN}
 _SETS = {Operator.IN, Operator.NOT_IN}
+_BOXES = {Operator.INTERSECTS_BOX, Operator.NOT_INTERSECTS_BOX}  # which the protocol does not have
 _DEEPEST = 200
 
 
@@ -109,6 +111,8 @@ class FilterReader:
             if not isinstance(values, list):
                 raise InvalidInputError(f"Cannot read a filter: 'values' is no list: {str(values)[:200]}.")
             return predicate(operator, term, [_literal(each, value_type) for each in values])
+        if operator in _BOXES:
+            return predicate(operator, term, _member(data, "value"))
         return predicate(operator, term, _literal(_member(data, "value"), value_type))
 
     def _term(self, data: Any) -> tuple[Term, IcebergType]:
@@ -162,7 +166,9 @@ class _Writer(ExpressionVisitor[Any]):
     def visit_bound(self, predicate: BoundPredicate) -> Any:
         term = predicate.term
         body = {"type": predicate.operation.name.lower().replace("_", "-"), "term": _term_json(term)}
-        if isinstance(predicate, BoundLiteralPredicate):
+        if isinstance(predicate, BoundLiteralPredicate) and isinstance(predicate.value, Box):
+            body["value"] = predicate.value.edges
+        elif isinstance(predicate, BoundLiteralPredicate):
             body["value"] = single_values.to_json(term.type, predicate.value)
         elif isinstance(predicate, BoundSetPredicate):
             body["values"] = [single_values.to_json(term.type, each) for each in predicate.values]

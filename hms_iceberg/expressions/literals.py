@@ -29,6 +29,8 @@ from hms_iceberg.spec.data_types import (
     DoubleType,
     FixedType,
     FloatType,
+    GeographyType,
+    GeometryType,
     IcebergType,
     IntegerType,
     LongType,
@@ -49,6 +51,7 @@ from hms_iceberg.spec.values.datetimes import (
     parse_time,
     parse_timestamp,
 )
+from hms_iceberg.spec.values.shapes import Box
 
 if TYPE_CHECKING:
     from hms_iceberg.spec.partition_transforms import Transform
@@ -69,6 +72,8 @@ class Operator(Enum):
     NOT_EQ = "!="
     STARTS_WITH = "like"
     NOT_STARTS_WITH = "not like"
+    INTERSECTS_BOX = "intersects_box"
+    NOT_INTERSECTS_BOX = "not intersects_box"
     IN = "in"
     NOT_IN = "not in"
 
@@ -91,6 +96,7 @@ _PAIRS = (
     (Operator.EQ, Operator.NOT_EQ),
     (Operator.STARTS_WITH, Operator.NOT_STARTS_WITH),
     (Operator.IN, Operator.NOT_IN),
+    (Operator.INTERSECTS_BOX, Operator.NOT_INTERSECTS_BOX),
 )
 _NEGATED = dict(_PAIRS) | {b: a for a, b in _PAIRS}
 _FLIPPED = {
@@ -180,7 +186,8 @@ class Literal:
 
     Args:
         value: the stored value (a date is the days since 1970-01-01, and so on); never None.
-        type: boolean, long, float, double, decimal, date, time, one of the timestamps, string, uuid or binary.
+        type: boolean, long, float, double, decimal, date, time, one of the timestamps, string, uuid or binary; geometry
+            for a box.
     """
 
     value: Any
@@ -249,6 +256,8 @@ def stored_literal(value: Any, kind: IcebergType) -> Literal:
         return _decimal(value)
     if isinstance(kind, FixedType):
         return Literal(value, BinaryType())
+    if isinstance(kind, (GeometryType, GeographyType)):
+        return Literal(value, GeometryType())
     return Literal(value, kind)
 
 
@@ -306,6 +315,7 @@ _MAKERS: tuple[tuple[Any, Any], ...] = (
     (datetime, _datetime),
     (date, lambda value: Literal((value - _EPOCH_DAY).days, DateType())),
     (time, _time),
+    (Box, lambda value: Literal(value, GeometryType())),
 )
 
 
@@ -344,6 +354,7 @@ _SQL: dict[type[IcebergType], Any] = {
     StringType: _quoted,
     UUIDType: lambda value: f"uuid'{value}'",
     BinaryType: lambda value: f"X'{value.hex().upper()}'",
+    GeometryType: lambda value: ", ".join(_float_sql(each, "double", "D") for each in value.edges),
 }
 
 

@@ -7,18 +7,17 @@ number of operands, so that a chain of ten thousand is no deeper than one of two
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
-from hms_iceberg.errors import InvalidInputError, TypeMismatchError
+from hms_iceberg.errors import TypeMismatchError
+from hms_iceberg.expressions.depth import depth_above
 from hms_iceberg.expressions.literals import Literal, Operator, Reference, Term, Transformed, literal, to_term
 from hms_iceberg.hooks import Hook
+from hms_iceberg.spec.values.shapes import Box
 
 if TYPE_CHECKING:
     from hms_iceberg.spec.schema import Schema
-
-# How deep `and`, `or` and `not` may alternate: trees are walked by recursion, for which the stack must be enough.
-MAX_DEPTH = 100
 
 BIND: Hook[[Schema, BooleanExpression, bool], BooleanExpression] = Hook("hms_iceberg.expressions.binding")
 
@@ -99,16 +98,6 @@ class AlwaysFalse(BooleanExpression):
         return "false"
 
 
-def _depth_above(children: Sequence[BooleanExpression]) -> int:
-    depth = 1 + max(child.depth for child in children)
-    if depth > MAX_DEPTH:
-        raise InvalidInputError(
-            f"Cannot combine conditions: 'and', 'or' and 'not' alternate {depth} levels deep, at most {MAX_DEPTH} are "
-            f"possible. Combine all alternatives of a level at once: Or(a, b, c), or In(column, values)."
-        )
-    return depth
-
-
 class _Junction(BooleanExpression):
     """Flat `and` or `or` of at least two operands."""
 
@@ -138,7 +127,7 @@ class _Junction(BooleanExpression):
             return flat[0]
         node = super().__new__(cls)
         object.__setattr__(node, "operands", tuple(flat))
-        object.__setattr__(node, "depth", _depth_above(flat))
+        object.__setattr__(node, "depth", depth_above(flat))
         return node
 
     @property
@@ -193,7 +182,7 @@ class Not(BooleanExpression):
             return AlwaysTrue()
         node = super().__new__(cls)
         object.__setattr__(node, "child", child)
-        object.__setattr__(node, "depth", _depth_above((child,)))
+        object.__setattr__(node, "depth", depth_above((child,)))
         return node
 
     def _arguments(self) -> tuple[Any, ...]:
@@ -365,31 +354,58 @@ class GreaterThanOrEqual(LiteralPredicate):
     operation = Operator.GT_EQ
 
 
-class StartsWith(LiteralPredicate):
+class _PrefixPredicate(LiteralPredicate):
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        prefix = str(self.literal.value)
+        for special in ("\\", "%", "_"):
+            prefix = prefix.replace(special, "\\" + special)
+        return f"{self.term} {self.operation.value} {literal(prefix + '%')}"
+
+
+class StartsWith(_PrefixPredicate):
     """The text of the term starts with the literal."""
 
     __slots__ = ()
     operation = Operator.STARTS_WITH
 
-    def __str__(self) -> str:
-        return _like(self)
 
-
-class NotStartsWith(LiteralPredicate):
+class NotStartsWith(_PrefixPredicate):
     """The text of the term is not null and does not start with the literal."""
 
     __slots__ = ()
     operation = Operator.NOT_STARTS_WITH
 
+
+class _BoxPredicate(LiteralPredicate):
+    __slots__ = ()
+
+    def __new__(cls, term: str | Term, literal: Any) -> LiteralPredicate:  # type: ignore[misc]
+        return super().__new__(cls, term, literal if isinstance(literal, Literal) else Box.of(literal))
+
     def __str__(self) -> str:
-        return _like(self)
+        return f"{self.operation.value}({self.term}, {self.literal})"
 
 
-def _like(predicate: LiteralPredicate) -> str:
-    prefix = str(predicate.literal.value)
-    for special in ("\\", "%", "_"):
-        prefix = prefix.replace(special, "\\" + special)
-    return f"{predicate.term} {predicate.operation.value} {literal(prefix + '%')}"
+class IntersectsBox(_BoxPredicate):
+    """The box around a shape has a point in common with a given box; false for null and for empty shapes.
+
+    The box around a shape is that of its x and y coordinates, NaN left out. What edges of a geography reach beyond
+    their ends does not count. Its longitudes go the shorter way round: from the least to the greatest, or across the
+    antimeridian from the least eastern (0 and above) to the greatest western one. The given box is
+    xmin, ymin, xmax, ymax, as `bounds` of shapely's shapes; on the globe, xmin may be above xmax.
+    """
+
+    __slots__ = ()
+    operation = Operator.INTERSECTS_BOX
+
+
+class NotIntersectsBox(_BoxPredicate):
+    """The shape is not null, and its box has no point in common with the given one; true for empty shapes."""
+
+    __slots__ = ()
+    operation = Operator.NOT_INTERSECTS_BOX
 
 
 class In(SetPredicate):
@@ -425,6 +441,8 @@ _CLASSES: dict[Operator, type[UnboundPredicate]] = {
         GreaterThanOrEqual,
         StartsWith,
         NotStartsWith,
+        IntersectsBox,
+        NotIntersectsBox,
         In,
         NotIn,
     )
@@ -451,6 +469,7 @@ __all__ = [
     "GreaterThan",
     "GreaterThanOrEqual",
     "In",
+    "IntersectsBox",
     "IsNaN",
     "IsNull",
     "LessThan",
@@ -460,6 +479,7 @@ __all__ = [
     "Not",
     "NotEqualTo",
     "NotIn",
+    "NotIntersectsBox",
     "NotNaN",
     "NotNull",
     "NotStartsWith",

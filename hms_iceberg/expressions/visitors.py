@@ -29,6 +29,7 @@ from hms_iceberg.expressions.tree import (
     Or,
     UnboundPredicate,
 )
+from hms_iceberg.spec.values.shapes import Box
 
 T = TypeVar("T")
 
@@ -132,6 +133,14 @@ class BoundExpressionVisitor(ExpressionVisitor[T]):
         """The text does not start with the prefix; false for null."""
         raise NotImplementedError
 
+    def visit_intersects_box(self, term: BoundTerm, box: Box) -> T:
+        """The box of the shape has a point in common with a given one; false for null and for empty shapes."""
+        raise NotImplementedError
+
+    def visit_not_intersects_box(self, term: BoundTerm, box: Box) -> T:
+        """The box of the shape has no point in common with a given one; false for null, true for empty shapes."""
+        raise NotImplementedError
+
     def visit_bound(self, predicate: BoundPredicate) -> T:
         """Calls the method of the predicate's operation."""
         method = getattr(self, _METHODS[predicate.operation])
@@ -158,6 +167,8 @@ _METHODS = {
     Operator.NOT_IN: "visit_not_in",
     Operator.STARTS_WITH: "visit_starts_with",
     Operator.NOT_STARTS_WITH: "visit_not_starts_with",
+    Operator.INTERSECTS_BOX: "visit_intersects_box",
+    Operator.NOT_INTERSECTS_BOX: "visit_not_intersects_box",
 }
 
 

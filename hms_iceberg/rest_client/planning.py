@@ -10,7 +10,7 @@ from typing import Any
 from hms_iceberg.errors import CorruptFileError, MetastoreError
 from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.json_filters import FilterReader, filter_to_json
-from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
+from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression, Operator
 from hms_iceberg.expressions.visitors import bound_predicates
 from hms_iceberg.metastore import Identifier
 from hms_iceberg.rest_client.channel import RestChannel, table_path
@@ -26,6 +26,8 @@ from hms_iceberg.spec.values.single_values import from_json
 _MODE = ChoiceProperty(
     "scan-planning-mode", "Who plans scans: `client` or `server`.", "rest_client", "client", ("client", "server")
 )
+# What the protocol does not have.
+_UNKNOWN = (Operator.INTERSECTS_BOX, Operator.NOT_INTERSECTS_BOX)
 _ENDPOINT = "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/plan"
 _LONGEST_WAIT = 5.0
 _CONTENTS = {
@@ -59,6 +61,8 @@ def _planned(channel: RestChannel, path: str, request: ScanRequest) -> Iterator[
     row_filter = bind(schema, request.row_filter, request.case_sensitive)
     if not all(is_of_table(each) for each in bound_predicates(row_filter)):
         return None  # of metadata columns, which the protocol does not have
+    if any(each.operation in _UNKNOWN for each in bound_predicates(row_filter)):
+        return None
     uses_snapshot_schema = schema.fields != metadata.schema().fields
     if uses_snapshot_schema and schema.fields != metadata.schema_for_snapshot(snapshot).fields:
         return None

@@ -14,6 +14,8 @@ One set of rules serves data files, manifests and row groups: whatever has `Valu
 | !=, not in  | only nulls; no NaN, both bounds are such a value |
 | like 'x%'   | only nulls; the bounds' prefixes exclude x       |
 | not like    | only nulls; both bounds start with x             |
+| meets a box | only nulls; the bounds' box does not meet it     |
+| not         | only nulls; empty shapes are not told            |
 
 All rows match where none may match the complement: where the test is neither false nor unknown of any. Bounds may be
 wider than the values (truncated text), never narrower; they do not cover NaN. A test of a bucket is only decided where
@@ -34,8 +36,9 @@ from hms_iceberg.expressions.tree import BooleanExpression, Operator
 from hms_iceberg.expressions.visitors import BoundExpressionVisitor, bound_predicates, fold
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.manifests.metric_columns import ContentMetrics, Metric, MetricColumns, ObjectMetrics
-from hms_iceberg.scan.partition_columns import bound_dtype, comparable, has_bounds, stored_value
-from hms_iceberg.spec.data_types import DoubleType, FloatType, UnknownType
+from hms_iceberg.scan.partition_columns import bound_dtype, comparable, corners, has_bounds, stored_value
+from hms_iceberg.spec.data_types import DoubleType, FloatType, GeographyType, UnknownType
+from hms_iceberg.spec.values.shapes import Box
 
 
 class ValueSummaries(Protocol):
@@ -277,6 +280,27 @@ class _MayMatch(BoundExpressionVisitor["pl.Series"]):
         first = prefix.encode("utf-8")
         inside = lower.bin.starts_with(first) & upper.bin.starts_with(first)
         return self._where_values(~inside.fill_null(False), term, lower)
+
+    def visit_intersects_box(self, term: BoundTerm, box: Box) -> pl.Series:
+        if not self._is_usable(term):
+            return self._constant(True)
+        lower, upper = self._known.stored_bounds(term.ref.field_id)
+        (west, south), (east, north) = corners(lower), corners(upper)
+        possible = ((south <= box.ymax) & (north >= box.ymin)).fill_null(True)
+        ahead, behind = west <= box.xmax, east >= box.xmin
+        if not isinstance(term.type, GeographyType):
+            return self._where_values(possible & (ahead & behind).fill_null(True), term, lower)
+        crosses = west > east
+        within = ahead | behind if box.xmin > box.xmax else (ahead & behind) | (crosses & (ahead | behind))
+        within = within | (crosses & (box.xmin > box.xmax))
+        # The box of a shape goes the shorter way, which a box of more than half of the globe may leave out.
+        wide = (east - west + 360 * crosses.cast(pl.Float64)) >= 180
+        return self._where_values(possible & (within | wide).fill_null(True), term, lower)
+
+    def visit_not_intersects_box(self, term: BoundTerm, box: Box) -> pl.Series:
+        if not self._is_usable(term):
+            return self._constant(True)
+        return self._where_values(self._constant(True), term, self._known.stored_bounds(term.ref.field_id)[0])
 
     # ------------------------------------------------------------------------------------------- helpers
 

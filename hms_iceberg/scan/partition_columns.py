@@ -286,6 +286,13 @@ def stored_bounds(stored: pl.Series, field_type: IcebergType) -> pl.Series:
     return pl.Series([None] * len(stored), dtype=dtype)
 
 
+def corners(stored: pl.Series) -> tuple[pl.Series, pl.Series]:
+    """x and y of the corners of boxes; null if there is none, or none that can be told."""
+    known = stored.set(~stored.bin.size().is_in([16, 24, 32]), None)
+    x, y = (_numbers(known.bin.slice(at, 8), pl.Float64).fill_nan(None) for at in (0, 8))
+    return x, y
+
+
 def stored_value(field_type: IcebergType, bound: bytes | None) -> Any:
     """A bound as a stored value; None if there is none, or bytes that are none of the type.
 

@@ -13,9 +13,11 @@ from uuid import UUID
 
 import pyarrow as pa
 
+from hms_iceberg.arrow.columns import geoarrow
 from hms_iceberg.arrow.columns.arrow_types import primitive_from_arrow, primitive_to_arrow
 from hms_iceberg.errors import InvalidSchemaError, TypeMismatchError, UnsupportedError
 from hms_iceberg.spec.data_types import (
+    BinaryType,
     IcebergType,
     ListType,
     MapType,
@@ -40,7 +42,8 @@ def to_arrow(schema: Schema, field_ids: bool = True, extensions: bool = True) ->
     Args:
         schema: the Iceberg schema.
         field_ids: whether fields carry ``PARQUET:field_id`` (and their doc) as metadata.
-        extensions: whether uuid becomes Arrow's extension type ``arrow.uuid`` rather than 16 bytes.
+        extensions: whether a uuid becomes Arrow's extension type ``arrow.uuid`` rather than 16 bytes, and a shape
+            ``geoarrow.wkb`` rather than bytes.
 
     Returns:
         An Arrow schema of the same columns; required columns are not nullable.
@@ -184,13 +187,24 @@ def from_arrow(schema: pa.Schema, format_version: int = 2) -> Schema:
 def _from_field(field: pa.Field, path: str, identify: Callable[[pa.Field], int], version: int) -> NestedField:
     field_id = identify(field)
     doc = (field.metadata or {}).get(DOC_KEY)
-    kind = _from_type(field.type, path, identify, version)
+    kind = _shape(field, path, version) or _from_type(field.type, path, identify, version)
     if isinstance(kind, UnknownType) and not field.nullable:
         raise TypeMismatchError(
             f"Cannot use column {path!r}: it has Arrow type null but is declared not nullable. Make it nullable or "
             f"give it a type."
         )
     return NestedField(field_id, field.name, kind, not field.nullable, doc.decode() if doc else None)
+
+
+def _shape(field: pa.Field, path: str, version: int) -> IcebergType | None:
+    """The type of a field of shapes, bytes in tables of versions that have none; None for other fields."""
+    if not geoarrow.is_shape(field):
+        return None
+    try:
+        kind = geoarrow.shape_of(field)
+        return kind if version >= kind.min_format_version else BinaryType()
+    except ValueError as error:
+        raise TypeMismatchError(f"Cannot use column {path!r}: {error}. {geoarrow.ADVICE}") from error
 
 
 def _from_type(kind: pa.DataType, path: str, identify: Callable[[pa.Field], int], version: int) -> IcebergType:

@@ -17,6 +17,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
+from hms_iceberg.arrow.columns.geoarrow import shape_type
 from hms_iceberg.spec.data_types import (
     LOCAL_TIMESTAMPS,
     MICRO_TIMESTAMPS,
@@ -72,8 +73,11 @@ def primitive_to_arrow(kind: IcebergType, extensions: bool = True) -> pa.DataTyp
 
     Args:
         kind: the type.
-        extensions: whether uuid becomes Arrow's extension type ``arrow.uuid`` rather than 16 bytes.
+        extensions: whether a uuid becomes Arrow's extension type ``arrow.uuid`` rather than 16 bytes, and a shape
+            ``geoarrow.wkb`` rather than bytes.
     """
+    if extensions and isinstance(kind, (GeometryType, GeographyType)):
+        return shape_type(kind)
     if isinstance(kind, UUIDType) and not extensions:
         return pa.binary(_UUID_BYTES)
     if isinstance(kind, DecimalType):

@@ -14,15 +14,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hms_iceberg.arrow.columns import nested
+from hms_iceberg.arrow.columns import geoarrow, nested
 from hms_iceberg.arrow.columns.arrow_schema import child_fields, constant, is_list_like, to_arrow_field, to_arrow_type
 from hms_iceberg.arrow.columns.arrow_types import is_bytes, is_lossless
+from hms_iceberg.arrow.columns.shape_columns import NoShapeError, extents
 from hms_iceberg.errors import NullValueError, SchemaMismatchError, TypeMismatchError
 from hms_iceberg.spec.data_types import (
     LOCAL_TIMESTAMPS,
     ZONED_TIMESTAMPS,
     DecimalType,
     FloatType,
+    GeographyType,
+    GeometryType,
     IcebergType,
     IntegerType,
     ListType,
@@ -153,6 +156,11 @@ class SchemaFit:
         if pa.types.is_run_end_encoded(kind):
             inner = self._converter(incoming.with_type(kind.value_type), field, path)
             return lambda array, live: inner(pc.run_end_decode(array), live)
+        if isinstance(target, (GeometryType, GeographyType)):
+            return self._shapes(incoming, field, path)
+        if isinstance(kind, pa.BaseExtensionType) and geoarrow.is_shape(incoming):
+            inner = self._converter(pa.field(incoming.name, kind.storage_type), field, path)
+            return lambda array, live: inner(array.storage, live)
         if isinstance(kind, (pa.UuidType, pa.JsonType)):
             if isinstance(target, UUIDType if isinstance(kind, pa.UuidType) else StringType):
                 storage = kind.storage_type
@@ -170,6 +178,43 @@ class SchemaFit:
         if not is_lossless(kind, target):
             raise self._mismatch(path, field, kind)
         return self._cast(kind, target, path)
+
+    def _shapes(self, incoming: pa.Field, field: NestedField, path: str) -> Converter:
+        kind, target = incoming.type, field.field_type
+        if geoarrow.is_shape(incoming):
+            try:
+                geoarrow.check_shape(incoming, target)
+            except ValueError as error:
+                raise TypeMismatchError(
+                    f"Cannot write column {path!r}{self._table}, which is {target}: {error}. {geoarrow.ADVICE}"
+                ) from error
+        is_extension = isinstance(kind, pa.BaseExtensionType)
+        storage = kind.storage_type if is_extension else kind
+        if (is_extension and not geoarrow.is_shape(incoming)) or not is_lossless(storage, target):
+            raise self._mismatch(path, field, kind)
+        to_bytes = self._cast(storage, target, path)
+
+        def convert(array: pa.Array, live: pa.Array | None) -> pa.Array:
+            shapes = to_bytes(array.storage if is_extension else array, live)
+            if live is not None:
+                shapes = pc.if_else(live, shapes, pa.scalar(None, shapes.type))
+            try:
+                found = extents(shapes).whole()
+            except NoShapeError as error:
+                raise TypeMismatchError(
+                    f"Cannot write column {path!r}{self._table}: {error}. {geoarrow.ADVICE}"
+                ) from error
+            if isinstance(target, GeographyType) and (
+                min(found.low[0], -found.high[0]) < -180 or min(found.low[1], -found.high[1]) < -90
+            ):
+                raise TypeMismatchError(
+                    f"Cannot write column {path!r}{self._table}: a {target} has longitudes from -180 to 180 and "
+                    f"latitudes from -90 to 90, found {found.low[0]} to {found.high[0]} and {found.low[1]} to "
+                    f"{found.high[1]}. Bring the coordinates onto the globe, or make the column a geometry."
+                )
+            return shapes
+
+        return convert
 
     def _struct(self, kind: pa.DataType, target: StructType, path: str) -> Converter:
         children = self._struct_converters(child_fields(kind), target, path + ".")
@@ -261,6 +306,8 @@ def _advice(target: IcebergType, found: pa.DataType) -> str:
             return " The data has no time zone: say which one it is in (pyarrow.compute.assume_timezone)."
         if isinstance(target, LOCAL_TIMESTAMPS):
             return " The data has a time zone: convert it to local time (pyarrow.compute.local_timestamp)."
+    if isinstance(target, (GeometryType, GeographyType)):
+        return f" {geoarrow.ADVICE}"
     if isinstance(target, VariantType):
         return " Make a column of variants: hms_iceberg.variant."
     if isinstance(target, (IntegerType, FloatType, DecimalType)) and (

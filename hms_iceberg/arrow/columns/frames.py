@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
+from hms_iceberg.arrow.columns.geoarrow import ShapeType
 from hms_iceberg.arrow.columns.nested import conform
 from hms_iceberg.lazy import pl
 from hms_iceberg.spec.schema import Schema
@@ -29,13 +30,24 @@ def frame_to_arrow(frame: pl.DataFrame, schema: Schema) -> pa.Table:
 
 
 def for_pandas(table: pa.Table) -> pa.Table:
-    """A table that pyarrow can give to pandas: uuids and fixed bytes inside nested columns become plain bytes."""
-    return _conformed(table, lambda kind, nested: pa.binary() if nested and _is_fixed(kind) else kind)
+    """A table that pyarrow can give to pandas: shapes, and uuids and fixed bytes inside nested columns, as bytes."""
+    return _conformed(
+        table, lambda kind, nested: pa.binary() if (nested and _is_fixed(kind)) or isinstance(kind, ShapeType) else kind
+    )
+
+
+def for_duckdb(table: pa.Table) -> pa.Table:
+    """A table that DuckDB takes: geographies, whose edges it has no type for, become plain bytes."""
+    return _conformed(
+        table, lambda kind, _: pa.binary() if isinstance(kind, ShapeType) and kind.edges is not None else kind
+    )
 
 
 def to_polars(table: pa.Table) -> pl.DataFrame:
-    """The rows as a polars frame; a uuid is its 16 bytes, as polars knows no extension types in nested columns."""
-    frame = pl.from_arrow(_conformed(table, lambda kind, _: pa.binary() if _is_fixed(kind) else kind))
+    """The rows as a polars frame; uuids and shapes are bytes, as polars knows no extension types in nested columns."""
+    frame = pl.from_arrow(
+        _conformed(table, lambda kind, _: pa.binary() if _is_fixed(kind) or isinstance(kind, ShapeType) else kind)
+    )
     assert isinstance(frame, pl.DataFrame)
     return frame
 

@@ -14,10 +14,14 @@ import pyarrow as pa
 
 from hms_iceberg.arrow.columns.arrow_schema import child_fields, to_arrow
 from hms_iceberg.arrow.columns.nested import children_of, conform, with_children
+from hms_iceberg.arrow.formats.parquet_footer import has_no_name
 from hms_iceberg.arrow.metrics.batch_metrics import BatchMetrics
 from hms_iceberg.arrow.metrics.footer_metrics import MetricsMode
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.spec.data_types import (
+    BinaryType,
+    GeographyType,
+    GeometryType,
     IcebergType,
     NestedField,
     NestedType,
@@ -43,7 +47,7 @@ class FileLayout:
     def __init__(self, schema: Schema) -> None:
         self._table = schema
         self.schema = Schema(*_file_fields(schema.fields, ""), schema_id=schema.schema_id)
-        self.arrow = to_arrow(self.schema).remove_metadata()
+        self.arrow = to_arrow(Schema(*map(_plain_if_unnamed, self.schema.fields))).remove_metadata()
         self._drops = _has_unknown(schema.as_struct())
 
     def lay_out(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -93,6 +97,15 @@ def _file_type(kind: IcebergType, path: str) -> IcebergType:
         below = [(child, _known(child.field_type, path), f"{path}.{child.name}") for child in kind.children()]
         return kind.with_children([replace(child, field_type=_file_type(of, name)) for child, of, name in below])
     return kind
+
+
+def _plain_if_unnamed(field: NestedField) -> NestedField:
+    """A column whose shapes are bytes to a writer that cannot name their type."""
+    kind = field.field_type
+    if isinstance(kind, NestedType):
+        return replace(field, field_type=kind.with_children([_plain_if_unnamed(each) for each in kind.children()]))
+    is_shape = isinstance(kind, (GeometryType, GeographyType))
+    return replace(field, field_type=BinaryType()) if is_shape and has_no_name(kind) else field
 
 
 def _known(kind: IcebergType, path: str) -> IcebergType:

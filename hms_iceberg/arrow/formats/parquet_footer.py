@@ -1,31 +1,75 @@
-"""Footers of Parquet files with what pyarrow's writer cannot say: which groups are variants.
+"""Footers of Parquet files with what pyarrow's writer cannot say: which columns are variants, or geographies with edges
+other than spherical ones.
 
 Source: Apache Parquet, "parquet.thrift" (``SchemaElement``, ``LogicalType``); Thrift's compact protocol.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+import pyarrow as pa
+
+from hms_iceberg.spec.data_types import GeographyType, GeometryType, IcebergType, VariantType
+from hms_iceberg.spec.primitive_types import DEFAULT_EDGE_ALGORITHM, EDGE_ALGORITHMS
+from hms_iceberg.spec.schema import Schema
+
 _MAGIC = b"PAR1"
-_SCHEMA, _CHILDREN, _FIELD_ID, _LOGICAL_TYPE = 2, 5, 9, 10
-_BYTE, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = 3, 7, 8, 9, 10, 11, 12
+_NAMES_SHAPES = int(pa.__version__.split(".")[0]) >= 21
+_SCHEMA, _FIELD_ID, _LOGICAL_TYPE = 2, 9, 10
+_BYTE, _INT, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = 3, 5, 7, 8, 9, 10, 11, 12
 # The logical type VARIANT (number 16 of its union) of version 1, and the ends of both structs.
 _VARIANT = bytes((_STRUCT, 16 << 1, 1 << 4 | _BYTE, 1, 0, 0))
 
 
-class VariantOutput:
-    """What pyarrow's writer writes to if a file has variants: their groups are called so in the footer.
+def unnamed_types(schema: Schema) -> dict[int, bytes]:
+    """The logical types that pyarrow's writer cannot name, by the ids of the fields.
+
+    Args:
+        schema: the columns of the file.
+    """
+    return {
+        field_id: _logical_type(each.field_type)
+        for field_id, each in schema.index_by_id.items()
+        if has_no_name(each.field_type)
+    }
+
+
+def has_no_name(kind: IcebergType) -> bool:
+    """Whether pyarrow's writer cannot say that a column is of a type: variant, geography with other edges than
+    spherical ones, and before version 21 any shapes."""
+    if isinstance(kind, GeographyType) and kind.algorithm != DEFAULT_EDGE_ALGORITHM:
+        return True
+    return isinstance(kind, VariantType) or (isinstance(kind, (GeometryType, GeographyType)) and not _NAMES_SHAPES)
+
+
+def _logical_type(kind: IcebergType) -> bytes:
+    if not isinstance(kind, (GeometryType, GeographyType)):
+        return _VARIANT
+    crs = kind.crs.encode()
+    number, edges = 17, b""
+    if isinstance(kind, GeographyType):
+        number, edges = 18, bytes((1 << 4 | _INT, EDGE_ALGORITHMS.index(kind.algorithm) << 1))
+    return bytes((_STRUCT, number << 1, 1 << 4 | _BINARY)) + _varint(len(crs)) + crs + edges + bytes(2)
+
+
+def _varint(number: int) -> bytes:
+    low, rest = number & 127, number >> 7
+    return bytes((low | 128,)) + _varint(rest) if rest else bytes((low,))
+
+
+class NamingOutput:
+    """What pyarrow's writer writes to if a file has types that it cannot name: the footer then names them.
 
     Args:
         stream: where the file goes.
-        field_ids: the ids of the variants.
+        types: what ``unnamed_types`` returned.
     """
 
-    def __init__(self, stream: Any, field_ids: Collection[int]) -> None:
+    def __init__(self, stream: Any, types: Mapping[int, bytes]) -> None:
         self._stream = stream
-        self._field_ids = field_ids
+        self._types = types
         self._end: list[bytes] | None = None
         self.closed = False
 
@@ -43,7 +87,7 @@ class VariantOutput:
 
     def write_end(self) -> None:
         """Writes the end that was held, with its footer changed."""
-        self._stream.write(with_variants(b"".join(self._end or ()), self._field_ids))
+        self._stream.write(with_types(b"".join(self._end or ()), self._types))
 
     def flush(self) -> None:
         """Does nothing; whoever has the stream flushes it."""
@@ -53,41 +97,40 @@ class VariantOutput:
         self.closed = True
 
 
-def with_variants(end: bytes, field_ids: Collection[int]) -> bytes:
-    """The end of a Parquet file whose footer calls some groups variants.
+def with_types(end: bytes, types: Mapping[int, bytes]) -> bytes:
+    """The end of a Parquet file whose footer names the types of some more columns.
 
     Args:
         end: the last bytes of the file, the whole footer among them.
-        field_ids: the ids of the groups.
+        types: what ``unnamed_types`` returned.
     """
     start = len(end) - 8 - int.from_bytes(end[-8:-4], "little")
     footer = end[start:-8]
     parts = [end[:start]]
     done = 0
-    for at, last in _ends(_Thrift(footer), field_ids):
-        parts += [footer[done:at], bytes((_LOGICAL_TYPE - last << 4 | _STRUCT,)), _VARIANT]
+    for at, last, field_id in _ends(_Thrift(footer), types):
+        parts += [footer[done:at], bytes((_LOGICAL_TYPE - last << 4 | _STRUCT,)), types[field_id]]
         done = at
     parts.append(footer[done:])
     length = sum(map(len, parts[1:]))
     return b"".join([*parts, length.to_bytes(4, "little"), _MAGIC])
 
 
-def _ends(footer: _Thrift, field_ids: Collection[int]) -> Iterator[tuple[int, int]]:
-    """Where the elements of the groups end, and the number of the last thing that each says."""
+def _ends(footer: _Thrift, types: Mapping[int, bytes]) -> Iterator[tuple[int, int, int]]:
+    """Where the elements of the columns end, the number of the last thing that each says, and the column's id."""
     for number, kind in footer.fields():
         if number != _SCHEMA:
             footer.skip(kind)
             continue
         for _ in range(footer.list_header()[1]):
-            said: dict[int, int] = {}
-            last = 0
+            field_id, last = -1, 0
             for last, of in footer.fields():
-                if last in (_CHILDREN, _FIELD_ID):
-                    said[last] = footer.integer()
+                if last == _FIELD_ID:
+                    field_id = footer.integer()
                 else:
                     footer.skip(of)
-            if said.get(_CHILDREN) and said.get(_FIELD_ID) in field_ids:
-                yield footer.at - 1, last
+            if field_id in types:
+                yield footer.at - 1, last, field_id
         return
 
 

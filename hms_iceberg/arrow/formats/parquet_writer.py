@@ -10,7 +10,7 @@ import json
 import logging
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,8 +22,9 @@ import pyarrow.parquet as pq
 
 from hms_iceberg.arrow.columns.nested import struct_children
 from hms_iceberg.arrow.formats.file_layout import HELD_BYTES, ContentOutput, FileLayout
-from hms_iceberg.arrow.formats.parquet_footer import VariantOutput
+from hms_iceberg.arrow.formats.parquet_footer import NamingOutput, has_no_name, unnamed_types
 from hms_iceberg.arrow.formats.shredded_layout import shredded_batch, with_shredded_variants
+from hms_iceberg.arrow.metrics.batch_metrics import SHAPES, BatchMetrics
 from hms_iceberg.arrow.metrics.footer_metrics import MetricsMode, data_file_from_parquet
 from hms_iceberg.errors import ConfigurationError, UnsupportedError
 from hms_iceberg.spec.data_types import (
@@ -215,14 +216,15 @@ class ParquetContentWriter:
             for field, places in leaf_positions(schema.fields)
             if isinstance(field.field_type, (FloatType, DoubleType))
         ]
+        self._shapes = BatchMetrics(schema, modes, SHAPES)  # of which pyarrow's footers count no nulls
         self._output = ContentOutput(storage, location)
         self._footers: list[pq.FileMetaData] = []
         self._last_column_bytes = 0
         try:
-            variants = _variant_ids(layout.schema)
-            self._variants = VariantOutput(self._output.stream, variants) if variants else None
+            unnamed = unnamed_types(layout.schema)
+            self._naming = NamingOutput(self._output.stream, unnamed) if unnamed else None
             self._options = options
-            self._shred_by = shred_by if variants else 0
+            self._shred_by = shred_by if _has_variants(layout.schema) else 0
             self._arrow = layout.arrow
             self._writer = None if self._shred_by else self._opened()
         except BaseException:
@@ -230,7 +232,7 @@ class ParquetContentWriter:
             raise
 
     def _opened(self) -> pq.ParquetWriter:
-        sink = self._output.stream if self._variants is None else self._variants
+        sink = self._output.stream if self._naming is None else self._naming
         writer = pq.ParquetWriter(sink, self._arrow, metadata_collector=self._footers, **self._options)
         writer.add_key_value_metadata({"iceberg.schema": json.dumps(schema_to_json(self._schema))})
         return writer
@@ -252,6 +254,8 @@ class ParquetContentWriter:
         """Writes batches as one row group."""
         for field_id, path in self._floats:
             self._nan_counts[field_id] += sum(_count_nan(batch, path) for batch in batches)
+        for batch in batches:
+            self._shapes.add(batch)
         rows = [self._layout.lay_out(batch) for batch in batches]
         if self._writer is None:
             self._arrow, self._options = with_shredded_variants(self._arrow, self._options, rows, self._shred_by)
@@ -275,11 +279,11 @@ class ParquetContentWriter:
         try:
             self._writer = self._writer or self._opened()
             self._writer.add_key_value_metadata(marks)
-            if self._variants is not None:
-                self._variants.hold_end()
+            if self._naming is not None:
+                self._naming.hold_end()
             self._writer.close()
-            if self._variants is not None:
-                self._variants.write_end()
+            if self._naming is not None:
+                self._naming.write_end()
             size = self._output.close()
         except BaseException:
             self.abandon()
@@ -292,6 +296,7 @@ class ParquetContentWriter:
             size=size,
             footer=self._footers[0],
             nan_counts=self._nan_counts,
+            counted=self._shapes.result(),
             **fields,
         )
 
@@ -338,7 +343,7 @@ def parquet_options(schema: Schema, layout: FileLayout, properties: Mapping[str,
         "write_page_index": True,
         "write_page_checksum": True,
         "use_dictionary": _enabled(leaves, properties, PARQUET_DICTIONARIES),
-        "write_statistics": _enabled(leaves, properties, PARQUET_STATISTICS),
+        "write_statistics": _enabled(leaves, properties, PARQUET_STATISTICS, _unordered(schema)),
         "bloom_filter_options": _bloom_filters(leaves, properties),
     }
     if PARQUET_CODEC_LEVEL.name in properties and codec in ("zstd", "gzip", "brotli"):
@@ -366,9 +371,18 @@ def _known_options() -> frozenset[str]:
     return known | {"data_page_size"}  # passed on through **options
 
 
-def _enabled(leaves: Mapping[str, str], properties: Mapping[str, str], switch: ColumnProperty) -> bool | list[str]:
+def _unordered(schema: Schema) -> list[str]:
+    """The columns of shapes that pyarrow takes for bytes, whose order means nothing."""
+    names = ((schema.find_column_name(field_id), each.field_type) for field_id, each in schema.index_by_id.items())
+    return [name for name, kind in names if name and kind.is_primitive and has_no_name(kind)]
+
+
+def _enabled(
+    leaves: Mapping[str, str], properties: Mapping[str, str], switch: ColumnProperty, off: Sequence[str] = ()
+) -> bool | list[str]:
     switched_off = {
-        leaves.get(column) for column, text in switch.of_columns(properties) if text.strip().lower() == "false"
+        *(leaves.get(column) for column, text in switch.of_columns(properties) if text.strip().lower() == "false"),
+        *map(leaves.get, off),
     }
     if not switched_off - {None}:
         return True
@@ -422,8 +436,8 @@ def leaf_paths(schema: Schema, layout: FileLayout) -> Iterator[tuple[str, str]]:
             yield name, ".".join(parts)
 
 
-def _variant_ids(schema: Schema) -> list[int]:
-    return [each for each, field in schema.index_by_id.items() if isinstance(field.field_type, VariantType)]
+def _has_variants(schema: Schema) -> bool:
+    return any(isinstance(field.field_type, VariantType) for field in schema.index_by_id.values())
 
 
 def _count_nan(batch: pa.RecordBatch, path: tuple[int, ...]) -> int:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hms_iceberg.arrow.columns.arrow_schema import integer_type, to_stored
+from hms_iceberg.arrow.columns.shape_columns import NoShapeError, extents
 from hms_iceberg.arrow.metrics.footer_metrics import NONE, ColumnMetrics, MetricsMode
 from hms_iceberg.spec.data_types import (
     FixedType,
@@ -25,9 +26,10 @@ from hms_iceberg.spec.data_types import (
     leaf_positions,
 )
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.values.single_values import bounds_to_bytes
+from hms_iceberg.spec.values.shapes import Extent
+from hms_iceberg.spec.values.single_values import bounds_to_bytes, corners_of
 
-_NO_BOUNDS = (UnknownType, GeometryType, GeographyType)
+SHAPES = (GeometryType, GeographyType)
 
 
 class BatchMetrics:
@@ -36,13 +38,19 @@ class BatchMetrics:
     Args:
         schema: the columns of the batches.
         modes: what to keep of which field.
+        kinds: the types of the leaves to count.
     """
 
-    def __init__(self, schema: Schema, modes: Mapping[int, MetricsMode]) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        modes: Mapping[int, MetricsMode],
+        kinds: tuple[type[IcebergType], ...] = (IcebergType,),
+    ) -> None:
         self._leaves = [
-            _Leaf(field, path, modes[field.field_id])
+            (_Shapes if isinstance(field.field_type, SHAPES) else _Leaf)(field, path, modes[field.field_id])
             for field, path in leaf_positions(schema.fields)
-            if modes.get(field.field_id, NONE).counts
+            if modes.get(field.field_id, NONE).counts and isinstance(field.field_type, kinds)
         ]
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -82,7 +90,7 @@ class _Leaf:
             self._nans += count
             if count:
                 array = array.filter(pc.invert(nan))
-        if self._mode.bounds and not isinstance(self._kind, _NO_BOUNDS) and array.null_count < len(array):
+        if self._mode.bounds and not isinstance(self._kind, UnknownType) and array.null_count < len(array):
             self._widen(array)
 
     def _widen(self, array: pa.Array) -> None:
@@ -111,6 +119,32 @@ class _Leaf:
         metrics.lower_bounds[self._id] = lower
         if upper is not None:
             metrics.upper_bounds[self._id] = upper
+
+
+class _Shapes(_Leaf):
+    """Of a geometry or geography: bounds are the corners of the box around the coordinates."""
+
+    def __init__(self, field: NestedField, path: tuple[int, ...], mode: MetricsMode) -> None:
+        super().__init__(field, path, mode)
+        self._found: Extent | None = None
+        self._known = True
+
+    def _widen(self, array: pa.Array) -> None:
+        try:
+            found = extents(array.storage if isinstance(array, pa.ExtensionArray) else array)
+        except NoShapeError:  # as others wrote it: what it covers is not known
+            self._known = False
+            return
+        # What edges on the globe reach beyond their ends depends on how they are interpolated.
+        self._known = self._known and not (found.edges and isinstance(self._kind, GeographyType))
+        self._found = found.whole() if self._found is None else self._found.widened(found.whole())
+
+    def put(self, metrics: ColumnMetrics) -> None:
+        super().put(metrics)
+        assert isinstance(self._kind, SHAPES)
+        corners = corners_of(self._found, self._kind) if self._known and self._found is not None else None
+        if corners is not None:
+            metrics.lower_bounds[self._id], metrics.upper_bounds[self._id] = corners
 
 
 def _ordering(value: Any) -> Any:

@@ -10,38 +10,26 @@ import itertools
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
-from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hms_iceberg.arrow.columns.arrow_types import is_bytes, is_text
 from hms_iceberg.arrow.columns.legacy_calendar import Rule, text_marks, writer_calendar
 from hms_iceberg.arrow.columns.projection import FileLeaf, file_leaves, identified
+from hms_iceberg.arrow.metrics.raw_bounds import bound_decoder
+from hms_iceberg.arrow.metrics.shape_bounds import footer_corners
 from hms_iceberg.arrow.storage.arrow_storage import open_for_arrow
 from hms_iceberg.arrow.storage.filesystems import decoding
 from hms_iceberg.errors import ConfigurationError, CorruptDataFileError
 from hms_iceberg.spec.data_types import (
-    MICRO_TIMESTAMPS,
-    NANO_TIMESTAMPS,
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
+    GeographyType,
+    GeometryType,
     IcebergType,
-    IntegerType,
-    LongType,
     NestedType,
-    StringType,
-    TimeType,
-    UUIDType,
 )
 from hms_iceberg.spec.field_mapping import NameMapping
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
@@ -49,7 +37,7 @@ from hms_iceberg.spec.metadata_columns import LINEAGE
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sort_orders import SortOrder
 from hms_iceberg.spec.table_properties import COLUMN_METRICS_MODE, DEFAULT_METRICS_MODE, METRICS_MAX_COLUMNS
-from hms_iceberg.spec.values.single_values import bounds_to_bytes, decimal_value
+from hms_iceberg.spec.values.single_values import bounds_to_bytes
 from hms_iceberg.storage import Storage
 
 _TRUNCATE = re.compile(r"truncate\(\s*(\d+)\s*\)")
@@ -151,7 +139,6 @@ def _primitive_ids(kind: IcebergType) -> Iterator[int]:
 FloatBounds = Mapping[int, tuple[float, float] | None]
 # What is read of a file to find its footer, at once; most footers are smaller.
 _TAIL_BYTES = 64 * 1024
-_UNIT_NANOS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +151,11 @@ class ColumnMetrics:
     nan_value_counts: dict[int, int] = field(default_factory=dict)
     lower_bounds: dict[int, bytes] = field(default_factory=dict)
     upper_bounds: dict[int, bytes] = field(default_factory=dict)
+
+    def update(self, other: ColumnMetrics) -> None:
+        """Takes over what others tell of some columns."""
+        for name in self.__slots__:
+            getattr(self, name).update(getattr(other, name))
 
     def as_fields(self) -> dict[str, Any]:
         """The metrics as arguments of ``DataFile``."""
@@ -203,6 +195,7 @@ def data_file_from_parquet(
     nan_counts: Mapping[int, int] | None = None,
     float_bounds: FloatBounds | None = None,
     equality_ids: tuple[int, ...] | None = None,
+    counted: ColumnMetrics | None = None,
 ) -> DataFile:
     """Describes a Parquet file as a manifest does, from its footer alone.
 
@@ -223,6 +216,7 @@ def data_file_from_parquet(
         float_bounds: bounds by field id of float and double columns, if the writer kept them apart from NaN; a
             footer of the JVM's writer has none for a column with NaN.
         equality_ids: the key of an equality delete file.
+        counted: metrics that the writer counted itself, which go before those of the footer.
 
     Returns:
         The data file.
@@ -236,6 +230,8 @@ def data_file_from_parquet(
         modes = metrics_modes(schema, properties or {})
     leaves = leaves_of_footer(footer, name_mapping, location)
     metrics = metrics_from_footer(footer, leaves, schema, modes, nan_counts or {}, float_bounds=float_bounds or {})
+    if counted is not None:
+        metrics.update(counted)
     return DataFile(
         content=content,
         file_path=location,
@@ -349,7 +345,11 @@ def metrics_from_footer(
             continue
         descriptor = footer.schema.column(leaf.index)
         _counts(metrics, field_id, chunks, descriptor, nan_counts)
-        if mode.bounds and field_id in float_bounds:
+        if isinstance(known.field_type, (GeometryType, GeographyType)):
+            corners = footer_corners(chunks, known.field_type) if mode.bounds else None
+            if corners is not None:
+                metrics.lower_bounds[field_id], metrics.upper_bounds[field_id] = corners
+        elif mode.bounds and field_id in float_bounds:
             _known_bounds(metrics, field_id, known.field_type, float_bounds[field_id])
         elif mode.bounds:
             _bounds(metrics, field_id, chunks, leaf, known.field_type, mode.width, rules.get(leaf.index))
@@ -419,85 +419,3 @@ def _is_nan(value: Any) -> bool:
 def _ordering(value: Any) -> Any:
     """Sorts -0.0 before 0.0, as bounds must."""
     return (value, math.copysign(1.0, value)) if isinstance(value, float) else value
-
-
-# ------------------------------------------------------------------------------------- raw values of footers
-
-
-def bound_decoder(arrow: pa.DataType, kind: IcebergType) -> Callable[[Any, bool], Any] | None:
-    """How to turn a raw minimum or maximum of a Parquet footer into a stored value.
-
-    Args:
-        arrow: the column's Arrow type, which says what the raw value means.
-        kind: the table's type for the column.
-
-    Returns:
-        A function of the raw value and whether it is an upper bound (then digits that are lost round up), giving None
-        for a value that is no use; or None if the two types do not go together.
-    """
-    types = pa.types
-    if isinstance(kind, (IntegerType, LongType)) and types.is_integer(arrow):
-        if types.is_unsigned_integer(arrow):
-            mask = (1 << max(arrow.bit_width, 32)) - 1
-            return lambda raw, _upper: _within(raw & mask, kind)
-        return lambda raw, _upper: raw
-    if isinstance(kind, (FloatType, DoubleType)) and types.is_floating(arrow):
-        return None if types.is_float16(arrow) else lambda raw, _upper: raw
-    if isinstance(kind, DecimalType) and types.is_decimal(arrow):
-        return _decimal_decoder(arrow.scale, kind)
-    if isinstance(kind, TimeType) and types.is_time(arrow):
-        return _unit_decoder(arrow.unit, 1_000)
-    if isinstance(kind, MICRO_TIMESTAMPS) and types.is_timestamp(arrow):
-        return _unit_decoder(arrow.unit, 1_000)
-    if isinstance(kind, NANO_TIMESTAMPS) and types.is_timestamp(arrow):
-        return _unit_decoder(arrow.unit, 1)
-    if isinstance(kind, StringType) and (is_text(arrow) or is_bytes(arrow)):
-        return _decode_text
-    if isinstance(kind, UUIDType) and (types.is_fixed_size_binary(arrow) or isinstance(arrow, pa.UuidType)):
-        return lambda raw, _upper: UUID(bytes=bytes(raw))
-    plain: tuple[tuple[type[IcebergType], bool], ...] = (
-        (BooleanType, types.is_boolean(arrow)),
-        (DateType, types.is_date32(arrow)),
-        (BinaryType, is_bytes(arrow) or is_text(arrow) or types.is_fixed_size_binary(arrow)),
-        (FixedType, types.is_fixed_size_binary(arrow)),
-    )
-    if any(isinstance(kind, known) and fits for known, fits in plain):
-        return lambda raw, _upper: raw
-    return None
-
-
-def _within(value: int, kind: IcebergType) -> int | None:
-    bits = 31 if isinstance(kind, IntegerType) else 63
-    return value if value < 1 << bits else None
-
-
-def _decode_text(raw: Any, _upper: bool) -> str | None:
-    try:
-        return raw if isinstance(raw, str) else bytes(raw).decode()
-    except UnicodeDecodeError:
-        return None
-
-
-def _decimal_decoder(file_scale: int, kind: DecimalType) -> Callable[[Any, bool], Any] | None:
-    if file_scale > kind.scale:
-        return None
-    factor = 10 ** (kind.scale - file_scale)
-
-    def decode(raw: Any, _upper: bool) -> Any:
-        unscaled = raw if isinstance(raw, int) else int.from_bytes(bytes(raw), "big", signed=True)
-        return decimal_value(unscaled * factor, kind.scale)
-
-    return decode
-
-
-def _unit_decoder(unit: str, target_nanos: int) -> Callable[[Any, bool], Any]:
-    nanos = _UNIT_NANOS[unit]
-    if nanos >= target_nanos:
-        factor = nanos // target_nanos
-        return lambda raw, _upper: _long(raw * factor)
-    divisor = target_nanos // nanos
-    return lambda raw, upper: -(-raw // divisor) if upper else raw // divisor
-
-
-def _long(value: int) -> int | None:
-    return value if -(1 << 63) <= value < 1 << 63 else None

@@ -14,11 +14,15 @@ import pyarrow.compute as pc
 
 from hms_iceberg.arrow.columns.arrow_schema import from_stored
 from hms_iceberg.arrow.columns.column_transforms import transform_array
+from hms_iceberg.arrow.columns.shape_columns import NoShapeError, meets
 from hms_iceberg.arrow.formats.content_files import ContentReader
 from hms_iceberg.arrow.formats.parquet_reader import RowRange
+from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.expressions.bound import BoundReference, BoundTerm, BoundTransform
 from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.expressions.visitors import BoundExpressionVisitor, fold
+from hms_iceberg.spec.data_types import GeographyType, GeometryType
+from hms_iceberg.spec.values.shapes import Box
 
 Column = Callable[[BoundReference], pa.Array]
 
@@ -126,6 +130,20 @@ class _Masks(BoundExpressionVisitor[pa.Array]):
 
     def visit_not_starts_with(self, term: BoundTerm, prefix: str) -> pa.Array:
         return _two_valued(pc.invert(pc.starts_with(self._values(term), prefix)))
+
+    def visit_intersects_box(self, term: BoundTerm, box: Box) -> pa.Array:
+        kind = term.type
+        assert isinstance(kind, (GeometryType, GeographyType))
+        try:
+            return pa.array(meets(self._column(term.ref), box, kind))
+        except NoShapeError as error:
+            raise CorruptDataFileError(
+                f"Cannot compare column {term.name!r} ({kind}) with a box: {error}. Overwrite the row, "
+                "or filter by other columns."
+            ) from error
+
+    def visit_not_intersects_box(self, term: BoundTerm, box: Box) -> pa.Array:
+        return pc.and_(pc.invert(self.visit_intersects_box(term, box)), self._column(term.ref).is_valid())
 
 
 def _two_valued(mask: pa.Array) -> pa.Array:

@@ -82,8 +82,9 @@ def json_values(column: pa.Array) -> list[Any]:
 def to_json(kind: pa.DataType) -> Convert:
     """How values of an Arrow type, with times as text, become JSON."""
     if isinstance(kind, pa.BaseExtensionType):
-        is_uuid = kind.extension_name == "arrow.uuid"
-        return (lambda value: str(UUID(bytes=value) if isinstance(value, bytes) else value)) if is_uuid else str
+        if kind.extension_name != "arrow.uuid":
+            return to_json(kind.storage_type)
+        return lambda value: str(UUID(bytes=value) if isinstance(value, bytes) else value)
     if pa.types.is_float32(kind):
         return lambda value: _number(float(str(np.float32(value))))
     if pa.types.is_floating(kind):
@@ -121,7 +122,10 @@ def from_json(kind: pa.DataType, column: str) -> Convert:
 
 def _reader(kind: pa.DataType, column: str) -> Convert:
     if isinstance(kind, pa.BaseExtensionType):
-        return _fitting(lambda value: UUID(value).bytes, kind, column)
+        is_uuid = kind.extension_name == "arrow.uuid"
+        return (
+            _fitting(lambda value: UUID(value).bytes, kind, column) if is_uuid else _reader(kind.storage_type, column)
+        )
     if pa.types.is_floating(kind):
         return _fitting(lambda value: _NO_NUMBERS[value] if isinstance(value, str) else float(value), kind, column)
     if pa.types.is_decimal(kind):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, NamedTuple, Union
 
-from hms_iceberg.errors import ExpressionParseError
+from hms_iceberg.errors import ExpressionParseError, TypeMismatchError
 from hms_iceberg.expressions.literals import (
     MAX_DIGITS,
     Literal,
@@ -27,6 +27,7 @@ from hms_iceberg.expressions.tree import (
     AlwaysTrue,
     And,
     BooleanExpression,
+    IntersectsBox,
     IsNaN,
     IsNull,
     NotNull,
@@ -344,6 +345,8 @@ def call(name: str, arguments: Sequence[Operand], type_name: str = "") -> Operan
         return _TESTS[name](_column(name, arguments))
     if name in ("startswith", "starts_with"):
         return _starts_with(arguments)
+    if name == "intersects_box":
+        return _intersects_box(arguments)
     if name == "to_date" and len(arguments) == 1:
         return _cast(arguments[0], "date")
     if name == "year":
@@ -373,7 +376,7 @@ _TIME_TRANSFORMS: dict[str, Transform] = {
     kind.spellings[0]: kind() for kind in TRANSFORMS.values() if issubclass(kind, TimeTransform)
 }
 _KNOWN = (
-    *("isnull", "isnotnull", "isnan", "startswith", "cast", "date", "timestamp", "double", "year"),
+    *("isnull", "isnotnull", "isnan", "startswith", "intersects_box", "cast", "date", "timestamp", "double", "year"),
     *_TIME_TRANSFORMS,
     *PARAMETERIZED,
 )
@@ -415,6 +418,23 @@ def _starts_with(arguments: Sequence[Operand]) -> BooleanExpression:
                 raise ValueError(f"startswith needs a string, not {prefix}")
             return StartsWith(column, prefix)
     raise ValueError("startswith needs a column and a string: startswith(name, 'abc')")
+
+
+def _intersects_box(arguments: Sequence[Operand]) -> BooleanExpression:
+    column, *edges = arguments or (None,)
+    numbers = [each.value for each in edges if isinstance(each, Literal)]
+    if not isinstance(column, Reference) or len(edges) != 4 or not all(map(_is_number, numbers)) or len(numbers) != 4:
+        raise ValueError(
+            "intersects_box needs a column and four numbers: intersects_box(place, xmin, ymin, xmax, ymax)"
+        )
+    try:
+        return IntersectsBox(column, numbers)
+    except TypeMismatchError as error:
+        raise ValueError(str(error)) from None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, Decimal)) and not isinstance(value, bool)
 
 
 def _transformed(column: Term, transform: Transform) -> Transformed:

@@ -9,7 +9,7 @@ The language is the predicate part of SQL, in the spellings of Spark and of PyIc
     a.b, `a b`.`c`, "a b"                      names; nested fields with dots
     1, -2.5, 1e3, 10L, 1.5D, 'it''s', true     literals
     date'…', time'…', timestamp'…', timestamp_ntz'…', uuid'…', X'0AFF', cast('…' as date), double('NaN')
-    isnull(a), isnotnull(a), isnan(a), startswith(a, 'x'), year(a)
+    isnull(a), isnotnull(a), isnan(a), startswith(a, 'x'), year(a), intersects_box(a, 10, 45, 12.5, 47)
     bucket(16, a), truncate(4, a), years(a), months(a), days(a), hours(a), date(a)
 
 Times without a zone are UTC if they meet a column that has one. Backslashes in strings are ordinary characters.

@@ -18,10 +18,10 @@ from hms_iceberg.errors import IcebergError, MissingFileError
 from hms_iceberg.maintenance.check import findings as found
 from hms_iceberg.maintenance.check.findings import Finding
 from hms_iceberg.scan.tasks import FileScanTask
-from hms_iceberg.spec.data_types import PrimitiveType
+from hms_iceberg.spec.data_types import GeographyType, GeometryType, PrimitiveType
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.values.single_values import from_bytes
+from hms_iceberg.spec.values.single_values import from_bytes, point_from_bytes
 from hms_iceberg.storage import Storage
 
 
@@ -188,7 +188,11 @@ class Values:
             kind = self._schema.find_type(field_id) if field_id in counted else None
             if not isinstance(kind, PrimitiveType):
                 continue
-            limit, value = from_bytes(kind, bound), from_bytes(kind, counted[field_id])
+            if isinstance(kind, (GeometryType, GeographyType)):
+                _, limit, *_ = point_from_bytes(bound)  # x goes round the globe
+                _, value, *_ = point_from_bytes(counted[field_id])
+            else:
+                limit, value = from_bytes(kind, bound), from_bytes(kind, counted[field_id])
             if value < limit if lower else value > limit:
                 way = "below the least" if lower else "above the greatest"
                 yield found.WrongValues(file.file_path, self._name(field_id), f"some are {way}, {limit!r}")

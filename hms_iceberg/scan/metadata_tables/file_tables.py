@@ -15,6 +15,8 @@ from hms_iceberg.scan.metadata_tables.request import MetadataRequest, MetadataTa
 from hms_iceberg.scan.partition_columns import polars_dtype, stored_bounds
 from hms_iceberg.spec.data_types import (
     BinaryType,
+    GeographyType,
+    GeometryType,
     IcebergType,
     IntegerType,
     ListType,
@@ -27,6 +29,7 @@ from hms_iceberg.spec.data_types import (
 )
 from hms_iceberg.spec.manifests.manifest_values import ManifestContent, ManifestEntryStatus, ManifestFile
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.values.single_values import point_text
 
 _COUNTS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts")
 _METRICS = "readable_metrics"
@@ -252,7 +255,7 @@ def _readable_field(request: MetadataRequest) -> NestedField:
     next_id = count(max(request.metadata.schema().highest_field_id, 1000, *used) + 1).__next__
     fields: list[NestedField] = []
     for name, field in _measured(request):
-        kinds: list[IcebergType] = [LongType()] * 4 + [field.field_type] * 2
+        kinds: list[IcebergType] = [LongType()] * 4 + [_readable_type(field.field_type)] * 2
         inner = [
             NestedField(next_id(), part, kind, doc=doc)
             for (part, doc), kind in zip(_READABLE.items(), kinds, strict=True)
@@ -264,6 +267,17 @@ def _readable_field(request: MetadataRequest) -> NestedField:
     return NestedField(next_id(), _METRICS, StructType(*fields), doc="Column metrics in readable form")
 
 
+def _readable_type(kind: IcebergType) -> IcebergType:
+    """The type of readable bounds: corners of boxes around shapes are text."""
+    return StringType() if isinstance(kind, (GeometryType, GeographyType)) else kind
+
+
+def _readable_bound(stored: pl.Series, kind: IcebergType) -> pl.Series:
+    if not isinstance(kind, (GeometryType, GeographyType)):
+        return stored_bounds(stored, kind)
+    return pl.Series([None if each is None else point_text(each) for each in stored], dtype=pl.String)
+
+
 def _readable_values(request: MetadataRequest, frame: pl.DataFrame) -> pl.Series:
     """The column `readable_metrics` of the files of a frame, with bounds as values of their types."""
     measured = [(name, field, _parts(request, name)) for name, field in _measured(request)]
@@ -273,7 +287,7 @@ def _readable_values(request: MetadataRequest, frame: pl.DataFrame) -> pl.Series
         values = map_values(frame[f"{part}s"], [field.field_id for _, field in columns]) if columns else []
         for (name, field), value in zip(columns, values, strict=True):
             is_bound = part.endswith("_bound")
-            found[name, part] = (stored_bounds(value, field.field_type) if is_bound else value).alias(part)
+            found[name, part] = (_readable_bound(value, field.field_type) if is_bound else value).alias(part)
     structs = [
         pl.DataFrame([found[name, part] for part in parts]).to_struct(name) for name, _, parts in measured if parts
     ]

@@ -19,7 +19,17 @@ from struct import Struct
 from typing import Any
 
 from hms_iceberg.errors import CorruptFileError, IcebergError, NullValueError, TypeMismatchError, UnsupportedError
-from hms_iceberg.spec.data_types import BinaryType, FixedType, IcebergType, ListType, MapType, StringType, StructType
+from hms_iceberg.spec.data_types import (
+    BinaryType,
+    FixedType,
+    GeographyType,
+    GeometryType,
+    IcebergType,
+    ListType,
+    MapType,
+    StringType,
+    StructType,
+)
 from hms_iceberg.spec.values.decimals import (
     DECIMAL_CONTEXT,
     decimal_to_bytes,
@@ -29,6 +39,7 @@ from hms_iceberg.spec.values.decimals import (
 )
 from hms_iceberg.spec.values.forms import numbers, sequences, times
 from hms_iceberg.spec.values.forms.form import INT_RANGE, LONG_RANGE, ValueForms
+from hms_iceberg.spec.values.shapes import Extent, interval
 
 FORMS: Mapping[type[IcebergType], ValueForms] = {**numbers.FORMS, **times.FORMS, **sequences.FORMS}
 _NONE = ValueForms()
@@ -44,6 +55,7 @@ __all__ = [
     "INT_RANGE",
     "LONG_RANGE",
     "bounds_to_bytes",
+    "corners_of",
     "decimal_to_bytes",
     "decimal_value",
     "from_bytes",
@@ -53,6 +65,7 @@ __all__ = [
     "human_string",
     "integer_to_bytes",
     "point_from_bytes",
+    "point_text",
     "point_to_bytes",
     "to_bytes",
     "to_json",
@@ -184,6 +197,32 @@ def point_from_bytes(data: bytes) -> tuple[float, float, float | None, float | N
         z = None
     assert x is not None and y is not None
     return x, y, z, m
+
+
+def point_text(data: bytes) -> str | None:
+    """A corner of a bounding box as Java shows it, such as "x=1.0, y=2.0"; None if the bytes are none."""
+    try:
+        point = point_from_bytes(data)
+    except CorruptFileError:
+        return None
+    return ", ".join(f"{name}={each!r}" for name, each in zip("xyzm", point, strict=True) if each is not None)
+
+
+def corners_of(extent: Extent, kind: GeometryType | GeographyType) -> tuple[bytes, bytes] | None:
+    """The bounds of a column of shapes; None without x or y, or if they are not on the globe of a geography.
+
+    Args:
+        extent: what its shapes extend over.
+        kind: its type.
+    """
+    (_, south, *low), (_, north, *high) = extent.low, extent.high
+    west, east = interval(extent, kind)
+    if not (south <= north and (west <= east or isinstance(kind, GeographyType))):
+        return None
+    if isinstance(kind, GeographyType) and not (max(abs(west), abs(east)) <= 180 and -90 <= south <= north <= 90):
+        return None
+    lower, upper = ((None if each != each else each for each in further) for further in (low, high))
+    return point_to_bytes(west, south, *lower), point_to_bytes(east, north, *upper)
 
 
 def to_bytes(kind: IcebergType, value: Any) -> bytes:

@@ -197,8 +197,10 @@ class RowSource(ABC):
         """
         with needing("to_duckdb", "DuckDB", "duckdb"):
             import duckdb
+        from hms_iceberg.arrow.columns.frames import for_duckdb
+
         connection = connection or duckdb.connect(database=":memory:")
-        connection.register(table_name, self.to_arrow())
+        connection.register(table_name, for_duckdb(self.to_arrow()))
         return connection
 
     def to_daft(self) -> daft.DataFrame:

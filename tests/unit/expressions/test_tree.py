@@ -8,10 +8,10 @@ from uuid import UUID
 import pytest
 
 from hms_iceberg.errors import InvalidInputError, TypeMismatchError
+from hms_iceberg.expressions.depth import MAX_DEPTH
 from hms_iceberg.expressions.evaluate import evaluator
 from hms_iceberg.expressions.literals import Literal, Reference, Transformed, literal
 from hms_iceberg.expressions.tree import (
-    MAX_DEPTH,
     AlwaysFalse,
     AlwaysTrue,
     And,
