@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from hms_iceberg.errors import InvalidInputError, UnknownColumnError, UnsupportedError
 from hms_iceberg.expressions.text.functions import Token, tokenize
-from hms_iceberg.spec.data_types import PrimitiveType, UnknownType
+from hms_iceberg.spec.data_types import GeographyType, GeometryType, PrimitiveType, UnknownType
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partition_transforms import IdentityTransform, Transform, transform_of_sql
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sort_orders import NullOrder, SortDirection, SortField, SortOrder, check_sort_order
 
+_UNORDERED = (UnknownType, GeometryType, GeographyType)
 _ZORDER = re.compile(r"\s*zorder\s*\((.*)\)\s*", re.IGNORECASE | re.DOTALL)
 
 
@@ -94,7 +95,7 @@ def _zorder(schema: Schema, names: str, what: str, case_sensitive: bool) -> tupl
     for part in _split(names):
         field_id = _field_id(schema, part, what, case_sensitive)
         kind = schema.find_type(field_id)
-        if not isinstance(kind, PrimitiveType) or isinstance(kind, UnknownType):
+        if not isinstance(kind, PrimitiveType) or isinstance(kind, _UNORDERED):
             raise UnsupportedError(f"{what}: column {part} of type {kind} cannot be part of a z-order.")
         found.append(field_id)
     if not found:

@@ -213,7 +213,7 @@ def dask_frame(scan: TableScan) -> dd.DataFrame:
     """
     with needing("to_dask", "Dask", "'dask[dataframe]'"):
         import dask.dataframe as dd
-    empty = _frame(to_arrow(scan.projection()).empty_table())
+    empty = _frame(pa.Table.from_batches([], to_arrow(scan.projection())))
     if scan.limit is not None:
         return dd.from_pandas(scan.to_pandas(), npartitions=1)
     groups = list(scan.plan_tasks())

@@ -19,8 +19,11 @@ import shapely
 from hms_iceberg.arrow.columns.arrow_schema import from_arrow, to_arrow
 from hms_iceberg.arrow.columns.geoarrow import ShapeType
 from hms_iceberg.arrow.columns.shape_columns import NoShapeError, extents, meets
-from hms_iceberg.errors import CorruptDataFileError, InvalidSchemaError, TypeMismatchError
-from hms_iceberg.expressions import IntersectsBox
+from hms_iceberg.errors import CorruptDataFileError, InvalidSchemaError, TypeMismatchError, UnsupportedError
+from hms_iceberg.expressions import IntersectsBox, parse
+from hms_iceberg.expressions.binding import bind
+from hms_iceberg.expressions.json_filters import FilterReader, filter_to_json
+from hms_iceberg.maintenance.check.consistency import check_table
 from hms_iceberg.spec.data_types import (
     BinaryType,
     GeographyType,
@@ -488,3 +491,38 @@ def test_a_filter_that_no_shape_can_be_compared_with_is_refused(tmp_path, row_fi
     with pytest.raises(Exception, match=problem) as caught:
         ids(table_of(tmp_path), row_filter)
     assert caught.type.__module__ == "hms_iceberg.errors"
+
+
+def test_rows_with_shapes_are_merged_compacted_compared_and_checked(tmp_path):
+    schema = Schema(
+        NestedField(1, "id", LongType(), True), *SCHEMA.fields[1:], NestedField(4, "ways", ListType(5, GLOBE, False))
+    )
+    table = table_of(tmp_path, schema=schema, mode="merge-on-read")
+
+    def some(keys: range, y: float) -> pa.Table:
+        shapes = points(*((key, y) for key in keys))
+        ways = pa.array([[each, None] for each in shapes.to_pylist()], pa.list_(pa.binary()))
+        id_field = pa.field("id", pa.int64(), False)
+        kinds = [id_field, ("shape", pa.binary()), ("place", pa.binary()), ("ways", ways.type)]
+        return pa.table([pa.array(keys, pa.int64()), shapes, shapes, ways], schema=pa.schema(kinds))
+
+    table.append(some(range(10), 0))
+    changed = table.upsert(some(range(5, 12), 1), join_cols=["id"])
+    assert (changed.rows_updated, changed.rows_inserted) == (5, 2)
+    again = table.upsert(table.scan().to_arrow(), join_cols=["id"])
+    assert (again.rows_updated, again.rows_inserted) == (0, 0)
+    wanted = pa.concat_tables([some(range(5), 0), some(range(5, 12), 1)])
+    assert table.maintenance.rewrite_data_files(options={"rewrite-all": "true"}).added_data_files_count == 1
+    assert table.scan().to_arrow().sort_by("id").cast(wanted.schema).equals(wanted)
+    changes = table.changelog_scan(identifier_columns=["id"]).to_arrow()
+    assert sorted(set(changes["_change_type"].to_pylist())) == ["INSERT", "UPDATE_AFTER", "UPDATE_BEFORE"]
+    assert not check_table(table, values=True).findings
+    with pytest.raises(UnsupportedError, match=r"shape of type geometry.* cannot be part of a z-order"):
+        table.maintenance.rewrite_data_files(strategy="sort", sort_order="zorder(id, shape)")
+
+
+def test_a_box_crosses_the_rest_protocol_of_this_package():
+    bound = bind(SCHEMA, parse("not intersects_box(place, 170, -1, -170, 1.5) and intersects_box(shape, -9, 0, 1, 1)"))
+    told = json.loads(json.dumps(filter_to_json(bound)))
+    assert told["left"] == {"type": "not-intersects-box", "term": "place", "value": [170.0, -1.0, -170.0, 1.5]}
+    assert bind(SCHEMA, FilterReader(SCHEMA, True).read(told)) == bound
