@@ -1,12 +1,17 @@
-"""Boxes around shapes, as Parquet's footers tell them."""
+"""Types of shapes and boxes around them, as Parquet's footers tell them."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from typing import Any
 
+import pyarrow as pa
+
+from hms_iceberg.arrow.columns.geoarrow import ShapeType
 from hms_iceberg.spec.data_types import GeographyType, GeometryType
+from hms_iceberg.spec.primitive_types import DEFAULT_CRS, DEFAULT_EDGE_ALGORITHM
 from hms_iceberg.spec.values.shapes import Extent
 from hms_iceberg.spec.values.single_values import corners_of
 
@@ -27,6 +32,19 @@ def footer_corners(chunks: Sequence[Any], kind: GeometryType | GeographyType) ->
             return None
         whole = whole.widened(each)
     return corners_of(whole, kind)
+
+
+def told_shape(column: Any) -> pa.Field | None:
+    """A column of shapes as GeoArrow names its system and edges; None if the footer does not say that it is one.
+
+    Args:
+        column: the column of a footer's schema, as pyarrow has it.
+    """
+    told = json.loads(column.logical_type.to_json())
+    if told["Type"] not in ("Geometry", "Geography"):
+        return None
+    edges = told.get("algorithm", DEFAULT_EDGE_ALGORITHM) if told["Type"] == "Geography" else "planar"
+    return pa.field("", ShapeType(json.dumps({"crs": told.get("crs", DEFAULT_CRS), "edges": edges.lower()})))
 
 
 def _extent(chunk: Any) -> Extent:

@@ -13,9 +13,11 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from hms_iceberg.arrow.columns.arrow_schema import field_id_of
 from hms_iceberg.arrow.columns.arrow_types import byte_width, is_bytes, stands_for
+from hms_iceberg.arrow.columns.geoarrow import check_shape
 from hms_iceberg.arrow.columns.nested import leaf_arrays
 from hms_iceberg.arrow.columns.projection import FileLeaf, FileProjection, file_leaves
 from hms_iceberg.arrow.formats.content_files import ContentReader, open_reader
@@ -27,12 +29,14 @@ from hms_iceberg.arrow.metrics.footer_metrics import (
     read_footer,
     split_offsets,
 )
+from hms_iceberg.arrow.metrics.shape_bounds import told_shape
 from hms_iceberg.errors import (
     CorruptDataFileError,
     InvalidInputError,
     SchemaMismatchError,
     TypeMismatchError,
 )
+from hms_iceberg.spec.data_types import GeographyType, GeometryType
 from hms_iceberg.spec.field_mapping import NameMapping
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
@@ -116,6 +120,7 @@ class FileImport:
         footer = read_footer(self.storage, location)
         sources = {field.source_id: FULL for field in self.metadata.spec().fields}
         leaves = leaves_of_footer(footer, self.mapping, location)
+        self._check_shapes(footer, leaves, location)
         metrics = metrics_from_footer(footer, leaves, self.metadata.schema(), {**self.modes, **sources}, {})
         return DataFile(
             file_path=location,
@@ -181,6 +186,26 @@ class FileImport:
                 f"Cannot add {file.file_path}: its column {'.'.join(leaf.path)!r} holds bytes that are not {width} "
                 f"long, and is a {wanted} in the table, as which other readers of Iceberg fail, or read other values."
             )
+
+    def _check_shapes(self, footer: pq.FileMetaData, leaves: list[FileLeaf], location: str) -> None:
+        """Refuses bytes and shapes of another coordinate system, or with other edges, for columns of shapes."""
+        known = self.metadata.schema().index_by_id
+        for leaf in leaves:
+            wanted = known[leaf.field_id].field_type if leaf.field_id in known else None
+            if not isinstance(wanted, (GeometryType, GeographyType)):
+                continue
+            told = told_shape(footer.schema.column(leaf.index))
+            try:
+                if told is None:
+                    raise ValueError(
+                        f"its footer does not say that they are of type {type(wanted).__name__[:-4].upper()}"
+                    )
+                check_shape(told, wanted)
+            except ValueError as error:
+                raise TypeMismatchError(
+                    f"Cannot add {location}: its column {'.'.join(leaf.path)!r} is {wanted} in the table, but {error}. "
+                    "Append its rows, with their system named rightly."
+                ) from error
 
     def _check_name(self, leaf: FileLeaf, location: str) -> None:
         """Refuses files whose own field ids mean other columns."""

@@ -413,13 +413,17 @@ def test_values_that_are_no_shapes_are_refused_before_anything_is_written(tmp_pa
     assert not list(tmp_path.rglob(f"*.{form}"))
 
 
+def written(file: Path, shapes: pa.Array, parameters: str = "{}", **options: Any) -> str:
+    """A file with ids and shapes by pyarrow alone."""
+    column = pa.ExtensionArray.from_storage(ShapeType(parameters), shapes)
+    pq.write_table(pa.table({"id": range(len(shapes)), "shape": column}), file, **options)
+    return str(file)
+
+
 def test_what_others_wrote_is_read_but_no_box_is_compared_with_it(tmp_path):
-    file = tmp_path / "other.parquet"
-    pq.write_table(
-        pa.table({"id": [1, 2], "shape": pa.array([b"no shape", points((1, 1))[0].as_py()], pa.binary())}), file
-    )
+    shapes = pa.array([b"no shape", points((1, 1))[0].as_py()], pa.binary())
     table = table_of(tmp_path, schema=Schema(*SCHEMA.fields[:2]))
-    table.add_files([str(file)])
+    table.add_files([written(tmp_path / "other.parquet", shapes)])
     assert table.scan().to_arrow()["shape"].to_pylist()[0] == b"no shape"
     with pytest.raises(CorruptDataFileError, match=r"Cannot compare column 'shape' .*row 0 is no shape"):
         ids(table, "intersects_box(shape, 0, 0, 1, 1)")
@@ -428,13 +432,39 @@ def test_what_others_wrote_is_read_but_no_box_is_compared_with_it(tmp_path):
 
 
 def test_bounds_of_added_files_come_from_their_footers(tmp_path):
-    column = pa.ExtensionArray.from_storage(ShapeType(), points((1, 2), (-3, 9)))
-    for name, group in (("told", column), ("untold", column.storage)):
-        pq.write_table(pa.table({"id": [1, 2], "shape": group}), tmp_path / f"{name}.parquet")
     table = table_of(tmp_path, schema=Schema(*SCHEMA.fields[:2]))
-    table.add_files([str(tmp_path / f"{name}.parquet") for name in ("told", "untold")])
+    shapes = points((1, 2), (-3, 9))
+    table.add_files(
+        [
+            written(tmp_path / "told.parquet", shapes, '{"crs": "EPSG:4326"}'),
+            written(tmp_path / "untold.parquet", shapes, write_statistics=False),
+            written(tmp_path / "partly.parquet", pa.concat_arrays([shapes, points((math.nan, 1))]), row_group_size=2),
+        ]
+    )
     bounds = [each["shape"]["lower_bound"] for each in table.inspect.files()["readable_metrics"].to_pylist()]
-    assert sorted(bounds, key=str) == [None, "x=-3.0, y=2.0"]
+    assert sorted(bounds, key=str) == [None, None, "x=-3.0, y=2.0"]
+    assert len(ids(table, "intersects_box(shape, -4, 8, -2, 10)")) == 3
+
+
+@pytest.mark.parametrize(
+    ("parameters", "problem"),
+    [
+        ('{"crs": "EPSG:3857"}', "coordinate reference system is EPSG:3857"),
+        ('{"edges": "spherical"}', "edges are spherical, not planar"),
+        (None, "does not say that they are of type GEOMETRY"),
+    ],
+)
+def test_a_file_of_bytes_or_of_another_system_is_not_added(tmp_path, parameters, problem):
+    table = table_of(tmp_path, schema=Schema(*SCHEMA.fields[:2]))
+    file = str(tmp_path / "other.parquet")
+    if parameters is None:
+        pq.write_table(pa.table({"id": [1], "shape": points((1, 2))}), file)
+    else:
+        written(tmp_path / "other.parquet", points((1, 2)), parameters)
+    with pytest.raises(
+        TypeMismatchError, match=rf"Cannot add .*other.parquet: its column 'shape' is geometry.*{problem}"
+    ):
+        table.add_files([file])
 
 
 # ------------------------------------------------------------------------------------------------ rules of the types
