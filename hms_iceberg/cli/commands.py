@@ -63,6 +63,7 @@ SUBJECTS: dict[str, dict[str, Entry]] = {
         **_of("care.check", check="Check the metadata of tables against their files."),
         **_of("care.repair", repair="Repair a damaged table as far as that is safe."),
         **_of("care.maintain", maintain="Look after many tables: once, or as a service."),
+        **_of("care.upgrade", upgrade="Upgrade a table's format; rehearse what its readers make of it."),
         **_of(
             "care.table_care",
             compute_partition_stats="Write statistics of a table's partitions.",
