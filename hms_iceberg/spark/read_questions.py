@@ -60,6 +60,8 @@ class InspectRows(msgspec.Struct, frozen=True):
         snapshot_id: as it was described; None for none.
         columns: the columns that the query uses.
         metrics: of ``readable_metrics``, the columns that the query uses, and which metrics of each.
+        order: by which of the columns the query sorts before it takes the first rows; empty if it takes any.
+        limit: how many rows the query takes at most; None for all. More may be answered, as Spark counts again.
     """
 
     name: str
@@ -68,6 +70,22 @@ class InspectRows(msgspec.Struct, frozen=True):
     columns: list[str]
     snapshot_id: int | None = None
     metrics: dict[str, list[str]] | None = None
+    order: list[SortKey] = []
+    limit: int | None = None
+
+
+class SortKey(msgspec.Struct, frozen=True):
+    """A column that rows are sorted by.
+
+    Args:
+        column: its name.
+        descending: from the largest value down.
+        nulls_last: whether rows without a value come after the others.
+    """
+
+    column: str
+    descending: bool
+    nulls_last: bool
 
 
 class StreamBatch(msgspec.Struct, frozen=True):

@@ -52,4 +52,22 @@ def metadata_table_parts(name: str, request: MetadataRequest, most: int) -> list
     return file_tables.parts(name, request, most) if name in file_tables.TABLES else [request]
 
 
-__all__ = ["METADATA_TABLES", "MetadataRequest", "MetadataTable", "metadata_table", "metadata_table_parts"]
+def metadata_table_start(name: str, request: MetadataRequest, rows: int) -> MetadataRequest:
+    """A request for at least so many rows of a metadata table, if it has them, that reads as few manifests as it can.
+
+    Args:
+        name: such as ``files``; one of ``METADATA_TABLES``. Those that are not of files are made as a whole.
+        request: the whole request.
+        rows: how many rows are wanted.
+    """
+    return file_tables.start(name, request, rows) if name in file_tables.TABLES else request
+
+
+__all__ = [
+    "METADATA_TABLES",
+    "MetadataRequest",
+    "MetadataTable",
+    "metadata_table",
+    "metadata_table_parts",
+    "metadata_table_start",
+]

@@ -33,6 +33,12 @@ from hms_iceberg.spec.values.single_values import point_text
 
 _COUNTS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts")
 _METRICS = "readable_metrics"
+_CONTENT = {
+    "data_files": ManifestContent.DATA,
+    "all_data_files": ManifestContent.DATA,
+    "delete_files": ManifestContent.DELETES,
+    "all_delete_files": ManifestContent.DELETES,
+}
 _PART_ENTRIES = 1_000
 _READABLE = {
     "column_size": "Total size on disk",
@@ -97,13 +103,34 @@ def parts(name: str, request: MetadataRequest, most: int) -> list[MetadataReques
     """
     if request.columns is not None and {*metric_dtypes(), _METRICS, "data_file"}.isdisjoint(request.columns):
         return [request]
-    manifests = request.distinct_manifests() if name.startswith("all_") else request.manifests()
+    manifests = _listed(name, request)
     sizes = [each.entries_count or 0 for each in manifests]
     size = max(_PART_ENTRIES, -(-sum(sizes) // most))
     found: dict[int, list[ManifestFile]] = {0: []}
     for manifest, before in zip(manifests, accumulate(sizes, initial=0), strict=False):
         found.setdefault(before // size, []).append(manifest)
     return [replace(request, listed=each) for each in found.values() if each or len(found) == 1]
+
+
+def start(name: str, request: MetadataRequest, rows: int) -> MetadataRequest:
+    """A request for the first manifests that have at least so many live files of a table's kind.
+
+    Args:
+        name: the table, one of ``TABLES``.
+        request: the whole request.
+        rows: how many rows are wanted.
+    """
+    kept: list[ManifestFile] = []
+    left = rows
+    for manifest in _listed(name, request):
+        if left > 0 and manifest.content is _CONTENT.get(name, manifest.content):
+            kept.append(manifest)
+            left -= (manifest.added_files_count or 0) + (manifest.existing_files_count or 0)
+    return replace(request, listed=kept)
+
+
+def _listed(name: str, request: MetadataRequest) -> list[ManifestFile]:
+    return request.distinct_manifests() if name.startswith("all_") else request.manifests()
 
 
 def entry_frame(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -18,9 +18,16 @@ import pyarrow as pa
 from hms_iceberg.arrow.columns.frames import frame_to_arrow
 from hms_iceberg.arrow.deletes.position_delete_table import position_deletes, position_deletes_schema
 from hms_iceberg.errors import InvalidInputError, UnsupportedError
-from hms_iceberg.scan.metadata_tables import METADATA_TABLES, MetadataRequest, metadata_table, metadata_table_parts
+from hms_iceberg.lazy import pl
+from hms_iceberg.scan.metadata_tables import (
+    METADATA_TABLES,
+    MetadataRequest,
+    metadata_table,
+    metadata_table_parts,
+    metadata_table_start,
+)
 from hms_iceberg.spark.read_options import select
-from hms_iceberg.spark.read_questions import DescribeMetadataTable, InspectRows
+from hms_iceberg.spark.read_questions import DescribeMetadataTable, InspectRows, SortKey
 from hms_iceberg.spark.reading.worker_files import for_spark
 from hms_iceberg.spark.schemas import spark_schema, spark_type
 from hms_iceberg.spec.data_types import NestedField, StructType
@@ -94,13 +101,15 @@ def inspection_rows(metadata: TableMetadata, storage: Storage, asked: InspectRow
         metadata, storage, asked.snapshot_id, asked.metadata_location, columns=columns, metrics=asked.metrics
     )
     if not names:
-        rows = sum(batch.num_rows for batch in _batches(kind, request))
+        rows = sum(batch.num_rows for batch in _batches(kind, request, (), asked.limit))
         return {"path": None, "parts": [[0, rows]] if rows else []}
 
     def encoded(part: MetadataRequest) -> Iterator[tuple[pa.Buffer, int]]:
-        for batch in _batches(kind, part):
+        for batch in _batches(kind, part, asked.order, asked.limit):
             yield from _encoded_parts(for_spark(_of_held(batch.select(names), wanted), wanted))
 
+    if asked.limit is not None and not asked.order:
+        request = metadata_table_start(kind, request, asked.limit)
     parts = [request] if kind == _POSITION_DELETES else metadata_table_parts(kind, request, os.cpu_count() or 1)
     if len(parts) == 1:
         return _written(map(encoded, parts))
@@ -108,13 +117,34 @@ def inspection_rows(metadata: TableMetadata, storage: Storage, asked: InspectRow
         return _written(pool.map(lambda part: list(encoded(part)), parts))
 
 
-def _batches(kind: str, request: MetadataRequest) -> Iterator[pa.RecordBatch]:
+def _batches(
+    kind: str, request: MetadataRequest, order: Sequence[SortKey], limit: int | None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a metadata table, or at least the first ones in an order."""
     if kind == _POSITION_DELETES:
-        yield from position_deletes(request)
+        left = limit
+        for batch in position_deletes(request):
+            yield batch if left is None or order else batch.slice(0, left)
+            left = None if left is None else left - batch.num_rows
+            if left is not None and left <= 0 and not order:
+                return
         return
     found = metadata_table(kind, request)
-    if found.frame.height:
-        yield from frame_to_arrow(found.frame, found.schema).combine_chunks().to_batches()
+    frame = found.frame if limit is None else _first(found.frame, order, limit)
+    if frame.height:
+        yield from frame_to_arrow(frame, found.schema).combine_chunks().to_batches()
+
+
+def _first(frame: pl.DataFrame, order: Sequence[SortKey], limit: int) -> pl.DataFrame:
+    """The first rows of a frame when it is sorted; any if there is no order. Spark sorts them once more."""
+    if not order or frame.height <= limit:
+        return frame.head(limit)
+    places = pl.arg_sort_by(
+        [each.column for each in order],
+        descending=[each.descending for each in order],
+        nulls_last=[each.nulls_last for each in order],
+    )
+    return frame[frame.select(places.head(limit)).to_series()]
 
 
 def _schema(

@@ -91,6 +91,32 @@ def test_filters_joins_nested_fields_and_views(spark: SparkSession, parted: Tabl
     assert rows_of(spark, with_rows) == [(3,)]
 
 
+@pytest.mark.parametrize("kind", ["files", "data_files", "delete_files", "entries", "all_files", "snapshots", "refs"])
+def test_the_first_rows_are_those_of_plain_spark(spark: SparkSession, parted: Table, namespace: str, kind: str) -> None:
+    whole = spark.table(f"{namespace}.parted.{kind}")
+    plain = spark.createDataFrame(whole.collect(), whole.schema)  # whose sorting knows nothing of metadata tables
+    plain.createOrReplaceTempView("plain_rows")
+    orders = ["1 desc, 2", "2 asc nulls last, 1", "2 desc nulls first, 1"]
+    if kind == "entries":  # only the path is in one row alone
+        orders = ["data_file.file_path desc"]
+    if kind.endswith("files"):
+        orders += ["sort_order_id nulls last, file_path desc", "partition.item desc nulls last, file_path"]
+        orders += ["file_size_in_bytes + 1, file_path", "readable_metrics.id.lower_bound, file_path"]
+    for order in orders:
+        for first in ("limit 0", "limit 1", "limit 2", "limit 2 offset 1", "limit 1000"):
+            text = f"select * from {{}} order by {order} {first}"
+            expected = spark.sql(text.format("plain_rows")).collect()
+            assert spark.sql(text.format(f"{namespace}.parted.{kind}")).collect() == expected, text
+    rows = whole.collect()
+    for count in range(len(rows) + 2):
+        some = whole.limit(count).collect()
+        assert len(some) == min(count, len(rows)) and all(row in rows for row in some)
+    assert whole.limit(2).count() == spark.table("plain_rows").limit(2).count()
+    both = whole.select(whole.columns[1]).limit(1).union(whole.select(whole.columns[1]).limit(2))
+    assert both.count() == min(1, len(rows)) + min(2, len(rows))
+    assert arrow_of(spark.table(f"{namespace}.parted.position_deletes").drop("row").limit(1)).num_rows == 1
+
+
 def data_files_of(table: Table, snapshot_id: int) -> int:
     return table.inspect.data_files(snapshot_id).num_rows
 
@@ -155,3 +181,12 @@ def test_explain_reads_no_manifests(spark: SparkSession, parted: Table, namespac
     assert "iceberg" in spark.sql(f"explain select file_path from {namespace}.parted.files").collect()[0][0]
     with pytest.raises(Exception, match="MissingFileError"):
         spark.table(f"{namespace}.parted.files").collect()
+
+
+def test_a_few_rows_are_read_from_a_few_manifests(spark: SparkSession, parted: Table, namespace: str) -> None:
+    manifests = [row["path"] for row in parted.inspect.manifests().to_pylist() if row["content"] == 0]
+    assert len(manifests) > 1
+    parted.storage.delete(manifests[-1])
+    assert len(spark.table(f"{namespace}.parted.data_files").limit(1).collect()) == 1
+    with pytest.raises(Exception, match="MissingFileError"):
+        spark.table(f"{namespace}.parted.data_files").orderBy("file_path").limit(1).collect()

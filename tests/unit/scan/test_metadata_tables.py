@@ -16,6 +16,7 @@ from hms_iceberg.scan.metadata_tables import (
     file_tables,
     metadata_table,
     metadata_table_parts,
+    metadata_table_start,
 )
 from hms_iceberg.spec.data_types import DecimalType, DoubleType, LongType, NestedField, StringType, TimestampType
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent, ManifestEntry, ManifestEntryStatus
@@ -191,6 +192,20 @@ def test_parts_below_one_another_are_the_table(name: str, most: int, monkeypatch
     assert len({part.schema for part in found}) == 1
     cheap = MetadataRequest(table.metadata, table.storage, columns=["file_path", "status"])
     assert metadata_table_parts(name, cheap, most) == [cheap]
+
+
+@pytest.mark.parametrize("name", file_tables.TABLES)
+def test_the_first_rows_need_only_the_first_manifests(name: str) -> None:
+    table = ManifestTable(SCHEMA, BY_CITY)
+    for number in range(1, 4):
+        table.commit(*(data_file(f"{number}-{each}", partition=("x",)) for each in range(number)))
+    table.commit(data_file("d", partition=("x",), content=DataFileContent.POSITION_DELETES))
+    request, whole = MetadataRequest(table.metadata, table.storage), rows(table, name)
+    for count in range(len(whole) + 2):
+        some = metadata_table_start(name, request, count)
+        found = metadata_table(name, some).frame.to_dicts()
+        assert found == whole[: len(found)] and len(found) >= min(count, len(whole))
+        assert some.listed is not None and len(some.listed) <= max(count, 0) + 1
 
 
 def test_manifests_count_data_and_delete_files_apart_and_show_partitions_as_text() -> None:

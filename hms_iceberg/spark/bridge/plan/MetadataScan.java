@@ -7,17 +7,28 @@ import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.util.Arrays;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.NullOrdering;
+import org.apache.spark.sql.connector.expressions.SortDirection;
+import org.apache.spark.sql.connector.expressions.SortOrder;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.read.SupportsPushDownLimit;
 import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
+import org.apache.spark.sql.connector.read.SupportsPushDownTopN;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.IntegerType$;
+import org.apache.spark.sql.types.LongType$;
+import org.apache.spark.sql.types.StringType$;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /** A scan of a metadata table. Python writes the columns that are used as Arrow; tasks carry pieces of it. */
-final class MetadataScan implements ScanBuilder, SupportsPushDownRequiredColumns, Scan, Batch {
+final class MetadataScan implements ScanBuilder, SupportsPushDownRequiredColumns, SupportsPushDownTopN,
+    SupportsPushDownLimit, Scan, Batch {
   private static final String METRICS = "readable_metrics";
 
   private final Planner planner;
@@ -25,6 +36,8 @@ final class MetadataScan implements ScanBuilder, SupportsPushDownRequiredColumns
   private final ObjectNode described;
   private final StructType full;
   private StructType read;
+  private ArrayNode order = Bridge.JSON.createArrayNode();
+  private int limit = -1;
 
   MetadataScan(Planner planner, String name, ObjectNode described, StructType full) {
     this.planner = planner;
@@ -42,6 +55,39 @@ final class MetadataScan implements ScanBuilder, SupportsPushDownRequiredColumns
       fields[i] = asked.name().equals(METRICS) ? asked : full.apply(asked.name());
     }
     read = new StructType(fields);
+  }
+
+  /** The first rows by columns whose order is the same in Python. */
+  public boolean pushTopN(SortOrder[] orders, int rows) {
+    ArrayNode keys = Bridge.JSON.createArrayNode();
+    for (int i = 0; i < orders.length; i++) {
+      String[] name = orders[i].expression() instanceof NamedReference
+          ? ((NamedReference) orders[i].expression()).fieldNames() : new String[0];
+      if (name.length != 1 || !isOrdered(full.apply(name[0]).dataType())) {
+        return false;
+      }
+      ObjectNode key = keys.addObject();
+      key.put("column", name[0]);
+      key.put("descending", orders[i].direction() == SortDirection.DESCENDING);
+      key.put("nulls_last", orders[i].nullOrdering() == NullOrdering.NULLS_LAST);
+    }
+    order = keys;
+    limit = rows;
+    return true;
+  }
+
+  private static boolean isOrdered(DataType type) {
+    return type == StringType$.MODULE$ || type == IntegerType$.MODULE$ || type == LongType$.MODULE$;
+  }
+
+  public boolean pushLimit(int rows) {
+    limit = rows;
+    return true;
+  }
+
+  /** Each part has its own first rows, of which Spark takes the first ones. */
+  public boolean isPartiallyPushed() {
+    return true;
   }
 
   public Scan build() {
@@ -75,6 +121,10 @@ final class MetadataScan implements ScanBuilder, SupportsPushDownRequiredColumns
       if (names[i].equals(METRICS)) {
         putMetrics(question.putObject("metrics"), (StructType) read.fields()[i].dataType());
       }
+    }
+    question.set("order", order);
+    if (limit >= 0) {
+      question.put("limit", limit);
     }
     JsonNode answer = planner.ask(question).header();
     JsonNode parts = answer.get("parts");
@@ -119,7 +169,8 @@ final class MetadataScan implements ScanBuilder, SupportsPushDownRequiredColumns
 
   public boolean equals(Object other) {
     return other instanceof MetadataScan && described.equals(((MetadataScan) other).described)
-        && read.equals(((MetadataScan) other).read);
+        && read.equals(((MetadataScan) other).read) && limit == ((MetadataScan) other).limit
+        && order.equals(((MetadataScan) other).order);
   }
 
   public int hashCode() {
