@@ -285,7 +285,7 @@ public class IcebergTable
   }
 
   public boolean equals(Object other) {
-    if (!(other instanceof IcebergTable)) {
+    if (other == null || other.getClass() != getClass()) { // Spark puts no plan in the place of an equal one
       return false;
     }
     IcebergTable that = (IcebergTable) other;

@@ -2,10 +2,8 @@ package hms_iceberg.bridge;
 
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
-import java.util.Map;
 import java.util.TreeSet;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
@@ -17,6 +15,8 @@ import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
 import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.Function1;
 import scala.jdk.javaapi.CollectionConverters;
@@ -24,16 +24,23 @@ import scala.runtime.AbstractPartialFunction;
 
 /**
  * DELETE, UPDATE and MERGE with conditions on metadata columns: Spark knows only those in the rewritten statement that
- * its operation requires. Which these are is seen before names are resolved, and reaches the operation as an option of
- * the table: a statement that names none does not pay for them.
+ * its operation requires. Which these are is seen before names are resolved, and the table tells its operation: a
+ * statement that names none does not pay for them. The table is resolved here, as Spark 4.1 rewrites a statement in the
+ * same pass that resolves it, and hands no options of the table to the operation.
  */
 final class NamedMetadata extends Rule {
   static final String OPTION = "hms_iceberg.metadata-columns";
   private static final List NAMES = Arrays.asList(new Object[] {
       MetadataColumns.FILE, MetadataColumns.POSITION, MetadataColumns.SPEC_ID, MetadataColumns.PARTITION});
 
+  private final SparkSession session;
+
+  NamedMetadata(SparkSession session) {
+    this.session = session;
+  }
+
   public TreeNode apply(TreeNode plan) {
-    return ((LogicalPlan) plan).resolveOperators(new Note());
+    return ((LogicalPlan) plan).resolveOperators(new Note(session));
   }
 
   /** The columns that the statement of an operation names. */
@@ -43,6 +50,12 @@ final class NamedMetadata extends Rule {
   }
 
   static final class Note extends AbstractPartialFunction {
+    private final SparkSession session;
+
+    Note(SparkSession session) {
+      this.session = session;
+    }
+
     public boolean isDefinedAt(Object plan) {
       return plan instanceof DeleteFromTable || plan instanceof UpdateTable || plan instanceof MergeIntoTable;
     }
@@ -57,7 +70,8 @@ final class NamedMetadata extends Rule {
         return plan;
       }
       List children = new ArrayList(CollectionConverters.asJava(((LogicalPlan) plan).children()));
-      children.set(0, ((LogicalPlan) children.get(0)).resolveOperators(new Tell(String.join(",", names))));
+      Rule relations = (Rule) session.sessionState().analyzer().ResolveRelations();
+      children.set(0, ((LogicalPlan) children.get(0)).resolveOperators(new Tell(relations, String.join(",", names))));
       return ((LogicalPlan) plan).withNewChildren(CollectionTools.seq(children));
     }
 
@@ -88,27 +102,50 @@ final class NamedMetadata extends Rule {
     }
   }
 
-  /** Adds the option to a table that is not resolved yet. */
+  /** Resolves a table, and has it hand the names to its operations. */
   static final class Tell extends AbstractPartialFunction {
+    private final Rule relations;
     private final String names;
 
-    Tell(String names) {
+    Tell(Rule relations, String names) {
+      this.relations = relations;
       this.names = names;
     }
 
     public boolean isDefinedAt(Object plan) {
-      return plan instanceof UnresolvedRelation && !((UnresolvedRelation) plan).options().containsKey(OPTION);
+      return plan instanceof UnresolvedRelation;
     }
 
     public Object applyOrElse(Object plan, Function1 otherwise) {
       if (!isDefinedAt(plan)) {
         return otherwise.apply(plan);
       }
-      UnresolvedRelation relation = (UnresolvedRelation) plan;
-      Map options = new HashMap(relation.options().asCaseSensitiveMap());
-      options.put(OPTION, names);
-      return relation.copy(
-          relation.multipartIdentifier(), new CaseInsensitiveStringMap(options), relation.isStreaming());
+      return ((LogicalPlan) relations.apply((LogicalPlan) plan)).resolveOperators(new Named(names));
+    }
+  }
+
+  static final class Named extends AbstractPartialFunction {
+    private final String names;
+
+    Named(String names) {
+      this.names = names;
+    }
+
+    public boolean isDefinedAt(Object plan) {
+      return plan instanceof DataSourceV2Relation && ((DataSourceV2Relation) plan).table() instanceof IcebergTable;
+    }
+
+    public Object applyOrElse(Object plan, Function1 otherwise) {
+      if (!isDefinedAt(plan)) {
+        return otherwise.apply(plan);
+      }
+      DataSourceV2Relation relation = (DataSourceV2Relation) plan;
+      Object[] parts = new Object[relation.productArity()]; // their number differs between versions of Spark
+      parts[0] = new TableOfConditions((IcebergTable) relation.table(), names);
+      for (int i = 1; i < parts.length; i++) {
+        parts[i] = relation.productElement(i);
+      }
+      return relation.makeCopy(parts);
     }
   }
 }

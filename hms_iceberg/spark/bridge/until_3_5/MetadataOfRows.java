@@ -38,8 +38,7 @@ final class MetadataOfRows extends Rule {
     LogicalPlan statement = (LogicalPlan) plan;
     LogicalPlan target = (LogicalPlan) EliminateSubqueryAliases$.MODULE$.apply((LogicalPlan) statement.children().head());
     if (!(target instanceof DataSourceV2Relation)
-        || !(((DataSourceV2Relation) target).table() instanceof IcebergTable)
-        || ((DataSourceV2Relation) target).table() instanceof TableOfConditions) {
+        || !(((DataSourceV2Relation) target).table() instanceof IcebergTable)) {
       return plan;
     }
     DataSourceV2Relation relation = (DataSourceV2Relation) target;

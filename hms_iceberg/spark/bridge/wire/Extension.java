@@ -205,7 +205,7 @@ final class Extension {
         case VIEW_STATEMENTS:
           return new ViewStatements(session);
         case METADATA:
-          return new NamedMetadata();
+          return new NamedMetadata(session);
         case STATEMENTS:
           return new Statements.OnlyForIceberg();
         case LIKE:

@@ -6,7 +6,7 @@ import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 import org.apache.spark.sql.connector.write.RowLevelOperationInfoImpl;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** A table whose rows are changed by conditions on metadata columns: Spark 3.5 hands no options to the operation. */
+/** A table whose rows are changed by conditions on metadata columns: it tells its operation which ones. */
 final class TableOfConditions extends IcebergTable {
   private final String named;
 
@@ -19,5 +19,13 @@ final class TableOfConditions extends IcebergTable {
     CaseInsensitiveStringMap options =
         new CaseInsensitiveStringMap(Collections.singletonMap(NamedMetadata.OPTION, named));
     return super.newRowLevelOperationBuilder(new RowLevelOperationInfoImpl(info.command(), options));
+  }
+
+  public boolean equals(Object other) {
+    return super.equals(other) && named.equals(((TableOfConditions) other).named);
+  }
+
+  public int hashCode() {
+    return super.hashCode();
   }
 }
