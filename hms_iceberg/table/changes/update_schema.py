@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from hms_iceberg.errors import UnknownColumnError
-from hms_iceberg.spec.data_types import IcebergType, parse_primitive
+from hms_iceberg.spec.data_types import IcebergType, StructType, parse_primitive
 from hms_iceberg.spec.json_model import column_names
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.values.single_values import from_python
@@ -96,7 +96,7 @@ class UpdateSchema(PendingChange):
             InvalidInputError: the type's text cannot be read, or the default is no value of the type.
         """
         kind = parse_primitive(field_type) if isinstance(field_type, str) else field_type
-        default = None if default_value is None else from_python(kind, default_value)
+        default = _default(kind, default_value)
         return self._add(AddColumn(_path(path), kind, doc, required, default))
 
     def delete_column(self, path: Name) -> UpdateSchema:
@@ -172,7 +172,7 @@ class UpdateSchema(PendingChange):
         default = None
         if default_value is not None:
             schema = self.apply() if self._changes else self._metadata.schema()
-            default = from_python(schema.find_type(".".join(_path(path)), self._case_sensitive), default_value)
+            default = _default(schema.find_type(".".join(_path(path)), self._case_sensitive), default_value)
         return self._add(SetDefault(_path(path), default))
 
     def move_first(self, path: Name) -> UpdateSchema:
@@ -234,6 +234,13 @@ class UpdateSchema(PendingChange):
         version = self._metadata.format_version
         schema = new_schema if isinstance(new_schema, Schema) else from_arrow(new_schema, format_version=version)
         return self._add(UnionByName(schema))
+
+
+def _default(kind: IcebergType, value: Any) -> Any:
+    """The stored value of a default; an empty struct stays one, whose fields have their own defaults."""
+    if isinstance(kind, StructType) and isinstance(value, Mapping) and not value:
+        return {}
+    return from_python(kind, value)
 
 
 def _path(name: Name | Iterable[str]) -> tuple[str, ...]:
