@@ -64,9 +64,6 @@ class MetricsMode:
         Args:
             text: the property's text.
             name: the property's name, for messages.
-
-        Raises:
-            ConfigurationError: the text names none.
         """
         lowered = text.strip().lower()
         if lowered in _NAMED:
