@@ -76,7 +76,9 @@ public final class TimeFunctions {
 
     abstract int ofDate(int days);
 
-    abstract int ofTimestamp(long micros);
+    int ofTimestamp(long micros) {
+      return ofDate(days(micros));
+    }
   }
 
   public static final class Years extends TimeFunction {
@@ -94,10 +96,6 @@ public final class TimeFunctions {
 
     int ofDate(int days) {
       return invoke(days);
-    }
-
-    int ofTimestamp(long micros) {
-      return invoke(micros);
     }
   }
 
@@ -118,10 +116,6 @@ public final class TimeFunctions {
     int ofDate(int days) {
       return invoke(days);
     }
-
-    int ofTimestamp(long micros) {
-      return invoke(micros);
-    }
   }
 
   public static final class Days extends TimeFunction {
@@ -139,10 +133,6 @@ public final class TimeFunctions {
 
     int ofDate(int days) {
       return days;
-    }
-
-    int ofTimestamp(long micros) {
-      return days(micros);
     }
   }
 

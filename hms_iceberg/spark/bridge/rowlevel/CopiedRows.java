@@ -2,19 +2,16 @@ package hms_iceberg.bridge;
 
 import java.io.IOException;
 import java.io.Serializable;
-import java.util.List;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.write.DataWriter;
 import org.apache.spark.sql.connector.write.DataWriterFactory;
-import org.apache.spark.sql.connector.write.WriterCommitMessage;
 
 /** Writes the rows of one task: copied and changed ones come with their metadata, inserted ones without. */
-final class CopiedRows implements DataWriter {
-  private final TaskFiles files;
+final class CopiedRows extends RowWriter {
   private final LineageColumns lineage;
 
   private CopiedRows(TaskFiles files, LineageColumns lineage) {
-    this.files = files;
+    super(files);
     this.lineage = lineage;
   }
 
@@ -24,20 +21,6 @@ final class CopiedRows implements DataWriter {
 
   public void write(Object row) throws IOException {
     write(null, row);
-  }
-
-  public WriterCommitMessage commit() throws IOException {
-    List written = files.finish();
-    TaskFiles.report(written);
-    return new WrittenFiles(written);
-  }
-
-  public void abort() {
-    files.abort();
-  }
-
-  public void close() {
-    files.close();
   }
 
   static final class Writers implements DataWriterFactory, Serializable {

@@ -7,8 +7,8 @@ import org.apache.spark.sql.connector.write.DataWriter;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 
 /** Writes the rows of one task as data files. */
-final class RowWriter implements DataWriter {
-  private final TaskFiles files;
+class RowWriter implements DataWriter {
+  final TaskFiles files;
 
   RowWriter(TaskFiles files) {
     this.files = files;
