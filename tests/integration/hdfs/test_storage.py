@@ -10,14 +10,18 @@ import random
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
+from hms_iceberg.arrow.storage.hdfs.native import NativeHdfs
 from hms_iceberg.errors import (
     ConfigurationError,
     FileAlreadyExistsError,
@@ -126,6 +130,34 @@ def test_a_forked_child_goes_on_with_a_storage_that_was_used(storage: ArrowStora
 def test_a_storage_travels_to_another_process(storage: ArrowStorage, folder: str) -> None:
     storage.create(f"{folder}/a", b"whole")
     assert pickle.loads(pickle.dumps(storage)).read(f"{folder}/a") == b"whole"
+
+
+@dataclass
+class Removing:
+    """A client of HDFS beside whom somebody removes a folder once he has listed its parent."""
+
+    client: Any
+    doomed: str
+
+    def list_status(self, path: str, recursive: bool = False) -> Iterator[Any]:
+        for status in self.client.list_status(path, recursive):
+            yield status
+            if status.path == self.doomed:
+                self.client.delete(self.doomed, True)
+
+
+def test_a_folder_that_is_removed_while_it_is_listed_hides_no_other_file(
+    storage: ArrowStorage, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = [f"{folder}/{name}" for name in ("a/1", "a/deep/2", "c/3", "4")]
+    for location in (*kept, f"{folder}/b/_temporary/0/5"):
+        storage.create(location, b"")
+    filesystem, path = storage.filesystem(f"{folder}/b")
+    client = Removing(filesystem.handler._client(), path)
+    monkeypatch.setattr(NativeHdfs, "_client", lambda handler: client)
+    assert sorted(info.location for info in storage.list(folder)) == sorted(kept)
+    client.doomed = path.rpartition("/")[0]
+    assert list(storage.list(f"{folder}/b")) == []
 
 
 # ------------------------------------------------------------------------------------------- which cluster

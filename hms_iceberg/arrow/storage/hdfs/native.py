@@ -124,10 +124,21 @@ class NativeHdfs(fs.FileSystemHandler):
     def _listed(self, selector: fs.FileSelector) -> Iterator[fs.FileInfo]:
         base = self._checked(selector.base_dir)
         given = selector.base_dir.rstrip("/")
-        with self._errors():
-            for status in self._client().list_status(base, selector.recursive):
+        folders = [base]
+        while folders:
+            folder = folders.pop()
+            try:
+                with self._errors():
+                    found = list(self._client().list_status(folder))
+            except FileNotFoundError:
+                if folder == base:
+                    raise
+                continue  # removed while we looked, as temporary folders of a job are
+            for status in found:
                 if status.path == base:
                     raise NotADirectoryError(errno.ENOTDIR, f"{base} is a file, not a folder")
+                if status.isdir and selector.recursive:
+                    folders.append(status.path)
                 yield _info(status, given + status.path[len(base.rstrip("/")) :])
 
     def create_dir(self, path: str, recursive: bool) -> None:
