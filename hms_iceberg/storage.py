@@ -95,6 +95,25 @@ class TellsRights(Protocol):
         ...
 
 
+@runtime_checkable
+class KnowsSpellings(Protocol):
+    """A storage whose objects may have several locations."""
+
+    def one_spelling(self, location: str) -> str:
+        """A location that all locations of the same object have in common."""
+        ...
+
+
+def one_spelling(storage: Storage, location: str) -> str:
+    """A location that all locations of the same object have in common, as far as its storage knows.
+
+    Args:
+        storage: where the object is.
+        location: one of its locations.
+    """
+    return storage.one_spelling(location) if isinstance(storage, KnowsSpellings) else location
+
+
 @dataclass(frozen=True)
 class _NamedFile:
     storage: Storage

@@ -17,7 +17,7 @@ from hms_iceberg.errors import CorruptFileError, InvalidInputError, MissingFileE
 from hms_iceberg.maintenance.repair.repair_journal import needed_for_undo
 from hms_iceberg.metastore import TableRows
 from hms_iceberg.spec.table_properties import GC_ENABLED
-from hms_iceberg.storage import FileInfo
+from hms_iceberg.storage import FileInfo, Storage, one_spelling
 from hms_iceberg.table.changes.manage_snapshots import Time
 from hms_iceberg.table.needed.named_files import OwnFolders, delete_files, files_of, path_of
 from hms_iceberg.table.needed.neighbours import Search, fresh_rows
@@ -98,7 +98,8 @@ def remove_orphan_files(
         dry_run: only find them.
         nobody_writes: whoever calls is certain that nobody writes to the table meanwhile, so that files may be younger.
         equal_schemes: schemes that mean the same, such as `{"s3n,s3a": "s3"}`, which holds unless given.
-        equal_authorities: authorities that mean the same, such as `{"nn1:8020,nn2:8020": "nn"}`.
+        equal_authorities: authorities that mean the same, such as `{"nn1:8020,nn2:8020": "nn"}`. Those of one cluster of
+            HDFS are known by its settings.
         prefix_mismatch_mode: `error`, `ignore` or `delete`: what is done with files of which the table names the path
             with another scheme or authority.
         workers: files that are deleted at once.
@@ -134,6 +135,7 @@ def remove_orphan_files(
     metadata = table.refresh().metadata
     named = _Named(
         files_of(metadata, table.metadata_location, table.storage),
+        table.storage,
         _flattened(_EQUAL_SCHEMES if equal_schemes is None else equal_schemes),
         _flattened(equal_authorities or {}),
     )
@@ -212,7 +214,10 @@ def _inside(files: Iterable[FileInfo], folder: str) -> list[FileInfo]:
 class _Named:
     """The files that a table names, by folder: a folder is taken apart once, not each of its files."""
 
-    def __init__(self, locations: Iterable[str], schemes: Mapping[str, str], authorities: Mapping[str, str]) -> None:
+    def __init__(
+        self, locations: Iterable[str], storage: Storage, schemes: Mapping[str, str], authorities: Mapping[str, str]
+    ) -> None:
+        self._storage = storage
         self._schemes = schemes
         self._authorities = authorities
         self._folders: dict[str, tuple[str, _Prefix]] = {}
@@ -232,10 +237,14 @@ class _Named:
         folder, _, name = location.rpartition("/")
         found = self._folders.get(folder)
         if found is None or "\0" in name:
-            parsed = parse_location(location)
-            scheme = self._schemes.get(parsed.scheme, parsed.scheme)
-            prefix = scheme, self._authorities.get(parsed.authority, parsed.authority)
-            found = self._folders[folder] = path_of(location).rpartition("/")[0], prefix
+            given, spelled = parse_location(location), one_spelling(self._storage, location)
+            equal = self._authorities.get(given.authority)
+            if equal is None:
+                parsed = parse_location(spelled)
+            else:
+                parsed = parse_location(one_spelling(self._storage, f"{given.scheme}://{equal}/"))
+            prefix = self._schemes.get(parsed.scheme, parsed.scheme), parsed.authority
+            found = self._folders[folder] = path_of(spelled).rpartition("/")[0], prefix
         return *found, name
 
 

@@ -18,6 +18,7 @@ import threading
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from types import TracebackType
 from typing import Any, BinaryIO, cast
 
@@ -25,8 +26,10 @@ import pyarrow as pa
 from pyarrow import fs
 
 from hms_iceberg.arrow.storage.filesystems import GCS_SCHEMES, ParsedLocation, create_filesystem, parse_location
+from hms_iceberg.arrow.storage.hdfs.cluster_address import one_spelling
+from hms_iceberg.arrow.storage.hdfs.hadoop_settings import hadoop_settings
 from hms_iceberg.arrow.storage.hdfs.native_failures import LoginError
-from hms_iceberg.arrow.storage.hdfs.opening import HDFS_SCHEMES, default_cluster, moves_exclusively
+from hms_iceberg.arrow.storage.hdfs.opening import HDFS_SCHEMES, default_cluster, moves_exclusively, own_authority
 from hms_iceberg.errors import FileAlreadyExistsError, MissingFileError, StorageDeniedError, StorageError
 from hms_iceberg.storage import FileInfo, Storage
 
@@ -197,6 +200,18 @@ class ArrowStorage:
                 if info.type == fs.FileType.File:
                     modified_ms = info.mtime_ns // 1_000_000 if info.mtime_ns else 0
                     yield FileInfo(given + "/" + info.path[len(root) :].lstrip("/"), int(info.size), modified_ms)
+
+    def one_spelling(self, location: str) -> str:
+        """On HDFS, a file's location by its nameservice, or else by its NameNode's address; elsewhere as it is."""
+        parsed = self._parsed(location)
+        if parsed.scheme not in HDFS_SCHEMES:
+            return location
+        authority = parsed.authority or own_authority(parsed.scheme, self._properties)
+        return one_spelling(parsed.scheme, authority, parsed.path, self._hadoop)
+
+    @cached_property
+    def _hadoop(self) -> Mapping[str, str]:
+        return hadoop_settings(self._properties)
 
     def _parsed(self, location: str) -> ParsedLocation:
         """A location taken apart; a path without a scheme is on the cluster that the properties make the default."""

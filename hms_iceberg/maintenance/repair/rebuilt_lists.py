@@ -21,6 +21,7 @@ from hms_iceberg.spec.manifests.manifest_values import ManifestContent, Manifest
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.spec.table_properties import metadata_folder
+from hms_iceberg.storage import one_spelling
 
 _NEEDED = ("total-data-files", "total-records", "total-delete-files")
 _NUMBERS = re.compile(r"\d+")
@@ -155,13 +156,14 @@ class Unlisted:
 
 def _unlisted(examination: Examination) -> list[Unlisted]:
     """Manifests in the table's metadata folder that no list names; they are noted in the examination."""
-    metadata, known = examination.metadata, examination.rows.keys()
-    lists = {snapshot.manifest_list for snapshot in metadata.snapshots}
+    metadata, storage = examination.metadata, examination.storage
+    lists = (snapshot.manifest_list for snapshot in metadata.snapshots)
+    known = {one_spelling(storage, each) for each in (*examination.rows, *lists) if each is not None}
     folder = metadata_folder(metadata.location, metadata.properties)
     locations = [
         (file.location, file.size)
-        for file in examination.storage.list(folder)
-        if file.location.endswith(".avro") and file.location not in known and file.location not in lists
+        for file in storage.list(folder)
+        if file.location.endswith(".avro") and one_spelling(storage, file.location) not in known
     ]
     found = []
     for read in in_parallel(lambda each: _probed(examination, *each), locations, metadata.location):

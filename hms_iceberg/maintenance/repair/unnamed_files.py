@@ -14,7 +14,7 @@ from hms_iceberg.arrow.formats.content_files import open_reader
 from hms_iceberg.arrow.metrics.footer_metrics import metrics_modes, read_footer
 from hms_iceberg.arrow.reading.imported_files import FileImport
 from hms_iceberg.arrow.storage.data_locations import LocationRules
-from hms_iceberg.arrow.storage.filesystems import decoding
+from hms_iceberg.arrow.storage.filesystems import decoding, parse_location
 from hms_iceberg.errors import IcebergError, StorageError
 from hms_iceberg.maintenance.check.digests import file_number
 from hms_iceberg.maintenance.repair.examination import DAMAGE, Examination
@@ -23,7 +23,7 @@ from hms_iceberg.spec.field_mapping import create_name_mapping
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent, ManifestContent, ManifestFile
 from hms_iceberg.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POSITION
 from hms_iceberg.spec.table_properties import metadata_folder
-from hms_iceberg.storage import Storage
+from hms_iceberg.storage import Storage, one_spelling
 
 _POSITION_COLUMNS = {DELETE_FILE_PATH.field_id, DELETE_FILE_POSITION.field_id}
 _VECTOR = "deletion-vector-v1"
@@ -145,11 +145,12 @@ class UnnamedFiles:
         partitions: dict[object, DataFile] = {}
         for entry in examination.entries.everywhere():
             file = entry.data_file
-            number = file_number(file)
+            number = _number(file, examination.storage)
             named.add(number)
             if file.is_data:
                 targets[number] = partitions.setdefault(file.partition_key, file)
-        unnamed = (each for each in _content_locations(examination) if file_number(_at(each)) not in named)
+        found = _content_locations(examination)
+        unnamed = (each for each in found if _number(_at(each), examination.storage) not in named)
         return cls(examination, named, targets, tuple(sorted(unnamed)))
 
     def described(self, manifest: ManifestFile) -> list[DataFile]:
@@ -158,12 +159,14 @@ class UnnamedFiles:
         Raises:
             StorageError: the storage does not let a file be read.
         """
-        found = in_parallel(self._describer(manifest), self.locations, self.examination.metadata.location)
+        storage = self.examination.storage
+        locations = [_spelled_as(manifest.manifest_path, each, storage) for each in self.locations]
+        found = in_parallel(self._describer(manifest), locations, self.examination.metadata.location)
         return [
             file
             for files in found
             for file in files
-            if file.spec_id == manifest.partition_spec_id and file_number(file) not in self.named
+            if file.spec_id == manifest.partition_spec_id and _number(file, storage) not in self.named
         ]
 
     def _describer(self, manifest: ManifestFile) -> Callable[[str], list[DataFile]]:
@@ -175,7 +178,7 @@ class UnnamedFiles:
         return partial(_described, manifest.content, importer, deletes)
 
     def _target(self, location: str) -> DataFile | None:
-        return self.targets.get(file_number(_at(location)))
+        return self.targets.get(_number(_at(location), self.examination.storage))
 
 
 def _described(
@@ -196,6 +199,20 @@ def _described(
 
 def _at(location: str) -> DataFile:
     return DataFile(file_path=location, file_format="", record_count=0, file_size_in_bytes=0)
+
+
+def _number(file: DataFile, storage: Storage) -> int:
+    """The number of a file, the same for each of its spellings."""
+    spelled = one_spelling(storage, file.file_path)
+    return file_number(file if spelled == file.file_path else replace(file, file_path=spelled))
+
+
+def _spelled_as(model: str, location: str, storage: Storage) -> str:
+    """A location with scheme and host of another one, if it is the same file: position deletes name files literally,
+    and the writer of a manifest spelled its data files as he spelled the manifest."""
+    like = parse_location(model)
+    spelled = f"{like.scheme}://{like.authority}{parse_location(location).path}"
+    return spelled if one_spelling(storage, spelled) == one_spelling(storage, location) else location
 
 
 def _content_locations(examination: Examination) -> Iterator[str]:

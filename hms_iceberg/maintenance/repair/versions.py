@@ -9,7 +9,7 @@ from hms_iceberg.errors import CorruptMetadataError, MissingFileError
 from hms_iceberg.maintenance.check.findings import check_owner
 from hms_iceberg.metastore import MetadataVersion, TablePointer
 from hms_iceberg.spec.values.datetimes import format_milliseconds
-from hms_iceberg.storage import Storage
+from hms_iceberg.storage import Storage, one_spelling
 from hms_iceberg.table.needed.named_files import path_of
 from hms_iceberg.transaction.workspace import read_version
 
@@ -78,8 +78,11 @@ def _candidates(pointer: TablePointer, storage: Storage) -> Iterator[list[str]]:
     if previous not in ("", location) and not elsewhere:
         yield [previous]
     by_number: dict[int, list[str]] = {}
-    for file in (file for each in {folder, *_own_folders(pointer)} for file in storage.list(each)):
-        known = file.location == location or (file.location == previous and not elsewhere)
+    folders = {one_spelling(storage, each): each for each in sorted({folder, *_own_folders(pointer)})}
+    lost_one, one_before = (one_spelling(storage, each) if each else "" for each in (location, previous))
+    for file in (file for each in folders.values() for file in storage.list(each)):
+        spelled = one_spelling(storage, file.location)
+        known = spelled == lost_one or (spelled == one_before and not elsewhere)
         if file.location.endswith(".metadata.json") and not known:
             by_number.setdefault(_number(file.location.rpartition("/")[2]), []).append(file.location)
     yield from (by_number[number] for number in sorted(by_number, reverse=True) if lost < 0 or number < lost)

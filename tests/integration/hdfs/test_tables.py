@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -18,7 +19,10 @@ from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import ConfigurationError, StorageDeniedError, UnsupportedError
 from hms_iceberg.hms.embedded import EmbeddedMetastore
+from hms_iceberg.maintenance import check_table
 from hms_iceberg.maintenance.doctor.machine_health import examine_storage
+from hms_iceberg.maintenance.repair import repair_table
+from hms_iceberg.spec.manifests.manifest_values import ManifestContent
 from hms_iceberg.table import Table
 from hms_iceberg.table.file_system import FileSystemTables
 from tests.support.guides import lines_of
@@ -59,15 +63,54 @@ def test_tables_are_created_changed_compacted_expired_and_purged(
     assert files(storage, table.location()) == []
 
 
-def test_an_orphan_is_deleted_and_nothing_else_is(
-    catalog: Catalog, table: Table, cluster: HdfsCluster, storage: ArrowStorage
+def test_an_orphan_is_deleted_and_nothing_else_is_by_every_spelling_of_the_folder(
+    metastore: EmbeddedMetastore, table: Table, cluster: HdfsCluster, storage: ArrowStorage
 ) -> None:
-    orphan = f"{table.location()}/data/orphan.parquet"
-    storage.create(orphan, b"x")
-    late = datetime.now(timezone.utc) + timedelta(seconds=1)
-    found = table.maintenance.remove_orphan_files(older_than=late, nobody_writes=True)
-    assert found.locations == (orphan,)
+    mounts = {"fs.viewfs.mounttable.all.link./lake/warm": f"{cluster.nameservice}/warehouse"}
+    path = table.location().removeprefix(f"{cluster.nameservice}/warehouse")
+    spellings = (
+        "hdfs://ns1:8020/warehouse",
+        f"{cluster.address}/warehouse",
+        "hdfs:///warehouse",
+        "viewfs://all/lake/warm",
+    )
+    before = files(storage, table.location())
+    late = datetime.now(timezone.utc) + timedelta(seconds=60)
+    with load_catalog("mounted", uri=metastore.uri, **cluster.settings, **mounts) as catalog:
+        mounted = catalog.load_table(table.name())
+        for spelling in spellings:
+            storage.create(f"{table.location()}/data/orphan.parquet", b"x")
+            found = mounted.maintenance.remove_orphan_files(
+                older_than=late, nobody_writes=True, location=f"{spelling}{path}"
+            )
+            assert found.locations == (f"{spelling}{path}/data/orphan.parquet",)
+            assert files(storage, table.location()) == before
     assert ids(table) == [1, 2]
+
+
+@pytest.mark.parametrize("lost", ["metadata", "list", "manifest of data", "manifest of deletes"])
+def test_a_table_whose_folder_has_two_spellings_is_repaired_without_a_loss(
+    catalog: Catalog, cluster: HdfsCluster, lost: str
+) -> None:
+    properties = {"format-version": "2", "write.delete.mode": "merge-on-read"}
+    table = catalog.create_table(f"web.t{uuid.uuid4().hex}", SCHEMA, properties=properties)
+    table.append(rows(1, 2, 3))
+    table.append(rows(4, 5))
+    table.delete("id in (1, 4)")
+    table.update_location(table.location().replace(cluster.nameservice, cluster.address))
+    if lost == "metadata":
+        table.set_properties({"lost": "this"})
+    snapshot = table.current_snapshot()
+    assert snapshot is not None and snapshot.manifest_list is not None
+    content = ManifestContent.DELETES if lost.endswith("deletes") else ManifestContent.DATA
+    manifest = next(each for each in snapshot.manifests(table.io) if each.content is content)
+    doomed = {"metadata": table.metadata_location, "list": snapshot.manifest_list}.get(lost, manifest.manifest_path)
+    table.storage.delete(doomed)
+    result = repair_table(catalog, table.identifier, dry_run=False, accept_loss=lost == "metadata")
+    assert result.plan.steps and not result.plan.refused, str(result.plan)
+    table = catalog.load_table(table.name())
+    assert ids(table) == [2, 3, 5]
+    assert check_table(table, record_counts=True).findings == ()
 
 
 def test_appends_side_by_side_are_all_kept(catalog: Catalog, table: Table) -> None:

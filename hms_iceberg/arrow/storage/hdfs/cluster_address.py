@@ -77,6 +77,34 @@ def check_default(authority: str, settings: Mapping[str, str]) -> None:
         )
 
 
+def one_spelling(scheme: str, authority: str, path: str, settings: Mapping[str, str]) -> str:
+    """The location of a file by its nameservice, or else by its NameNode's address: the same for all its spellings.
+
+    Args:
+        scheme: ``hdfs`` or ``viewfs``.
+        authority: ``host``, ``host:port``, a nameservice, or nothing for ``fs.defaultFS``.
+        path: of the file.
+        settings: those of Hadoop.
+
+    Raises:
+        ConfigurationError: nothing says where it is.
+    """
+    authority = (authority or _default_authority(scheme, settings)).rpartition("@")[2]
+    if scheme == "viewfs":
+        prefix = f"{_MOUNTS}{authority}."
+        links = {key[len(f"{prefix}link.") :]: key for key in settings if key.startswith(f"{prefix}link.")}
+        mount = max((each for each in links if f"{path}/".startswith(f"{each}/")), key=len, default="")
+        target = settings.get(links.get(mount, f"{prefix}linkFallback"), "")
+        if not target.startswith("hdfs://"):
+            return f"{scheme}://{authority}{path}"
+        authority, slash, folder = target.removeprefix("hdfs://").partition("/")
+        path = f"{slash}{folder}".rstrip("/") + path[len(mount) :]
+    addresses = _addresses(authority, settings)
+    services = (key[len(_NAMENODES) :] for key in settings if key.startswith(_NAMENODES))
+    known = next((each for each in services if {*addresses} & {*_namenodes(each, settings).values()}), addresses[0])
+    return f"hdfs://{known}{path}"
+
+
 def _addresses(authority: str, settings: Mapping[str, str]) -> list[str]:
     """The addresses of the NameNodes behind an authority (host or nameservice)."""
     name, port = _host_and_port(authority.rpartition("@")[2])

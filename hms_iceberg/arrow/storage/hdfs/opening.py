@@ -41,9 +41,7 @@ def open_hdfs(scheme: str, authority: str, properties: Mapping[str, str]) -> fs.
     client = properties.get(_CLIENT, _CLIENTS[0]).strip().lower()
     if client not in _CLIENTS:
         raise ConfigurationError(f"Property {_CLIENT} must be native or libhdfs, but is {properties[_CLIENT]!r}.")
-    if not authority and scheme == "hdfs" and properties.get("hdfs.host"):
-        authority = properties["hdfs.host"].partition("://")[2] or properties["hdfs.host"]
-        authority += f":{_port(properties)}" if properties.get("hdfs.port") else ""
+    if not authority and (authority := own_authority(scheme, properties)):
         check_default(authority, hadoop_settings(properties))
     if client == "libhdfs":
         return _libhdfs(scheme, authority, properties)
@@ -65,6 +63,22 @@ def open_hdfs(scheme: str, authority: str, properties: Mapping[str, str]) -> fs.
             )
         _act_as(properties.get("hdfs.user"))
     return fs.PyFileSystem(NativeHdfs(address, login))
+
+
+def own_authority(scheme: str, properties: Mapping[str, str]) -> str:
+    """Where locations without a host are, as `hdfs.host` and `hdfs.port` say; nothing if they do not.
+
+    Args:
+        scheme: ``hdfs`` or ``viewfs``.
+        properties: catalog properties.
+
+    Raises:
+        ConfigurationError: the port is no number.
+    """
+    host = properties.get("hdfs.host", "") if scheme == "hdfs" else ""
+    if not host:
+        return ""
+    return (host.partition("://")[2] or host) + (f":{_port(properties)}" if properties.get("hdfs.port") else "")
 
 
 def default_cluster(properties: Mapping[str, str]) -> str | None:
