@@ -5,7 +5,8 @@ from __future__ import annotations
 import getpass
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -93,6 +94,21 @@ def hadoop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]
         patch.setenv("HADOOP_CONF_DIR", str(folder))
         patch.setenv("HADOOP_USER_NAME", getpass.getuser())
         yield settings
+
+
+@pytest.fixture(scope="session")
+def new_folder(hadoop: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Makes folders, of names that begin as given, where warehouses are."""
+    if not hadoop:
+        return tmp_path_factory.mktemp
+    from tests.support.hdfs_path import local_path
+
+    def made(name: str) -> Path:
+        folder = local_path(f"hdfs://ns1/folders/{name}-{uuid.uuid4()}")
+        folder.mkdir(parents=True)
+        return folder
+
+    return made
 
 
 @pytest.fixture(scope="session")

@@ -26,6 +26,7 @@ from hms_iceberg.errors import (
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.table import Table
 from hms_iceberg.transaction.workspace import read_version
+from tests.support.hdfs_path import local_path
 from tests.support.tables import check_snapshot
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("who", pa.string())])
@@ -239,7 +240,7 @@ def test_a_bad_filter_is_a_typed_error(table: Table, row_filter: str, kind: type
 
 
 def test_a_corrupt_or_missing_metadata_file_is_named(catalog: Catalog, namespace: str, table: Table) -> None:
-    path = Path(table.metadata_location.removeprefix("file://").removeprefix("file:"))
+    path = local_path(table.metadata_location)
     content = path.read_bytes()
     path.write_bytes(content[: len(content) // 2])
     with pytest.raises(CorruptMetadataError, match=path.name):
@@ -253,7 +254,7 @@ def test_a_corrupt_or_missing_metadata_file_is_named(catalog: Catalog, namespace
 
 
 def test_a_metadata_file_of_a_later_format_version_is_refused(table: Table) -> None:
-    path = Path(table.metadata_location.removeprefix("file://").removeprefix("file:"))
+    path = local_path(table.metadata_location)
     path.write_bytes(path.read_bytes().replace(b'"format-version":2', b'"format-version":9'))
     with pytest.raises(Exception, match=r"version 9"):
         read_version(table.metadata_location, table.storage)

@@ -20,8 +20,8 @@ from hms_iceberg.migration import add_hive_files, migrate, rollback
 from hms_iceberg.table import Table
 from hms_iceberg.table.needed.neighbours import RememberedRows
 from hms_iceberg.table.needed.ways_back import table_rows_of
-from tests.support.hdfs_path import set_changed
-from tests.support.hive_warehouse import HiveWarehouse, all_files, column_of, local_path, write_files
+from tests.support.hdfs_path import local_path, pyiceberg_files, set_changed
+from tests.support.hive_warehouse import HiveWarehouse, all_files, column_of, write_files
 from tests.support.operations import BY_CITY, SCHEMA, rows
 
 HIVE = "id int, name string"
@@ -290,7 +290,9 @@ def test_a_copy_that_was_registered_loses_nothing(
 ) -> None:
     keep, copy = by is not None, None
     if by == "PyIceberg":  # its rows do not tell the UUID
-        peer = pytest.importorskip("pyiceberg.catalog").load_catalog("peer", type="hive", uri=metastore.uri)
+        peer = pytest.importorskip("pyiceberg.catalog").load_catalog(
+            "peer", type="hive", uri=metastore.uri, **pyiceberg_files(metastore.warehouse)
+        )
         peer.register_table((namespace, "copy"), outer.metadata_location)
         copy = catalog.load_table(f"{namespace}.copy")
     elif keep:
@@ -335,7 +337,9 @@ def test_a_copy_that_was_registered_after_rows_were_remembered_loses_nothing(
     if by == "this package":
         catalog.register_table(name, file)
     else:
-        peer = pytest.importorskip("pyiceberg.catalog").load_catalog("peer", type="hive", uri=metastore.uri)
+        peer = pytest.importorskip("pyiceberg.catalog").load_catalog(
+            "peer", type="hive", uri=metastore.uri, **pyiceberg_files(metastore.warehouse)
+        )
         peer.register_table(name, file)
     outer.overwrite(rows(4))
     assert expire_snapshots(outer, older_than=2**62, rows=remembered).kept

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.hdfs_path import pyiceberg_files
 from tests.support.pyspark_home import CACHE, pyspark_home, spark_release
 
 RUNTIME_VERSION = "1.12.0"
@@ -121,5 +122,6 @@ def pyiceberg_catalog(metastore: Any) -> Any:
     """PyIceberg's catalog on the metastore of the run."""
     module = pytest.importorskip("pyiceberg.catalog", reason="PyIceberg is not installed")
     properties = {"uri": metastore.uri, "warehouse": str(metastore.warehouse)}
+    properties |= pyiceberg_files(properties["warehouse"])
     # Hive 2 knows no `timestamp with local time zone`.
     return module.load_catalog("interop", type="hive", **properties, **{"hive.hive2-compatible": "true"})

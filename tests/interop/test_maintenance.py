@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
+import io
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hms_iceberg.arrow.storage.filesystems import parse_location
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.maintenance import (
     check_table,
@@ -28,6 +27,7 @@ from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.table import Table
+from tests.support.hdfs_path import local_path, set_changed
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -227,7 +227,7 @@ def test_the_orphans_that_java_removes_are_removed(iceberg_java: Any, catalog: C
         for each in (*lost, "data/_temporary/x.parquet", ".hidden/x.parquet", "data/.x.parquet"):
             table.storage.create(f"{table.location()}/{each}", b"x")
             if "new" not in each:
-                os.utime(parse_location(f"{table.location()}/{each}").path, (0, 0))
+                set_changed(local_path(f"{table.location()}/{each}"), 0)
         before = {info.location for info in table.storage.list(table.location())}
         if name == "ours":
             remove_orphan_files(table)
@@ -265,7 +265,7 @@ def _statistics_of_java(iceberg_java: Any, table: Table) -> list[dict[str, Any]]
 
 
 def _statistics_rows(path: str) -> list[dict[str, Any]]:
-    return sorted(pq.read_table(parse_location(path).path).to_pylist(), key=repr)
+    return sorted(pq.read_table(io.BytesIO(local_path(path).read_bytes())).to_pylist(), key=repr)
 
 
 def test_java_uses_the_statistics(iceberg_java: Any, catalog: Catalog, namespace: str) -> None:

@@ -15,7 +15,8 @@ import pytest
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.migration import migrate, rollback
-from tests.support.hive_warehouse import HiveWarehouse, local_path, write_files
+from tests.support.hdfs_path import local_path
+from tests.support.hive_warehouse import HiveWarehouse, write_files
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 

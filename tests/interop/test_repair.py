@@ -16,7 +16,7 @@ from hms_iceberg.maintenance.repair import repair_table
 from hms_iceberg.spec.manifests.manifest_values import ManifestContent
 from hms_iceberg.table import Table
 from tests.support.file_damages import DAMAGES
-from tests.support.hive_warehouse import local_path
+from tests.support.hdfs_path import local_path
 from tests.support.spread import ALL
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]

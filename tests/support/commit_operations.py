@@ -15,6 +15,7 @@ from hms_iceberg.maintenance.repair import repair_table, undo_repair
 from hms_iceberg.spec.data_types import StringType
 from hms_iceberg.table import Table
 from hms_iceberg.view import ViewVersion
+from tests.support.hdfs_path import local_path
 
 QUICK = {
     "commit.status-check.num-retries": "1",
@@ -73,7 +74,7 @@ class Operation:
     def folder(self, catalog: Catalog, name: str) -> Path:
         """Where the files of the table are, or will be."""
         namespace = catalog.load_namespace_properties(name.partition(".")[0])["location"]
-        return Path(namespace.removeprefix("file://").removeprefix("file:")) / name.rpartition(".")[2]
+        return local_path(namespace) / name.rpartition(".")[2]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -21,7 +21,7 @@ from hms_iceberg.hms.connection.client import HmsClient
 from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.hive_metastore import HiveMetastore
 from hms_iceberg.storage import Storage
-from tests.support.hdfs_path import HdfsPath
+from tests.support.hdfs_path import local_path
 
 PARQUET = "org.apache.hadoop.hive.ql.io.parquet."
 
@@ -37,13 +37,6 @@ class Rows:
     def location(self) -> Path:
         """The table's directory."""
         return local_path(self.table.sd.location)
-
-
-def local_path(location: str) -> Path:
-    """The path of a `file:` location, or what takes its place on the HDFS of the run's warehouse."""
-    if location.startswith("hdfs://"):
-        return cast(Path, HdfsPath.of(location))
-    return Path(location.removeprefix("file:"))
 
 
 class HiveWarehouse:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ import pyarrow as pa
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.table import Table
 from hms_iceberg.table.file_system import FileSystemTables
+from tests.support.hdfs_path import copy_files, copy_folder
 from tests.support.operations import BY_CITY, MERGE_ON_READ, SCHEMA, rows
 from tests.support.tables import QUICK
 
@@ -92,7 +92,7 @@ class Disrepair:
         self._sql, self.sql = [*self._sql, *self.sql], []
         self.stray = self.location / "data" / "lost.parquet"
         self.stray.write_bytes(b"lost")
-        shutil.copytree(self.location, self._backup)
+        copy_folder(self.location, self._backup)
 
     def _damage(self, table: Table, version: int) -> None:
         for start in (0, 10, 20):
@@ -117,8 +117,12 @@ class Disrepair:
 
     def restore(self) -> None:
         """Puts everything back as it was."""
-        shutil.rmtree(self.location)
-        shutil.copytree(self._backup, self.location)
+        kept = {path.relative_to(self._backup) for path in self._backup.rglob("*") if path.is_file()}
+        there = {path.relative_to(self.location) for path in self.location.rglob("*") if path.is_file()}
+        for path in there - kept:
+            (self.location / path).unlink()
+        changed = {path for path in kept if path.name == "version-hint.text"}  # no other file ever does
+        copy_files((self._backup / path, self.location / path) for path in (kept - there) | changed)
         self.sql.clear()
 
     def expected(self) -> list[str]:

@@ -26,6 +26,7 @@ from hms_iceberg.table.file_system import FileSystemLease
 from tests.support.commit_operations import MODES, OPERATIONS, OTHERS, Operation, find_out_capability, outcome
 from tests.support.commit_victims import Victims
 from tests.support.failing_steps import CALLS, KINDS, STORAGE, Steps
+from tests.support.hdfs_path import pyiceberg_files
 from tests.support.spread import ALL, SEED
 from tests.support.thrift_proxy import Fault, ThriftProxy
 
@@ -228,9 +229,12 @@ class Inside:
 
 @pytest.fixture
 def inside(
-    metastore: EmbeddedMetastore, tmp_path: Path, namespace: str, request: pytest.FixtureRequest
+    metastore: EmbeddedMetastore,
+    new_folder: Callable[[str], Path],
+    namespace: str,
+    request: pytest.FixtureRequest,
 ) -> Iterator[Inside]:
-    with Inside(request.param, metastore, tmp_path) as inside:
+    with Inside(request.param, metastore, new_folder("inside")) as inside:
         if request.param == "files":
             inside.catalog.create_namespace(namespace)
         yield inside
@@ -240,9 +244,8 @@ def read_by_pyiceberg(catalog: Catalog, name: str) -> list[int]:
     """The ids of a table that PyIceberg finds by its newest metadata file."""
     from pyiceberg.table import StaticTable
 
-    return sorted(
-        StaticTable.from_metadata(catalog.load_table(name).metadata_location).scan().to_arrow()["id"].to_pylist()
-    )
+    location = catalog.load_table(name).metadata_location
+    return sorted(StaticTable.from_metadata(location, pyiceberg_files(location)).scan().to_arrow()["id"].to_pylist())
 
 
 @pytest.mark.usefixtures("same_calls")

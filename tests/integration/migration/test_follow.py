@@ -15,7 +15,8 @@ from hms_iceberg.cli.main import main
 from hms_iceberg.errors import CorruptDataFileError, MigrationError, NoSuchTableError, UnsupportedError
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.migration import Follower, FollowRound, follow, migrate, rollback
-from tests.support.hive_warehouse import HiveWarehouse, all_files, local_path, write_files, write_orc
+from tests.support.hdfs_path import local_path
+from tests.support.hive_warehouse import HiveWarehouse, all_files, write_files, write_orc
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,8 +12,9 @@ import pytest
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.migration import MigrationOptions, migrate, rollback
+from tests.support.hdfs_path import local_path
 from tests.support.hive_rows import every_type
-from tests.support.hive_warehouse import HiveWarehouse, data_files, local_path, write_orc
+from tests.support.hive_warehouse import HiveWarehouse, data_files, write_orc
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -5,19 +5,20 @@ A few tables are taken; HMS_ICEBERG_TESTS=all takes thirty, with kept plans and 
 
 from __future__ import annotations
 
+import io
 import random
 from itertools import product
 from pathlib import Path
 
 import fastavro
 import pyarrow as pa
-import pyarrow.orc as orc
 import pytest
 
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.hms.connection.thrift_types import ttypes
 from tests.support.crash_server import DEAD, Crash
-from tests.support.hive_warehouse import HiveWarehouse, Rows, data_files, local_path, write_files
+from tests.support.hdfs_path import local_path
+from tests.support.hive_warehouse import HiveWarehouse, Rows, data_files, write_files, write_orc
 from tests.support.spread import ALL
 
 pytestmark = pytest.mark.slow
@@ -79,10 +80,11 @@ def _make(warehouse: HiveWarehouse, name: str, number: int, way: str) -> Rows:
 def _write(location: str, form: str, file: str, ids: list[int]) -> None:
     path, table = local_path(location) / file, pa.table({"id": pa.array(ids, pa.int32())})
     if form == "orc":
-        orc.write_table(table, str(path))
+        write_orc(path, table)
     elif form == "avro":
         schema = {"type": "record", "name": "r", "fields": [{"name": "id", "type": ["null", "int"]}]}
-        with path.open("wb") as file_object:
-            fastavro.writer(file_object, schema, [{"id": each} for each in ids])
+        content = io.BytesIO()
+        fastavro.writer(content, schema, [{"id": each} for each in ids])
+        path.write_bytes(content.getvalue())
     else:
         write_files(location, table)

@@ -28,7 +28,8 @@ from hms_iceberg.migration import Follower, MigrationOptions, MigrationResult, m
 from hms_iceberg.migration.migration_plan import MigrationPlanner
 from hms_iceberg.migration.rewrite import rewrite
 from tests.support.fixed_rows import FixedRows
-from tests.support.hive_warehouse import HiveWarehouse, Rows, all_files, data_files, local_path, write_files
+from tests.support.hdfs_path import local_path
+from tests.support.hive_warehouse import HiveWarehouse, Rows, all_files, data_files, write_files
 
 COLUMNS = "id int, name string"
 

@@ -19,7 +19,8 @@ from hms_iceberg.migration import migrate, recovery, rollback
 from hms_iceberg.migration.rewrite import rewrite
 from tests.support.fixed_rows import ROWS as FIXED
 from tests.support.fixed_rows import FixedRows
-from tests.support.hive_warehouse import HiveWarehouse, Rows, all_files, data_files, local_path, write_files
+from tests.support.hdfs_path import local_path
+from tests.support.hive_warehouse import HiveWarehouse, Rows, all_files, data_files, write_files
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int32())})
 TEXT = {"serdeInfo": ttypes.SerDeInfo(serializationLib="org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe")}

@@ -30,7 +30,8 @@ from hms_iceberg.migration.proof.verify import LEVELS, verify
 from hms_iceberg.migration.rewrite import rewrite
 from hms_iceberg.migration.warehouse.warehouse_plan import State
 from tests.support import hive_acid
-from tests.support.hive_warehouse import HiveWarehouse, all_files, data_files, local_path
+from tests.support.hdfs_path import local_path
+from tests.support.hive_warehouse import HiveWarehouse, all_files, data_files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,7 +13,8 @@ from hms_iceberg.errors import MigrationError, StorageDeniedError
 from hms_iceberg.hms.hive_tables import HiveTables
 from hms_iceberg.migration import migrate, recovery, rollback
 from hms_iceberg.table import Table
-from tests.support.hive_warehouse import HiveWarehouse, Rows, all_files, column_of, local_path, write_files
+from tests.support.hdfs_path import local_path
+from tests.support.hive_warehouse import HiveWarehouse, Rows, all_files, column_of, write_files
 
 
 @pytest.fixture(autouse=True)

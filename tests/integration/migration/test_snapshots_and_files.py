@@ -15,7 +15,8 @@ from hms_iceberg.errors import InvalidInputError, NoSuchTableError, TableAlready
 from hms_iceberg.maintenance import check_table, remove_orphan_files
 from hms_iceberg.migration import add_folder, add_hive_files, snapshot
 from hms_iceberg.migration.add_hive_files import AddFilesResult, folder_of
-from tests.support.hive_warehouse import HiveWarehouse, all_files, local_path, write_files
+from tests.support.hdfs_path import local_path
+from tests.support.hive_warehouse import HiveWarehouse, all_files, write_files
 
 
 def rows(*ids: int) -> pa.Table:

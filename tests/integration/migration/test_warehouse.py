@@ -24,7 +24,8 @@ from hms_iceberg.hms.hive_metastore import hive_client
 from hms_iceberg.migration import migrate_warehouse, plan_warehouse
 from hms_iceberg.migration.warehouse.warehouse_plan import Outcome, State, TablePlan, WarehousePlan
 from hms_iceberg.report.migration_page import migration_page
-from tests.support.hive_warehouse import HiveWarehouse, local_path, write_files
+from tests.support.hdfs_path import local_path
+from tests.support.hive_warehouse import HiveWarehouse, write_files
 
 ROOT = Path(__file__).resolve().parents[3]
 ORC = {"serdeInfo": ttypes.SerDeInfo(serializationLib="org.apache.hadoop.hive.ql.io.orc.OrcSerde", parameters={})}

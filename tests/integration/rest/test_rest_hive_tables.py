@@ -13,7 +13,8 @@ from pyarrow import orc
 from hms_iceberg.catalog import Catalog, load_catalog
 from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.rest import RestSettings
-from tests.support.hive_warehouse import HiveWarehouse, local_path, write_files
+from tests.support.hdfs_path import local_path
+from tests.support.hive_warehouse import HiveWarehouse, write_files
 from tests.support.rest_server import RestServer, served
 
 SERDES = {"orc": "org.apache.hadoop.hive.ql.io.orc.OrcSerde", "avro": "org.apache.hadoop.hive.serde2.avro.AvroSerDe"}

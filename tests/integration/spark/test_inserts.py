@@ -26,7 +26,7 @@ from hms_iceberg.spec.partitions.partition_specs import PartitionField, Partitio
 from hms_iceberg.spec.schema import Schema
 from tests.support.every_type import EVERY_TYPE, ROWS
 from tests.support.file_content import content
-from tests.support.hive_warehouse import local_path
+from tests.support.hdfs_path import local_path
 from tests.support.spark_tables import rows_of
 
 if TYPE_CHECKING:

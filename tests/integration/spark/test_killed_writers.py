@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.hive_warehouse import local_path
+from tests.support.hdfs_path import local_path
 from tests.support.spark_statements import SLOWLY, Driver
 from tests.support.spread import ALL, SEED
 from tests.support.thrift_proxy import Fault, ThriftProxy

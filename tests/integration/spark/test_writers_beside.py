@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.hms.embedded import EmbeddedMetastore
+from tests.support.hdfs_path import local_path
 from tests.support.histories import Change, changes_of, check_files, check_history
 from tests.support.history_writers import Job, Writers, notes_of
 from tests.support.row_tables import data_files_on_disk
@@ -109,7 +110,7 @@ def test_an_insert_goes_by_what_others_did_to_its_table_while_its_rows_were_made
     if change in ("drop", "anew"):
         with pytest.raises(Exception, match="NoSuchTableError" if change == "drop" else "CommitConflictError"):
             spark.sql(insert)
-        folder = Path(table.location().removeprefix("file:")) / "data"
+        folder = local_path(table.location()) / "data"
         assert not [file for file in folder.rglob("*") if file.is_file()]
     else:
         spark.sql(insert)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -49,6 +50,7 @@ from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots_and_refs import PartitionStatisticsFile, Snapshot
 from hms_iceberg.table import StaticTable, Table
 from hms_iceberg.updates.machinery.manifest_files import entries_of
+from tests.support.hdfs_path import local_path
 from tests.support.memory_metastore import InMemoryMetastore
 from tests.support.spread import ALL
 from tests.support.tables import QUICK
@@ -92,7 +94,7 @@ def head(table: Table) -> Snapshot:
 
 
 def path(location: str) -> Path:
-    return Path(location.removeprefix("file:"))
+    return local_path(location)
 
 
 def manifests(table: Table) -> list[ManifestFile]:
@@ -214,15 +216,16 @@ def test_a_delete_file_that_is_gone_is_found(table: Table) -> None:
 
 def test_a_file_of_another_size_is_found(table: Table) -> None:
     file = live(table)[0]
-    with path(file.file_path).open("ab") as opened:
-        opened.write(b"x")
+    path(file.file_path).write_bytes(path(file.file_path).read_bytes() + b"x")
     size = file.file_size_in_bytes
     assert check_table(table).findings == (WrongFileSize(file.file_path, "data file", size, size + 1),)
 
 
 def test_a_file_with_another_number_of_rows_is_found_on_request(table: Table) -> None:
     file = live(table)[0]
-    pq.write_table(pa.table({"id": [1, 2, 3, 4, 5, 6, 7]}), path(file.file_path))
+    content = io.BytesIO()
+    pq.write_table(pa.table({"id": [1, 2, 3, 4, 5, 6, 7]}), content)
+    path(file.file_path).write_bytes(content.getvalue())
     found = check_table(table, record_counts=True).findings
     assert WrongRecordCount(file.file_path, file.record_count, 7) in found
     assert {type(each) for each in found} <= {WrongRecordCount, WrongFileSize}
@@ -247,7 +250,7 @@ def test_bits_that_flipped_in_the_pages_of_a_file_are_found_on_request(
     many = pa.table({"id": list(range(500)), "city": [f"city {number % 7}" for number in range(500)]}, schema=ARROW)
     table.overwrite(many)
     rows = table.scan().to_arrow().sort_by("id")
-    path = Path(next(iter(table.scan().plan_files())).file.file_path)
+    path = local_path(next(iter(table.scan().plan_files())).file.file_path)
     whole = path.read_bytes()
     missed = 0
     positions = range(4, len(whole), max(1, len(whole) // (150 if ALL else 50)))
@@ -266,11 +269,13 @@ def test_bits_that_flipped_in_the_pages_of_a_file_are_found_on_request(
 
 def test_values_that_a_writer_without_checksums_did_not_write_are_found_on_request(table: Table) -> None:
     file = next(iter(table.scan("id = 1").plan_files())).file
-    path = Path(file.file_path)
-    rows = pq.ParquetFile(path).read()
+    path = local_path(file.file_path)
+    rows = pq.ParquetFile(io.BytesIO(path.read_bytes())).read()
     for wrong, told in ((pa.array([77] * len(rows)), "above the greatest"), (pa.nulls(len(rows), pa.int64()), "nulls")):
         schema = rows.schema
-        pq.write_table(rows.set_column(0, schema.field(0), wrong).cast(schema), path)
+        changed = io.BytesIO()
+        pq.write_table(rows.set_column(0, schema.field(0), wrong).cast(schema), changed)
+        path.write_bytes(changed.getvalue())
         found = {type(each): each for each in check_table(table, values=True).findings}
         assert told in str(found[WrongValues]) and "of id" in str(found[WrongValues])
         assert WrongValues not in {type(each) for each in check_table(table, record_counts=True).findings}

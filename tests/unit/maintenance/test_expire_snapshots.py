@@ -20,6 +20,7 @@ from hms_iceberg.spec.snapshots_and_refs import StatisticsFile
 from hms_iceberg.table.table import Table
 from hms_iceberg.transaction.workspace import read_version
 from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of
+from tests.support.hdfs_path import local_path, other_spelling
 from tests.support.memory_metastore import InMemoryMetastore
 from tests.support.operations import BY_CITY, MERGE_ON_READ, SCHEMA, begin, rows
 from tests.support.row_tables import NAME, create, other_writer
@@ -40,7 +41,7 @@ def table(tmp_path: Path, request: pytest.FixtureRequest) -> Table:
 
 def files(table: Table) -> set[str]:
     """The files below a table's folder, but for metadata files."""
-    return files_below(Path(table.location()))
+    return files_below(local_path(table.location()))
 
 
 def files_below(folder: Path) -> set[str]:
@@ -172,17 +173,17 @@ def test_a_table_that_was_renamed_and_whose_name_another_one_took_loses_no_file(
 def test_a_file_that_is_live_under_another_spelling_stays(table: Table) -> None:
     file = next(iter(table.scan("city = 'Bonn'").plan_files())).file
     table.new_delete().delete_file(file).commit()
-    again = replace(file, file_path=f"file://{file.file_path}", first_row_id=None)
+    again = replace(file, file_path=other_spelling(file.file_path), first_row_id=None)
     table.new_append().append_file(again).commit()
     expire_snapshots(table, older_than=ALL)
-    assert Path(file.file_path).exists()
+    assert local_path(file.file_path).exists()
     assert table.scan("city = 'Bonn'").count() == file.record_count
 
 
 def test_nothing_is_deleted_where_a_needed_manifest_cannot_be_read(table: Table) -> None:
     snapshot = table.current_snapshot()
     assert snapshot is not None
-    path = Path(manifest_list_of(snapshot, table.storage)[0].manifest_path)
+    path = local_path(manifest_list_of(snapshot, table.storage)[0].manifest_path)
     path.write_bytes(b"damaged")
     before = files(table)
     with pytest.raises(CorruptManifestError):
@@ -193,6 +194,6 @@ def test_nothing_is_deleted_where_a_needed_manifest_cannot_be_read(table: Table)
 def test_an_expired_manifest_that_is_gone_does_not_stop_the_others(table: Table) -> None:
     manifest = manifest_list_of(table.snapshots()[1], table.storage)[0]
     lost = {entry.data_file.file_path for entry in entries_of(manifest, table.storage)}
-    Path(manifest.manifest_path).unlink()
+    local_path(manifest.manifest_path).unlink()
     expire_snapshots(table, older_than=ALL)
     assert needed(table) <= files(table) <= needed(table) | lost

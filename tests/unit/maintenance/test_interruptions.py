@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -29,6 +28,7 @@ from hms_iceberg.spec.manifests.manifest_values import ManifestContent
 from hms_iceberg.table import Table
 from hms_iceberg.transaction.workspace import read_version
 from hms_iceberg.updates.machinery.manifest_files import manifest_list_of
+from tests.support.hdfs_path import copy_files, local_path, remove_folder
 from tests.support.interruptions import CHANGES, Disrepair, InterruptingStorage, Killed
 from tests.support.memory_metastore import InMemoryMetastore
 from tests.support.spread import ALL
@@ -59,14 +59,13 @@ def _rewrite_path(table: Table) -> None:
 
 def _rows_not_moved(case: Disrepair, table: Table) -> int:
     """How many rows the copy lacks, or has too many, that the newest file list makes."""
-    target = Path(f"{table.location()}_moved")
-    shutil.rmtree(target, ignore_errors=True)
-    lists = Path(table.location(), "metadata").glob("copy-table-staging-*/file-list")
-    for line in max(lists, key=lambda path: path.stat().st_mtime_ns).read_text().splitlines():
-        origin, place = map(Path, line.split(","))
-        place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(origin, place)
-    newest = target / "metadata" / Path(table.metadata_location).name
+    target = local_path(f"{table.location()}_moved")
+    remove_folder(target)
+    lists = (local_path(table.location()) / "metadata").glob("copy-table-staging-*/file-list")
+    lines = max(lists, key=lambda path: path.stat().st_mtime_ns).read_text().splitlines()
+    copies = dict(line.split(",") for line in lines)
+    copy_files((local_path(origin), local_path(place)) for origin, place in copies.items())
+    newest = target / "metadata" / local_path(table.metadata_location).name
     moved = Table(table.identifier, read_version(str(newest), table.storage), InMemoryMetastore(), table.storage)
     rows, copied = Counter(case.found()), Counter(map(repr, moved.scan().to_arrow().to_pylist()))
     return ((rows - copied) + (copied - rows)).total()
@@ -104,8 +103,8 @@ ACTIONS = {
 
 
 @pytest.fixture(scope="module")
-def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Disrepair]:
-    return {version: Disrepair(tmp_path_factory.mktemp(f"v{version}"), version) for version in (2, 3)}
+def cases(new_folder: Callable[[str], Path]) -> dict[int, Disrepair]:
+    return {version: Disrepair(new_folder(f"v{version}"), version) for version in (2, 3)}
 
 
 def kill() -> None:

@@ -7,6 +7,7 @@ rows of a file that was replaced meanwhile has to look for them again; and a dat
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -58,8 +59,8 @@ GIVES_WAY = {
 
 
 @pytest.fixture(scope="module", params=[2, 3])
-def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[int, Disrepair]:
-    return request.param, Disrepair(tmp_path_factory.mktemp("t"), request.param)
+def case(request: pytest.FixtureRequest, new_folder: Callable[[str], Path]) -> tuple[int, Disrepair]:
+    return request.param, Disrepair(new_folder("t"), request.param)
 
 
 @pytest.mark.slow

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -36,6 +34,7 @@ from hms_iceberg.spec.partitions.partition_specs import PartitionField, Partitio
 from hms_iceberg.spec.snapshots_and_refs import Summary
 from hms_iceberg.table import Table
 from tests.support.file_damages import DAMAGES
+from tests.support.hdfs_path import copy_file, local_path, set_changed
 from tests.support.memory_metastore import InMemoryMetastore
 from tests.support.spread import ALL
 from tests.support.tables import QUICK
@@ -157,7 +156,7 @@ def test_damage_is_found_and_repaired_and_nothing_is_made_worse(
 ) -> None:
     place = Place(tmp_path, version)
     location = KINDS[kind](place.table)
-    damage(Path(location), Path(KINDS[kind](place.other)))
+    damage(local_path(location), local_path(KINDS[kind](place.other)))
     if kind == "metadata":  # what a Hive Metastore keeps in its row
         _say(place, uuid=str(place.table.metadata.table_uuid))
     before = place.files()
@@ -202,7 +201,7 @@ def test_lists_of_all_snapshots_are_made_anew_where_manifests_are_whole(tmp_path
     place = Place(tmp_path)
     before = {each.snapshot_id: each.manifests(place.table.io) for each in place.table.snapshots()}
     for snapshot in place.table.snapshots():
-        Path(str(snapshot.manifest_list)).unlink()
+        local_path(str(snapshot.manifest_list)).unlink()
     assert len(place.repair(dry_run=False).plan.steps) == 4
     table = place.catalog.load_table("db.events")
     after = {each.snapshot_id: each.manifests(table.io) for each in table.snapshots()}
@@ -216,7 +215,7 @@ def test_a_manifest_is_made_anew_from_one_that_carries_its_files_on(tmp_path: Pa
     (manifest,) = first.manifests(place.table.io)
     entries = manifest.fetch_manifest_entry(place.table.io)
     place.table.rewrite_manifests().commit()
-    Path(manifest.manifest_path).unlink()
+    local_path(manifest.manifest_path).unlink()
     assert "from later manifests" in str(place.repair(dry_run=False).plan)
     table = place.catalog.load_table("db.events")
     (made,) = table.snapshots()[0].manifests(table.io)
@@ -226,8 +225,8 @@ def test_a_manifest_is_made_anew_from_one_that_carries_its_files_on(tmp_path: Pa
 
 def test_a_manifest_whose_files_are_not_the_only_unknown_ones_is_left_out_only_with_consent(tmp_path: Path) -> None:
     place = Place(tmp_path)
-    Path(_manifest(place.table, ManifestContent.DATA)).unlink()
-    shutil.copyfile(_data(place.table, 0), tmp_path / "db" / "events" / "data" / "orphan.parquet")
+    local_path(_manifest(place.table, ManifestContent.DATA)).unlink()
+    copy_file(local_path(_data(place.table, 0)), tmp_path / "db" / "events" / "data" / "orphan.parquet")
     (step,) = place.repair().plan.refused
     assert step.kind == "manifest" and step.loses is not None and "data files with" in step.loses
 
@@ -235,13 +234,13 @@ def test_a_manifest_whose_files_are_not_the_only_unknown_ones_is_left_out_only_w
 def test_a_file_of_a_failed_attempt_is_not_taken_for_data_without_consent(tmp_path: Path) -> None:
     place = Place(tmp_path)
     lost = place.table.scan("id = 7").plan_files()
-    (file,) = [Path(task.file.file_path) for task in lost]
+    (file,) = [local_path(task.file.file_path) for task in lost]
     attempt = pa.table({"id": [99], "city": ["a city that is longer than the one that was lost"]}, schema=ARROW)
     place.other.append(attempt)  # as many files and rows
     (written,) = [task.file.file_path for task in place.other.scan("id = 99").plan_files()]
-    Path(_manifest(place.table, ManifestContent.DATA)).unlink()
+    local_path(_manifest(place.table, ManifestContent.DATA)).unlink()
     file.unlink()
-    shutil.copyfile(written, file.with_name("attempt.parquet"))
+    copy_file(local_path(written), file.with_name("attempt.parquet"))
     before = place.files()
     result = place.repair(dry_run=False)
     (step,) = result.plan.refused
@@ -265,10 +264,10 @@ def test_files_of_another_partition_are_not_taken_for_those_of_a_manifest_withou
         table.append(pa.table({"id": [1], "city": [city]}, schema=ARROW))
         sizes.append(next(iter(table.scan(f"city = '{city}'").plan_files())).file)
     assert sizes[0].file_size_in_bytes == sizes[1].file_size_in_bytes
-    Path(_manifest(table, ManifestContent.DATA)).unlink()  # of Rome
-    attempt = Path(sizes[1].file_path.replace("city=Rome", "city=Oslo"))
-    Path(sizes[1].file_path).unlink()
-    shutil.copyfile(sizes[0].file_path, attempt)
+    local_path(_manifest(table, ManifestContent.DATA)).unlink()  # of Rome
+    attempt = local_path(sizes[1].file_path.replace("city=Rome", "city=Oslo"))
+    local_path(sizes[1].file_path).unlink()
+    copy_file(local_path(sizes[0].file_path), attempt)
     (step,) = repair_table(place.catalog, ("db", "parts")).plan.refused
     assert "of other partitions" in str(step.loses)
 
@@ -279,7 +278,7 @@ def test_a_snapshot_that_nothing_tells_of_goes_and_its_branch_goes_back(tmp_path
     place.table.manage_snapshots().create_tag(last.snapshot_id, "kept").commit()
     own = [each for each in last.manifests(place.table.io) if each.added_snapshot_id == last.snapshot_id]
     for location in (str(last.manifest_list), *(each.manifest_path for each in own)):
-        Path(location).unlink()
+        local_path(location).unlink()
     (step,) = place.repair().plan.refused
     assert f"goes back to snapshot {place.table.snapshots()[-2].snapshot_id}" in str(step) and "tag kept" in str(step)
     place.repair(dry_run=False, accept_loss=True)
@@ -294,7 +293,7 @@ def test_wrong_summaries_and_rows_of_the_metastore_are_mended(tmp_path: Path) ->
     wrong = replace(last, summary=Summary.of({**last.summary, "total-records": "99", "added-data-files": "7"}))
     location = f"{metadata.location}/metadata/00099-wrong.metadata.json"
     metadata = replace(metadata, snapshots=(*metadata.snapshots[:-1], wrong))
-    Path(location).write_bytes(metadata_to_json(metadata))
+    local_path(location).write_bytes(metadata_to_json(metadata))
     with place.metastore.lease(NAME, {}) as lease:
         lease.swap(MetadataVersion(lease.load().metadata_location, metadata), MetadataVersion(location, metadata))
     _say(place, **{"current-snapshot-id": "17"})
@@ -314,7 +313,7 @@ def test_a_sound_table_has_nothing_to_repair(tmp_path: Path) -> None:
 
 def test_references_that_contradict_the_rest_are_put_right(tmp_path: Path) -> None:
     place = Place(tmp_path)
-    file = Path(place.table.metadata_location)
+    file = local_path(place.table.metadata_location)
     members = json.loads(file.read_text())
     last = members["snapshots"][-1]["snapshot-id"]
     members["refs"]["audit"] = {"snapshot-id": 17, "type": "tag"}
@@ -330,9 +329,9 @@ def test_references_that_contradict_the_rest_are_put_right(tmp_path: Path) -> No
 
 def test_two_files_of_one_number_are_not_chosen_between(tmp_path: Path) -> None:
     place = Place(tmp_path)
-    newest = Path(place.table.metadata_location)
+    newest = local_path(place.table.metadata_location)
     before = sorted(path for path in newest.parent.glob("*.metadata.json") if path != newest)[-1]
-    shutil.copyfile(before, before.with_name(before.name[:6] + "never-committed.metadata.json"))
+    copy_file(before, before.with_name(before.name[:6] + "never-committed.metadata.json"))
     newest.unlink()
     plan = place.repair(accept_loss=True).plan
     assert len(plan.hopeless) == 1 and not plan.steps
@@ -377,7 +376,7 @@ def test_without_any_whole_version_nothing_is_done(tmp_path: Path) -> None:
 
 def test_a_table_that_changes_while_it_is_repaired_is_left_as_it_is(tmp_path: Path) -> None:
     place = Place(tmp_path)
-    Path(str(place.table.snapshots()[0].manifest_list)).unlink()
+    local_path(str(place.table.snapshots()[0].manifest_list)).unlink()
     rows: list[TablePointer] = [place.metastore.load(NAME)]
     place.catalog.load_table("db.events").append(pa.table({"id": [8], "city": ["Rome"]}, schema=ARROW))
 
@@ -396,10 +395,10 @@ def test_a_table_that_changes_while_it_is_repaired_is_left_as_it_is(tmp_path: Pa
 
 def test_the_journal_says_what_was_and_what_is_done(tmp_path: Path) -> None:
     place = Place(tmp_path)
-    Path(str(place.table.snapshots()[1].manifest_list)).unlink()
+    local_path(str(place.table.snapshots()[1].manifest_list)).unlink()
     journal = place.repair(dry_run=False).journal
     assert journal is not None
-    text = Path(journal).read_text()
+    text = local_path(journal).read_text()
     assert place.table.metadata_location in text and '"kind": "manifest list"' in text
 
 
@@ -418,7 +417,7 @@ def test_manifests_beside_equality_deletes_are_made_anew(
     assert rows == [3, 4, 5, 6, 7]
     damaged = [each for each in manifests(place) if each.content is content]
     entries = {each.added_snapshot_id: each.fetch_manifest_entry(place.table.io) for each in damaged}
-    Path(damaged[0].manifest_path).unlink()
+    local_path(damaged[0].manifest_path).unlink()
     plan = place.repair(dry_run=False).plan
     assert "from the footers" in str(plan) and not plan.refused, str(plan)
     assert place.ids() == rows and place.check() == []
@@ -440,7 +439,7 @@ def test_two_lost_delete_manifests_share_their_files_where_only_one_way_fits(
     assert len(damaged) == 2
     entries = {each.added_snapshot_id: each.fetch_manifest_entry(place.table.io) for each in damaged}
     for each in damaged:
-        Path(each.manifest_path).unlink()
+        local_path(each.manifest_path).unlink()
     plan = place.repair(dry_run=False).plan
     if told:
         assert not plan.refused and place.ids() == rows and place.check() == []
@@ -486,7 +485,7 @@ def test_a_manifest_that_is_listed_twice_stays_once_where_both_are(tmp_path: Pat
     place = Place(tmp_path)
     snapshot, listed = place.table.snapshots()[-1], manifests(place)
     data, _ = encode_manifest_list([*listed, listed[0]], 2, snapshot.snapshot_id, snapshot.parent_snapshot_id, 4)
-    Path(str(snapshot.manifest_list)).write_bytes(data)
+    local_path(str(snapshot.manifest_list)).write_bytes(data)
     assert place.ids() != place.rows
     place.repair(dry_run=False)
     assert place.ids() == place.rows and place.check() == []
@@ -508,8 +507,8 @@ def test_a_repair_is_taken_back_only_as_long_as_nothing_else_changed_the_table(t
     place = Place(tmp_path)
     with pytest.raises(InvalidInputError, match="its last change is none"):
         undo_repair(place.catalog, NAME)
-    Path(_data(place.table, 0)).unlink()
-    Path(str(place.table.snapshots()[0].manifest_list)).unlink()
+    local_path(_data(place.table, 0)).unlink()
+    local_path(str(place.table.snapshots()[0].manifest_list)).unlink()
     place.repair(dry_run=False, accept_loss=True)  # two versions, one after the other
     undone = undo_repair(place.catalog, NAME)
     assert undone.metadata_location == place.table.metadata_location in str(undone)
@@ -521,13 +520,13 @@ def test_a_repair_is_taken_back_only_as_long_as_nothing_else_changed_the_table(t
 
 def test_a_repair_can_be_taken_back_after_the_service_looked_after_the_table(tmp_path: Path) -> None:
     place = Place(tmp_path)
-    bad = Path(str(place.table.snapshots()[0].manifest_list))
+    bad = local_path(str(place.table.snapshots()[0].manifest_list))
     bad.write_bytes(b"damaged")
     place.repair(dry_run=False)
     table = place.catalog.load_table("db.events")
     for _ in range(2):
         for path in tmp_path.rglob("*"):
-            os.utime(path, (1, 1))
+            set_changed(path, 10**9)
         service = MaintenanceService(place.catalog, ["db.events"], Policies(Policy(remove_orphans_every_ms=0)))
         assert [step.action for step in service.run().steps] == ["remove_orphan_files"]
     before = place.files()
@@ -547,10 +546,10 @@ def test_a_repair_can_be_taken_back_where_commits_delete_old_versions(tmp_path: 
     )
     for version in range(2):
         place.table.set_properties({"version": str(version)})
-    before = Path(place.table.metadata_location)
+    before = local_path(place.table.metadata_location)
     content = before.read_bytes()
-    Path(_data(place.table, 0)).unlink()
-    Path(str(place.table.snapshots()[0].manifest_list)).unlink()
+    local_path(_data(place.table, 0)).unlink()
+    local_path(str(place.table.snapshots()[0].manifest_list)).unlink()
     place.repair(dry_run=False, accept_loss=True)
     assert not before.exists()
     remove_orphan_files(place.catalog.load_table("db.events"), older_than=2**62, nobody_writes=True)
@@ -561,11 +560,11 @@ def test_a_repair_can_be_taken_back_where_commits_delete_old_versions(tmp_path: 
 
 def test_a_repair_of_a_lost_metadata_file_is_not_taken_back_to_nothing(tmp_path: Path) -> None:
     place = Place(tmp_path)
-    kept = Path(place.table.metadata_location).read_bytes()
-    Path(place.table.metadata_location).unlink()
+    kept = local_path(place.table.metadata_location).read_bytes()
+    local_path(place.table.metadata_location).unlink()
     place.repair(dry_run=False, accept_loss=True)
     with pytest.raises(InvalidInputError, match="Restore it first"):
         undo_repair(place.catalog, NAME, dry_run=False)
-    Path(place.table.metadata_location).write_bytes(kept)
+    local_path(place.table.metadata_location).write_bytes(kept)
     undo_repair(place.catalog, NAME, dry_run=False)
     assert place.ids() == place.rows and place.check() == []

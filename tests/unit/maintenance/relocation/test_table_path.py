@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from hms_iceberg.spec.manifests.manifest_values import ManifestEntryStatus
 from hms_iceberg.table import Table
 from hms_iceberg.table.static import StaticTable
 from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of
+from tests.support.hdfs_path import copy_files, local_path, remove_folder
 from tests.support.operations import BY_CITY, MERGE_ON_READ, OPERATIONS, SCHEMA, begin, rows
 from tests.support.row_tables import create
 
@@ -41,12 +41,10 @@ def made(folder: Path, version: int = 2, **properties: str) -> Table:
 
 def copy(result: TablePathResult) -> None:
     """Copies what the file list names, as any tool would."""
-    with open(result.file_list_location, newline="", encoding="utf-8") as file:
-        copies = dict(csv.reader(file))
+    listed = local_path(result.file_list_location).read_bytes().decode()
+    copies = dict(csv.reader(listed.splitlines()))
     assert copies == result.copies
-    for origin, place in copies.items():
-        Path(place).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(origin, place)
+    copy_files((local_path(origin), local_path(place)) for origin, place in copies.items())
 
 
 def opened(target: Path, result: TablePathResult) -> StaticTable:
@@ -80,9 +78,9 @@ def test_a_copied_table_has_every_row_of_every_snapshot(source: Path, target: Pa
     table.refresh()
     before, found = contents(table), findings(table)
     result = rewrite_table_path(table, str(source), str(target))
-    assert result.latest_version == Path(table.metadata_location).name
+    assert result.latest_version == local_path(table.metadata_location).name
     copy(result)
-    shutil.rmtree(source)  # nothing of the copy may point back
+    remove_folder(source)  # nothing of the copy may point back
     copied = opened(target, result)
     assert contents(copied) == before
     assert findings(copied) == found
@@ -97,24 +95,24 @@ def test_what_came_after_a_version_is_enough_for_a_table_that_was_copied_then(
     table = made(source, version, **MERGE_ON_READ, **{"write.format.default": data_format})
     table.delete("id = 2")
     copy(rewrite_table_path(table, str(source), f"{target}/"))
-    first = Path(table.metadata_location).name
+    first = local_path(table.metadata_location).name
     known = {path for path in target.rglob("*") if path.is_file()}
     table.delete("id = 1")  # in version 3 a vector that takes the place of one that was copied
     table.append(rows(20))
     table.rewrite_manifests().commit()
     expire_snapshots(table, snapshot_ids=[table.snapshots()[0].snapshot_id])
     result = rewrite_table_path(table, str(source), str(target), start_version=first)
-    assert {Path(place) for place in result.copies.values()}.isdisjoint(known)
+    assert {local_path(place) for place in result.copies.values()}.isdisjoint(known)
     copy(result)
     before = contents(table)
-    shutil.rmtree(source)
+    remove_folder(source)
     copied = opened(target, result)
     assert contents(copied) == before and findings(copied) == []
 
 
 def test_an_earlier_version_can_be_the_end(source: Path, target: Path) -> None:
     table = made(source)
-    middle, before = Path(table.metadata_location).name, contents(table)
+    middle, before = local_path(table.metadata_location).name, contents(table)
     table.append(rows(20))
     result = rewrite_table_path(table, str(source), str(target), end_version=middle)
     copy(result)
@@ -129,7 +127,7 @@ def test_files_of_snapshots_that_no_metadata_knows_any_more_are_copied(source: P
     before = content(table, table.current_snapshot().snapshot_id)
     result = rewrite_table_path(table, str(source), str(target))
     copy(result)
-    shutil.rmtree(source)
+    remove_folder(source)
     copied = opened(target, result)
     assert content(copied, copied.current_snapshot().snapshot_id) == before
 
@@ -170,7 +168,9 @@ def test_no_file_list_is_written_where_none_is_wanted(source: Path, target: Path
 
 def test_bad_input_is_refused_and_leaves_nothing(source: Path, target: Path) -> None:
     table = made(source)
-    first, last = (Path(each).name for each in (table.metadata.metadata_log[0].metadata_file, table.metadata_location))
+    first, last = (
+        local_path(each).name for each in (table.metadata.metadata_log[0].metadata_file, table.metadata_location)
+    )
     before = set(source.rglob("*"))
     for arguments, message in [
         ({"source_prefix": f"{source}/even"}, "not under"),

@@ -15,6 +15,7 @@ from hms_iceberg.maintenance import check_table, rewrite_data_files
 from hms_iceberg.maintenance.rewrite.local_engine import LocalEngine
 from hms_iceberg.maintenance.rewrite.rewriting import DataFileRewrite
 from hms_iceberg.table import Table
+from tests.support.hdfs_path import local_path
 from tests.support.operations import ARROW, BY_CITY, MERGE_ON_READ, SCHEMA, rows
 from tests.support.row_tables import create, other_writer
 
@@ -125,8 +126,8 @@ def test_row_deletes_of_a_concurrent_writer_lose_their_group_only(tmp_path: Path
     assert result.failed_data_files_count == 3 and "deleted rows" in result.failures[0]
     assert ids(table) == [0, 1, 2, 3, 4, 5, 10, 12, 13, 14, 15]
     assert sorted(str(file.partition) for file in files(table)) == ["('Bonn',)"] * 3 + ["('Ulm',)"]
-    on_disk = {path.name for path in Path(table.location(), "data").rglob("*.parquet")}
-    assert on_disk == {Path(path).name for path in table.inspect.all_files()["file_path"].to_pylist()}
+    on_disk = {path.name for path in (local_path(table.location()) / "data").rglob("*.parquet")}
+    assert on_disk == {local_path(path).name for path in table.inspect.all_files()["file_path"].to_pylist()}
 
 
 def test_without_partial_progress_a_conflict_changes_nothing(tmp_path: Path) -> None:
@@ -138,7 +139,7 @@ def test_without_partial_progress_a_conflict_changes_nothing(tmp_path: Path) -> 
     with pytest.raises(CommitConflictError):
         rewrite_data_files(table, options=ALL | {"partial-progress.enabled": "false"}, engine=engine)
     assert len(files(table.refresh())) == 3 and ids(table) == [0, 2, 3, 4, 5]
-    assert len(list(Path(table.location(), "data").rglob("*.parquet"))) == 4  # three of data, one of deletes
+    assert len(list((local_path(table.location()) / "data").rglob("*.parquet"))) == 4  # three of data, one of deletes
 
 
 @pytest.mark.parametrize("order", ["id desc nulls last", "zorder(id, amount)", "amount, id desc"])

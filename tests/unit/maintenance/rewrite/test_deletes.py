@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -100,14 +101,14 @@ ACTIONS = {
 @given(STEPS, st.sampled_from([2, 3]), st.booleans(), st.sampled_from([MERGE_ON_READ, KEYED]))
 @settings(max_examples=20)
 def test_no_row_comes_or_goes_by_any_sequence(
-    tmp_path_factory: pytest.TempPathFactory,
+    new_folder: Callable[[str], Path],
     steps: list[Any],
     version: int,
     partitioned: bool,
     properties: dict[str, str],
 ) -> None:
     spec = BY_CITY if partitioned else UNPARTITIONED
-    table = create(tmp_path_factory.mktemp("t"), version, schema=SCHEMA, spec=spec, **properties)
+    table = create(new_folder("t"), version, schema=SCHEMA, spec=spec, **properties)
     reference = Reference()
     seen: dict[int, list[str]] = {}
     for kind, argument in [*steps, ("convert", None), ("rewrite", None), ("compact", None), ("dangling", None)]:

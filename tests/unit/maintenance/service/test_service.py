@@ -24,6 +24,7 @@ from hms_iceberg.maintenance.service.policy import Policies, Policy
 from hms_iceberg.maintenance.service.service import Limits, MaintenanceService, RunReport
 from hms_iceberg.processes import Process
 from hms_iceberg.table import Table
+from tests.support.hdfs_path import local_path
 from tests.support.operations import BY_CITY, MERGE_ON_READ, SCHEMA, rows
 
 QUIET = {"maintenance.remove-orphans": "false", "commit.retry.min-wait-ms": "1"}
@@ -98,7 +99,7 @@ def test_tables_whose_files_belong_to_others_are_left_alone(catalog: Any, settin
 def test_one_damaged_table_is_told_and_the_others_are_done(catalog: Any) -> None:
     broken = make(catalog, "web.broken", 5)
     make(catalog, "web.small", 5)
-    Path(broken.current_snapshot().manifest_list).write_bytes(b"")
+    local_path(broken.current_snapshot().manifest_list).write_bytes(b"")
     report = MaintenanceService(catalog).run()
     assert outcomes(report) == [("web.broken", "", "failed"), ("web.small", "rewrite_data_files", "done")]
     assert report.failed and "manifest list" in report.steps[0].result + report.steps[1].result
@@ -110,7 +111,7 @@ def test_what_cannot_be_done_is_tried_again_when_the_table_has_changed_or_after_
     now = [1000.0]
     monkeypatch.setattr(service_module, "time", SimpleNamespace(monotonic=lambda: now[0]))
     table = make(catalog, "web.broken", 5)
-    Path(next(iter(table.scan().plan_files())).file.file_path).unlink()
+    local_path(next(iter(table.scan().plan_files())).file.file_path).unlink()
     services = [MaintenanceService(catalog) for _ in range(2)]
     for service in services:  # the claim of one is no reason for the other to try again
         assert outcomes(service.run()) == [("web.broken", "rewrite_data_files", "failed")]
