@@ -98,8 +98,8 @@ def remove_orphan_files(
         dry_run: only find them.
         nobody_writes: whoever calls is certain that nobody writes to the table meanwhile, so that files may be younger.
         equal_schemes: schemes that mean the same, such as `{"s3n,s3a": "s3"}`, which holds unless given.
-        equal_authorities: authorities that mean the same, such as `{"nn1:8020,nn2:8020": "nn"}`. Those of one cluster of
-            HDFS are known by its settings.
+        equal_authorities: authorities that mean the same, such as `{"nn1:8020,nn2:8020": "nn"}`; those of one HDFS are
+            known by its settings.
         prefix_mismatch_mode: `error`, `ignore` or `delete`: what is done with files of which the table names the path
             with another scheme or authority.
         workers: files that are deleted at once.
