@@ -215,7 +215,7 @@ def dask_frame(scan: TableScan) -> dd.DataFrame:
         import dask.dataframe as dd
     empty = _frame(pa.Table.from_batches([], to_arrow(scan.projection())))
     if scan.limit is not None:
-        return dd.from_pandas(scan.to_pandas(), npartitions=1)
+        return dd.from_pandas(_frame(scan.to_arrow()), npartitions=1)
     groups = list(scan.plan_tasks())
     return dd.from_map(partial(_read, scan), groups, meta=empty) if groups else dd.from_pandas(empty, npartitions=1)
 
@@ -225,5 +225,13 @@ def _read(scan: TableScan, group: ScanTaskGroup) -> pd.DataFrame:
 
 
 def _frame(rows: pa.Table) -> pd.DataFrame:
-    frame: pd.DataFrame = for_pandas(rows).to_pandas()
+    frame: pd.DataFrame = for_pandas(rows).to_pandas(types_mapper=_kept)
     return frame
+
+
+def _kept(kind: pa.DataType) -> Any:
+    """The type of a column that Dask would make text of, as it does of all objects."""
+    import pandas as pd
+
+    is_bytes = pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind)
+    return pd.ArrowDtype(kind) if is_bytes or pa.types.is_nested(kind) else None

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from hms_iceberg import load_catalog
+from hms_iceberg.arrow.columns.geoarrow import ShapeType
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.table import Table
 from tests.support.row_tables import create
@@ -68,6 +69,19 @@ def test_dask_reads_the_rows_of_a_table_with_their_types(table: Table) -> None:
     found = pa.Table.from_pandas(frame.compute(scheduler="synchronous"), preserve_index=False)
     assert sorted(found["page"].to_pylist(), key=str) == sorted(ROWS["page"].to_pylist(), key=str)
     assert frame["id"].sum().compute(scheduler="synchronous") == 7
+
+
+def test_dask_keeps_bytes_and_what_is_nested(catalog: Catalog) -> None:
+    pytest.importorskip("dask.dataframe")
+    shapes = ShapeType('{"crs": "OGC:CRS84"}').wrap_array(pa.array([b"\1\1\0\0\0" + b"\xff" * 8 + bytes(8), None]))
+    lists, pairs = pa.array([[b"\xfe"], None]), pa.array([{"k": 1}, None])
+    rows = pa.table({"b": [b"\xff\xf0", None], "shape": shapes, "l": lists, "p": pairs})
+    table = catalog.create_table("web.bytes", rows.schema, properties={"format-version": "3"})
+    table.append(rows)
+    wanted = pa.table({**dict(zip(rows.column_names, rows.columns, strict=True)), "shape": shapes.storage}).to_pylist()
+    for frame in (table.to_dask(), table.scan(limit=2).to_dask()):
+        found = pa.Table.from_pandas(frame.compute(scheduler="synchronous"), preserve_index=False)
+        assert found.to_pylist() == wanted
 
 
 def test_dask_reads_each_group_of_files_by_itself_a_limit_and_a_table_without_rows(catalog: Catalog) -> None:
