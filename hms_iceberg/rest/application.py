@@ -189,7 +189,8 @@ class Serving:
             headers["Content-Type"] = "application/json"
         if request.method == "HEAD":
             body = b""
-        await Response(body, answer.status, headers)(scope, receive, send)
+        with anyio.move_on_after(self._limits.request_seconds):  # else the connection is closed
+            await Response(body, answer.status, headers)(scope, receive, send)
 
     def _log(self, request: Request, route: Route | None, caller: Caller, answer: Answer, seconds: float) -> None:
         client = request.client.host if request.client else "-"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -23,6 +23,7 @@ from hms_iceberg.rest.serving.sightings import Sightings
 from hms_iceberg.rest.settings import MEBIBYTE, PLANNING_MODE, RestSettings
 from hms_iceberg.scan.tasks import ScanPlan
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.table_properties import FOLDER_PROPERTIES
 from hms_iceberg.table.needed.named_files import OwnFolders, is_in, path_of
 from hms_iceberg.table.needed.ways_back import table_rows_of
 from hms_iceberg.transaction.workspace import read_version
@@ -255,10 +256,7 @@ class Door:
         return self._found(pointer)
 
     def _found(self, pointer: TablePointer) -> tuple[Identifier, MetadataVersion]:
-        own: tuple[str, ...] = ()
-        if pointer.location:
-            location, properties = pointer.location, pointer.properties
-            own = tuple(OwnFolders.by_properties(location, properties, pointer.metadata_location).all())
+        own = _own_folders(pointer.location, pointer.properties, pointer.metadata_location)
         self.sightings.note(pointer.identifier, pointer.metadata_location, own)
         return pointer.identifier, self.version_at(pointer.metadata_location)
 
@@ -281,8 +279,14 @@ class Door:
     def remember(self, identifier: Identifier, version: MetadataVersion) -> None:
         """Keeps a version that was just made, which is asked for next."""
         self._versions.put(version.location, version)
-        own = OwnFolders.of(version.metadata, version.location).all()
-        self.sightings.note(identifier, version.location, own, made_from=next(reversed(version.previous), None))
+        own = _own_folders(version.metadata.location, version.metadata.properties, version.location)
+        self.sightings.note(identifier, version.location, own, next(reversed(version.previous), None))
+
+
+def _own_folders(location: str, properties: Mapping[str, str], file: str) -> Callable[[], Iterable[str]]:
+    """Tells the folders of a table, and keeps no more of it than that takes."""
+    folders = {key: properties[key] for key in FOLDER_PROPERTIES if key in properties}
+    return lambda: OwnFolders.by_properties(location, folders, file).all() if location else ()
 
 
 def _missing(location: str, why: str) -> MissingFileError:

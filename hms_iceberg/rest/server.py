@@ -155,6 +155,8 @@ def serve(settings: ServerSettings) -> None:
     import uvicorn
     from uvicorn.supervisors import Multiprocess
 
+    from hms_iceberg.rest.serving.patience import protocol
+
     folder = temporary_folder("rest")
     try:
         shared = replace(settings, rest=replace(settings.rest, state_folder=str(folder)))
@@ -172,6 +174,7 @@ def serve(settings: ServerSettings) -> None:
                 log_config=None,
                 server_header=False,
                 lifespan="on",
+                http=protocol(settings.rest.limits.head_seconds),
                 timeout_keep_alive=_IDLE_SECONDS,
                 timeout_worker_healthcheck=30,
                 timeout_graceful_shutdown=int(settings.rest.limits.drain_seconds),

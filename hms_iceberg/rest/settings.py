@@ -17,8 +17,10 @@ class Limits:
         body_bytes: of one request.
         requests: at once; more are told to come again.
         threads: that work on requests, each with a connection to the metastore.
+        head_seconds: for the head of a request to arrive; an application that is mounted elsewhere has to see to it.
         body_seconds: for a body to arrive.
-        request_seconds: for an answer; after that nobody knows what became of the request.
+        request_seconds: for an answer; after that nobody knows what became of the request. As long for a client to take
+            the answer.
         page_size: entries of a page of a list, if the client asks for pages and does not say how long.
         plan_part_files: that a part of a plan looks at; memory is bounded by that.
         plan_page_files: of one answer.
@@ -28,6 +30,7 @@ class Limits:
     body_bytes: int = 64 * MEBIBYTE
     requests: int = 1000
     threads: int = 32
+    head_seconds: float = 30.0
     body_seconds: float = 30.0
     request_seconds: float = 600.0
     page_size: int = 1000

@@ -16,6 +16,7 @@ import uvicorn
 
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.rest import RestSettings, application
+from hms_iceberg.rest.serving.patience import protocol
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,8 @@ def served(catalog: Catalog, settings: RestSettings | None = None, **arguments: 
     """A server of a catalog; arguments as of `application`."""
     listening = socket.create_server(("127.0.0.1", 0))
     app = application(catalog, settings, **arguments)
-    server = uvicorn.Server(uvicorn.Config(app, access_log=False, log_config=None, lifespan="on"))
+    http = protocol((settings or RestSettings()).limits.head_seconds)
+    server = uvicorn.Server(uvicorn.Config(app, access_log=False, log_config=None, lifespan="on", http=http))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     deadline = time.monotonic() + 20

@@ -14,6 +14,9 @@ from hms_iceberg.rest.errors import RefusedError
 from hms_iceberg.rest.planning.requests import StoredPlan
 
 _SECONDS = 3600.0
+_SWEEP_SECONDS, _SWEEP_BYTES = 300.0, 32 << 20
+# A plan holds its filter, which may be as large as a body.
+_MOST_BYTES = 512 << 20
 
 
 class PlanStore:
@@ -27,7 +30,7 @@ class PlanStore:
         self._own = tempfile.TemporaryDirectory(prefix="hms-iceberg-plans-") if folder is None else None
         self._folder = os.path.join(folder or (self._own.name if self._own else ""), "plans")
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
-        self._swept = time.monotonic()
+        self._swept, self._added = time.monotonic(), 0
 
     def close(self) -> None:
         """Removes the folder, if it is this store's own."""
@@ -37,11 +40,12 @@ class PlanStore:
 
     def keep(self, plan: StoredPlan) -> str:
         """Keeps a plan; returns its id."""
-        self._sweep()
+        content = msgspec.json.encode(plan)
+        self._sweep(len(content))
         plan_id = str(uuid.uuid4())
         path = self._path(plan_id)
         with open(f"{path}.part", "wb") as file:
-            file.write(msgspec.json.encode(plan))
+            file.write(content)
         os.replace(f"{path}.part", path)
         return plan_id
 
@@ -78,16 +82,23 @@ class PlanStore:
     def _path(self, plan_id: str) -> str:
         return os.path.join(self._folder, str(uuid.UUID(plan_id)))
 
-    def _sweep(self) -> None:
-        if time.monotonic() - self._swept < _SECONDS / 12:
+    def _sweep(self, added: int) -> None:
+        """Removes plans that are too old, and the oldest of more than there is room for."""
+        self._added += added
+        if time.monotonic() - self._swept < _SWEEP_SECONDS and self._added < _SWEEP_BYTES:
             return
-        self._swept = time.monotonic()
-        oldest = time.time() - _SECONDS
+        self._swept, self._added = time.monotonic(), added
+        found, size, oldest = list[tuple[float, int, str]](), 0, time.time() - _SECONDS
         with os.scandir(self._folder) as entries:
             for entry in entries:
                 with suppress(OSError):
-                    if entry.stat().st_mtime < oldest:
-                        os.remove(entry.path)
+                    told = entry.stat()
+                    found.append((told.st_mtime, told.st_size, entry.path))
+        for moment, length, path in sorted(found, reverse=True):
+            size += length
+            if moment < oldest or size > _MOST_BYTES:
+                with suppress(OSError):
+                    os.remove(path)
 
 
 def _unknown(plan_id: str) -> RefusedError:

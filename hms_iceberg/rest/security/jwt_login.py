@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# Whoever sends tokens of keys that nobody has must not have them asked for every time.
+_ASK_SECONDS = 5.0
 # Only those with a public key: with a shared secret, whoever can check a token could make one.
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 
@@ -52,6 +56,7 @@ class JwtLogin:
         self._settings = settings
         self._remote: jwt.PyJWKClient | None = None
         self._local: jwt.PyJWKSet | None = None
+        self._asked_at = float("-inf")
         if settings.keys.startswith(("https://", "http://127.0.0.1", "http://localhost")):
             self._remote = jwt.PyJWKClient(settings.keys, cache_keys=True, lifespan=600, timeout=10)
             return
@@ -95,11 +100,17 @@ class JwtLogin:
     def _key(self, token: str) -> Any:
         import jwt
 
-        if self._remote is not None:
-            return self._remote.get_signing_key_from_jwt(token).key
-        assert self._local is not None
         wanted = jwt.get_unverified_header(token).get("kid")
-        keys = [key for key in self._local.keys if wanted is None or key.key_id == wanted]
+        keys = [key for key in self._known() if wanted is None or key.key_id == wanted]
+        if not keys and self._remote is not None and time.monotonic() - self._asked_at > _ASK_SECONDS:
+            self._asked_at = time.monotonic()
+            keys = [key for key in self._remote.get_signing_keys(refresh=True) if key.key_id == wanted]
         if len(keys) != 1:
             raise jwt.InvalidTokenError("it is signed by a key that this server does not know")
         return keys[0].key
+
+    def _known(self) -> Sequence[jwt.PyJWK]:
+        if self._remote is not None:
+            return self._remote.get_signing_keys()  # those that it has kept, for some minutes
+        assert self._local is not None
+        return self._local.keys

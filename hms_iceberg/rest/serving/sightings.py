@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from hms_iceberg.metastore import Identifier
@@ -19,11 +19,11 @@ class _Sighting:
     """A version's metadata file, when it was the newest, and when somebody else was found to have changed the table.
 
     Attributes:
-        own: the table's folders, as the metastore's row told them.
+        own: tells the table's folders, as the metastore's row had them.
     """
 
     location: str
-    own: tuple[str, ...]
+    own: Callable[[], Iterable[str]]
     moment: float
     changed_by_others: float
 
@@ -34,20 +34,22 @@ class Sightings:
     def __init__(self) -> None:
         self._seen: BoundedCache[_Sighting] = BoundedCache(10_000)
 
-    def note(self, identifier: Identifier, location: str, own: Iterable[str], made_from: str | None = None) -> None:
+    def note(
+        self, identifier: Identifier, location: str, own: Callable[[], Iterable[str]], made_from: str | None = None
+    ) -> None:
         """Notes what is the newest version of a table now.
 
         Args:
             identifier: the table.
             location: the version's metadata file.
-            own: the table's folders, as the metastore's row tells them; see `path_of`.
+            own: tells the table's folders, as the metastore's row has them; see `path_of`.
             made_from: the one that it was made from, if it was made here.
         """
         before, now = self._seen.get(identifier), time.monotonic()
         changed_by_others = -math.inf if before is None else before.changed_by_others
         if before is not None and before.location not in (location, made_from):
             changed_by_others = now
-        self._seen.put(identifier, _Sighting(location, tuple(own), now, changed_by_others))
+        self._seen.put(identifier, _Sighting(location, own, now, changed_by_others))
 
     def own_folders(self, identifier: Identifier, location: str) -> tuple[str, ...]:
         """The folders of a table as its row told them together with a version's metadata file; none if nobody looked.
@@ -57,7 +59,7 @@ class Sightings:
             location: the version's metadata file.
         """
         seen = self._seen.get(identifier)
-        return seen.own if seen is not None and seen.location == location else ()
+        return tuple(seen.own()) if seen is not None and seen.location == location else ()
 
     def newest(self, identifier: Identifier) -> str | None:
         """The version that was the newest one a moment ago; None if nobody looked, or others change the table as well.

@@ -230,6 +230,7 @@ def test_a_plan_is_kept_until_it_is_cancelled(server: RestServer, hive: Catalog)
     assert server.ask("GET", f"{elsewhere}/{made['plan-id']}").error == "NoSuchPlanIdException"
     task = {"plan-task": made["plan-tasks"][0]}
     assert server.ask("POST", TASKS.replace("/t/", "/other/"), task).error == "NoSuchPlanTaskException"
+    assert server.ask("DELETE", f"{elsewhere}/{made['plan-id']}").status == 204
     assert server.ask("POST", TASKS, task).status == 200
     assert server.ask("DELETE", f"{PLAN}/{made['plan-id']}").status == 204
     assert server.ask("POST", TASKS, task).error == "NoSuchPlanTaskException"

@@ -14,13 +14,9 @@ from click.testing import CliRunner
 
 from hms_iceberg.catalog import Catalog, load_catalog
 from hms_iceberg.rest import Limits, RestSettings
-from hms_iceberg.rest.access import Caller, Right
-from hms_iceberg.rest.security.logins import StaticTokens
-from hms_iceberg.rest.security.policy import Policy, PolicyRule
 from hms_iceberg.rest.serving import sightings
 from hms_iceberg.rest_client.channel import new_key
 from hms_iceberg.spec.changes.differences import table_requirements, table_updates
-from hms_iceberg.spec.metadata.metadata_json import metadata_to_dict
 from tests.support.rest_server import RestServer, served
 from tests.support.thrift_proxy import ThriftProxy
 
@@ -246,73 +242,6 @@ def test_a_commit_that_is_sent_again_to_another_server_is_answered_as_made(
     assert len(hive.load_table(name).snapshots()) == 2
 
 
-DEEP = b'{"name":' + b"[" * 100_000
-
-
-@pytest.mark.parametrize(
-    ("method", "where", "body", "status"),
-    [
-        ("POST", "/v1/namespaces", b"no JSON", 400),
-        ("POST", "/v1/namespaces", b"\xff\xfe", 400),
-        ("POST", "/v1/namespaces", b"", 400),
-        ("POST", "/v1/namespaces", b'"text"', 400),
-        ("POST", "/v1/namespaces", DEEP, 400),
-        ("POST", "/v1/namespaces", {"namespace": "door"}, 400),
-        ("POST", "/v1/namespaces", {"namespace": ["a", "b"]}, 400),
-        ("POST", "/v1/namespaces", {"namespace": [f"n{number}" for number in range(1000)]}, 400),
-        ("POST", "/v1/namespaces", {"namespace": ["a.b"]}, 400),
-        ("POST", "/v1/namespaces", {"namespace": ["../x"]}, 400),
-        ("POST", "/v1/namespaces", {"namespace": []}, 400),
-        ("POST", "/v1/namespaces", {"namespace": ["n"], "properties": {"a": 1}}, 400),
-        ("GET", "/v1/namespaces/a%1Fb", None, 404),
-        ("GET", "/v1/namespaces/a%2Fb", None, 404),
-        ("GET", "/v1/namespaces/a.b", None, 404),
-        ("GET", "/v1/namespaces?parent=door%1Fx", None, 404),
-        ("POST", "/v1/namespaces", {"namespace": ["a-b"]}, 400),
-        ("GET", "/v1/namespaces/door/tables/..%2F..%2Fx", None, 400),
-        ("GET", "/v1/namespaces/door/tables/a%00b", None, 400),
-        ("GET", "/v1/namespaces/door/tables/a%0Ab", None, 400),
-        ("GET", "/v1/nothing", None, 404),
-        ("PUT", "/v1/namespaces", None, 405),
-        ("POST", "/v1/namespaces/door/tables", {"name": "x"}, 400),
-        ("POST", "/v1/namespaces/door/tables", {"name": "a/b", "schema": SCHEMA}, 400),
-        ("POST", "/v1/namespaces/door/tables", {"name": "x", "schema": {"type": "struct"}}, 400),
-        ("POST", "/v1/namespaces/door/tables", {"name": "x", "schema": SCHEMA, "location": "/tmp/../etc"}, 403),
-        ("POST", "/v1/namespaces/none/tables", {"name": "x", "schema": SCHEMA}, 404),
-        ("POST", "/v1/namespaces/door/register", {"name": "x", "metadata-location": "/no/such.metadata.json"}, 404),
-        ("POST", "/v1/namespaces/door/tables/none", {"updates": []}, 404),
-        ("POST", "/v1/namespaces/door/properties", {"removals": ["a"], "updates": {"a": "b"}}, 422),
-        ("DELETE", "/v1/namespaces/door/tables/none?purgeRequested=maybe", None, 400),
-        ("POST", "/v1/tables/rename", {"source": {"namespace": ["door"], "name": "x"}}, 400),
-    ],
-)
-def test_what_cannot_be_is_told_in_the_protocols_form(
-    server: RestServer, hive: Catalog, method: str, where: str, body: Any, status: int
-) -> None:
-    before = hive.list_namespaces(), hive.list_tables("door")
-    answer = server.ask(method, where, body)
-    assert answer.status == status and answer.error
-    assert (hive.list_namespaces(), hive.list_tables("door")) == before
-
-
-@pytest.mark.parametrize(
-    "updates",
-    [
-        [{"action": "explode"}],
-        [{"action": "set-properties", "updates": {"a": "b"}}, {"action": "explode"}],
-        [{"action": "add-snapshot", "snapshot": {}}],
-        "none",
-    ],
-)
-def test_unknown_and_broken_changes_change_nothing(
-    server: RestServer, hive: Catalog, name: str, updates: object
-) -> None:
-    table = hive.create_table(name, ROWS.schema)
-    assert server.ask("POST", path(name), {"updates": updates}).error == "BadRequestException"
-    assert server.ask("POST", path(name), {"requirements": [{"type": "x"}], "updates": []}).status == 400
-    assert hive.load_table(name).metadata_location == table.metadata_location
-
-
 def test_limits_of_size_and_place(hive: Catalog, name: str, metastore: Any) -> None:
     settings = RestSettings(limits=Limits(body_bytes=1000), allowed_locations=(f"{metastore.warehouse}/door.db",))
     with served(hive, settings) as small:
@@ -328,80 +257,6 @@ def test_limits_of_size_and_place(hive: Catalog, name: str, metastore: Any) -> N
             assert small.ask("POST", path(name), {"updates": [update]}).status == 403
         body = {"name": "x", "metadata-location": "/tmp/x.metadata.json"}
         assert small.ask("POST", "/v1/namespaces/door/register", body).status == 403
-
-
-def test_a_policy_is_kept_at_every_endpoint(hive: Catalog, name: str) -> None:
-    from hms_iceberg.rest.routes import ROUTES
-
-    hive.create_table(name, ROWS.schema)
-    namespace, table = name.split(".")
-    tokens = {"reads-other-things-only": Caller("reader"), "may-read-this-table-only": Caller("one")}
-    rules = (
-        PolicyRule(Right.MANAGE, ("reader",), namespaces=("other",)),
-        PolicyRule(Right.READ, ("one",), namespaces=(namespace,), tables=(table,)),
-    )
-    with served(hive, login=StaticTokens.of(tokens), rule=Policy(rules)) as guarded:
-        bodies = {
-            "tables": {"name": table, "schema": SCHEMA},
-            "views": {"name": table, "schema": SCHEMA, "view-version": {}},
-            "namespaces": {"namespace": [namespace]},
-            "register": {"name": "x", "metadata-location": "/x"},
-            "register-view": {"name": "x", "metadata-location": "/x"},
-            "rename": {key: {"namespace": [namespace], "name": table} for key in ("source", "destination")},
-        }
-        for route in ROUTES:
-            where = route.path.format(namespace=namespace, table=table, view=table, **{"plan-id": "x"})
-            body = bodies.get(where.rsplit("/", 1)[-1], {}) if route.method == "POST" else None
-            assert route.is_open or guarded.ask(route.method, where, body).status == 401
-            header = {"Authorization": "Bearer reads-other-things-only"}
-            answer = guarded.ask(route.method, where, body, header)
-            if route.path in ("/v1/config", "/health"):
-                assert answer.status == 200
-            elif (route.method, route.path) == ("GET", "/v1/namespaces"):
-                assert answer.body["namespaces"] == []
-            else:
-                assert answer.status == 403, (route, answer)
-        mine = {"Authorization": "Bearer may-read-this-table-only"}
-        assert guarded.ask("GET", path(name), headers=mine).status == 200
-        assert guarded.ask("POST", path(name), {"updates": []}, mine).status == 403
-        listed = guarded.ask("GET", f"/v1/namespaces/{namespace}/tables", headers=mine).body["identifiers"]
-        assert [each["name"] for each in listed] == [table]
-    assert hive.table_exists(name)
-
-
-def test_nobody_gets_at_the_files_of_a_table_by_another_one_at_the_same_place(hive: Catalog, name: str) -> None:
-    secret = hive.create_table(name, ROWS.schema)
-    secret.append(ROWS)
-    location, mine = secret.location(), f"{name.split('.')[0]}_mine"
-    hive.create_namespace(mine)
-    rules = (PolicyRule(Right.MANAGE, ("mallory",), namespaces=(mine,)), PolicyRule(Right.MANAGE, ("boss",)))
-    tokens = {"a-token-of-mallory": Caller("mallory"), "a-token-of-the-boss": Caller("boss")}
-    with served(hive, login=StaticTokens.of(tokens), rule=Policy(rules)) as guarded:
-
-        def ask(who: str, way: str, body: dict[str, Any]) -> Any:
-            return guarded.ask("POST", f"/v1/namespaces/{mine}/{way}", body, {"Authorization": f"Bearer {who}"})
-
-        mallory = "a-token-of-mallory"
-        table = {"name": "t", "schema": SCHEMA}
-        for place in (location, f"{location}/", f"{location}/data", location.rpartition("/")[0]):
-            for body in ({"location": place}, {"properties": {"write.data.path": place}}):
-                refused = ask(mallory, "tables", {**table, **body})
-                assert (refused.status, refused.error) == (403, "ForbiddenException"), (place, refused)
-        refused = ask(mallory, "register", {"name": "t", "metadata-location": secret.metadata_location})
-        assert refused.status == 403 and not hive.table_exists(f"{mine}.t")
-        assert ask(mallory, "tables", table).status == 200
-        snapshot = metadata_to_dict(secret.metadata)["snapshots"][0]
-        for update in (
-            {"action": "set-location", "location": location},
-            {"action": "set-properties", "updates": {"write.metadata.path": f"{location}/metadata"}},
-            {"action": "add-snapshot", "snapshot": snapshot},
-        ):
-            assert ask(mallory, "tables/t", {"updates": [update]}).status == 403, update
-        assert (
-            ask(mallory, "tables/t", {"updates": [{"action": "set-properties", "updates": {"a": "b"}}]}).status == 200
-        )
-        assert ask("a-token-of-the-boss", "tables", {**table, "name": "u", "location": f"{location}/u"}).status == 200
-    assert hive.load_table(name).metadata == secret.metadata
 
 
 def test_the_doctor_looks_at_a_rest_catalog(client: Catalog) -> None:

@@ -14,7 +14,8 @@ from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.catalog import Catalog, load_catalog
 from hms_iceberg.rest import RestSettings, StorageSettings
 from hms_iceberg.rest.access import Caller, Right
-from hms_iceberg.rest.files.signing import Place
+from hms_iceberg.rest.errors import RefusedError
+from hms_iceberg.rest.files.signing import Place, RequestSigner
 from hms_iceberg.rest.files.vending import session_policy
 from hms_iceberg.rest.security.logins import StaticTokens
 from hms_iceberg.rest.security.policy import Policy, PolicyRule
@@ -91,13 +92,9 @@ def test_a_client_without_a_key_reads_and_writes_with_vended_credentials(server:
     assert behind.load_table("db.t").scan().count() == 6
 
 
-def sign(server: RestServer, token: str, method: str, uri: str) -> Any:
-    body = {
-        "region": "us-east-1",
-        "method": method,
-        "uri": uri,
-        "headers": {"x-amz-content-sha256": ["UNSIGNED-PAYLOAD"]},
-    }
+def sign(server: RestServer, token: str, method: str, uri: str, **more: str) -> Any:
+    headers_of_request = {"x-amz-content-sha256": ["UNSIGNED-PAYLOAD"], **{key: [more[key]] for key in more}}
+    body = {"region": "us-east-1", "method": method, "uri": uri, "headers": headers_of_request}
     return server.ask("POST", f"{TABLE}/sign", body, headers(token))
 
 
@@ -125,11 +122,63 @@ def test_a_signed_request_reads_what_is_the_tables(server: RestServer, behind: C
         (WRITER, "GET", "/warehouse?prefix=lake/"),
         (WRITER, "PUT", "/warehouse/lake/db.db/t/data/x?acl"),
         (WRITER, "POST", "/warehouse?delete"),
+        (WRITER, "GET", "/warehouse?list-type=2&prefix=lake/db.db/t"),  # which t2 begins with as well
+        (WRITER, "GET", "/warehouse?prefix=lake/db.db/t/&prefix=lake/"),
+        (WRITER, "GET", "/warehouse?prefix=lake/db.db/t/&policyStatus"),
     ],
 )
 def test_nothing_else_is_signed(server: RestServer, store: S3Store, token: str, method: str, path: str) -> None:
     answer = sign(server, token, method, f"{store.endpoint}{path}")
     assert (answer.status, answer.error) == (403, "ForbiddenException")
+
+
+@pytest.mark.parametrize("header", ["x-amz-copy-source", "X-Amz-Copy-Source-Range", "x-amz-acl", "x-amz-grant-read"])
+def test_a_request_that_copies_from_elsewhere_or_gives_rights_is_not_signed(
+    server: RestServer, store: S3Store, header: str
+) -> None:
+    uri = f"{store.endpoint}/warehouse/lake/db.db/t/data/x"
+    assert sign(server, WRITER, "PUT", uri).status == 200
+    assert sign(server, WRITER, "PUT", uri, **{header: "/warehouse/lake/db.db/t2/x"}).status == 403
+
+
+@pytest.mark.parametrize(
+    ("host", "path", "bucket"),
+    [
+        ("s3.amazonaws.com", "b/k", "b"),
+        ("s3.eu-central-1.amazonaws.com", "b/k", "b"),
+        ("s3.dualstack.eu-central-1.amazonaws.com:443", "b/k", "b"),
+        ("b.s3.eu-central-1.amazonaws.com", "k", "b"),
+        ("s3-mine.s3.amazonaws.com", "b/k", "s3-mine"),
+        ("b.s3x.s3.us-east-1.amazonaws.com", "k", "b.s3x"),
+        ("b.c.s3-us-west-2.amazonaws.com", "k", "b.c"),
+        ("s3.execute-api.us-east-1.amazonaws.com", "b/k", None),
+        ("amazonaws.com", "b/k", None),
+        ("s3.amazonaws.com.evil.org", "b/k", None),
+    ],
+)
+def test_the_bucket_of_a_request_is_that_of_the_store(host: str, path: str, bucket: str | None) -> None:
+    signer = RequestSigner({"s3.access-key-id": "key", "s3.secret-access-key": "secret"})
+    if bucket is None:
+        with pytest.raises(RefusedError):
+            signer._place(host, path)
+    else:
+        assert signer._place(host, path)[0] == bucket
+
+
+def test_the_folders_of_a_metadata_file_that_its_writer_changed_are_not_opened(
+    server: RestServer, behind: Catalog, store: S3Store
+) -> None:
+    changed = behind.create_table("db.changed", ROWS.schema)
+    content = json.loads(behind.storage.read(changed.metadata_location))
+    behind.storage.delete(changed.metadata_location)
+    secret = behind.load_table("db.t").location()
+    behind.storage.create(changed.metadata_location, json.dumps({**content, "location": secret}).encode())
+    where = TABLE.removesuffix("t") + "changed"
+    for way in ("", "/credentials"):
+        answer = server.ask("GET", f"{where}{way}", headers=headers(WRITER))
+        assert (answer.status, answer.error) == (403, "ForbiddenException")
+    body = {"region": "us-east-1", "method": "GET", "uri": f"{store.endpoint}/warehouse/lake/db.db/t/x", "headers": {}}
+    assert server.ask("POST", f"{where}/sign", body, headers(WRITER)).status == 403
 
 
 def test_a_store_of_somebody_else_is_not_signed_for(server: RestServer) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hms_iceberg.rest.access import ANYBODY, Access, everything
+from hms_iceberg.rest.access import ANYBODY, Access, Caller, everything
 from hms_iceberg.rest.errors import RefusedError
 from hms_iceberg.rest.serving.calls import Answer, Call
 from hms_iceberg.rest.serving.repeats import Repeats
@@ -22,8 +22,8 @@ Repeats(60, sys.argv[1]).once(KEY, "POST", "/p", call(b"body"), lambda: os._exit
 """
 
 
-def call(body: bytes) -> Call:
-    return Call({}, {}, {}, body, Access(ANYBODY, everything))
+def call(body: bytes, caller: Caller = ANYBODY) -> Call:
+    return Call({}, {}, {}, body, Access(caller, everything))
 
 
 def test_a_request_whose_process_died_over_it_is_done_by_another_one(tmp_path: Path) -> None:
@@ -35,4 +35,13 @@ def test_a_request_whose_process_died_over_it_is_done_by_another_one(tmp_path: P
     for _ in range(2):
         answer = repeats.once(KEY, "POST", "/p", call(b"body"), lambda: done.append(1) or Answer({"number": len(done)}))
         assert answer.encoded() == b'{"number":1}'
+    repeats.close()
+
+
+def test_a_key_of_one_caller_tells_another_one_nothing(tmp_path: Path) -> None:
+    repeats = Repeats(60, str(tmp_path))
+    for name in ("alice", "bob", f"alice\n{KEY}"):
+        asked = call(b"body", Caller(name))
+        answers = [repeats.once(KEY, "POST", "/p", asked, lambda: Answer({"of": name})) for _ in range(2)]  # noqa: B023
+        assert [answer.encoded() for answer in answers] == [Answer({"of": name}).encoded()] * 2
     repeats.close()

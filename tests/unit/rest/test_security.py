@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
+from dataclasses import replace
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +21,7 @@ from hms_iceberg.rest.security.locations import AllowedLocations
 from hms_iceberg.rest.security.logins import StaticTokens, read_tokens
 from hms_iceberg.rest.security.policy import read_policy
 from hms_iceberg.rest.server import ServerSettings
+from hms_iceberg.rest.settings import RestSettings, StorageSettings
 
 ALICE = Caller("alice", frozenset({"analysts"}))
 TOKEN = "a-token-that-is-long-enough"
@@ -160,6 +165,37 @@ def test_a_jwt_of_another_key_or_of_no_key_is_refused(tmp_path: Path, keys: tupl
         assert refused.value.told.status == 401
 
 
+def test_keys_are_asked_for_anew_if_there_is_another_one_but_not_for_every_token(
+    tmp_path: Path, keys: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import jwt
+
+    claims = {"sub": "alice", "iss": "https://issuer", "aud": "catalog", "exp": int(time.time()) + 60}
+    asked: list[str] = []
+
+    class Handler(SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            asked.append(self.path)
+
+    def token(key: Any, kid: str) -> str:
+        return "Bearer " + jwt.encode(claims, key, algorithm="RS256", headers={"kid": kid})
+
+    _jwks(tmp_path, keys[0])
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(tmp_path))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}/jwks.json"
+        login = JwtLogin(JwtSettings(address, "https://issuer", "catalog"))
+        assert login.caller(token(keys[0], "one")).name == "alice"
+        for _ in range(5):
+            with pytest.raises(RefusedError):
+                login.caller(token(keys[1], "two"))
+        assert len(asked) <= 2
+        (tmp_path / "jwks.json").write_text(Path(_jwks(tmp_path, keys[1])).read_text().replace('"one"', '"two"'))
+        monkeypatch.setattr("hms_iceberg.rest.security.jwt_login._ASK_SECONDS", 0.0)
+        assert login.caller(token(keys[1], "two")).name == "alice"
+        server.shutdown()
+
+
 def _jwks(folder: Path, key: Any) -> str:
     from jwt.algorithms import RSAAlgorithm
 
@@ -203,6 +239,18 @@ def test_a_server_that_others_can_reach_wants_a_login() -> None:
         ServerSettings(None, {}, host="0.0.0.0").check()
     with pytest.raises(ConfigurationError, match="key"):
         ServerSettings(None, {}, tls_certificate="x.pem").check()
+
+
+def test_keys_for_folders_that_clients_choose_need_limits(tmp_path: Path) -> None:
+    policy, tokens = tmp_path / "policy.yaml", tmp_path / "tokens.yaml"
+    policy.write_text(POLICY)
+    tokens.write_text(f"tokens:\n  - name: alice\n    token: {TOKEN}\n")
+    for storage in (StorageSettings(role_arn="arn:x"), StorageSettings(signs=True)):
+        rest = RestSettings(storage=storage)
+        settings = ServerSettings(None, {}, rest, tokens=str(tokens), policy=str(policy))
+        with pytest.raises(ConfigurationError, match="allowed-location"):
+            settings.check()
+        replace(settings, rest=replace(rest, allowed_locations=("s3://bucket/lake",))).check()
 
 
 def test_tokens_are_compared_as_hashes() -> None:
