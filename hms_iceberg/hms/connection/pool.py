@@ -69,6 +69,7 @@ class SentRequests:
             if self._broken is None:
                 connection.transport.set_timeout(timeout or self._pool.settings.socket_timeout)
                 for name in self._names:
+                    connection.transport.acknowledge_at_once()
                     replies.append(_reply(connection, name))
         except _BROKEN as error:
             self._broken = error
