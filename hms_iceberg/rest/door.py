@@ -256,7 +256,9 @@ class Door:
         return self._found(pointer)
 
     def _found(self, pointer: TablePointer) -> tuple[Identifier, MetadataVersion]:
-        own = _own_folders(pointer.location, pointer.properties, pointer.metadata_location)
+        folder_of = getattr(self.catalog.metastore, "location_of", lambda _: "")  # where a table's name is its folder
+        location = pointer.location or folder_of(pointer.identifier)
+        own = _own_folders(location, pointer.properties, pointer.metadata_location)
         self.sightings.note(pointer.identifier, pointer.metadata_location, own)
         return pointer.identifier, self.version_at(pointer.metadata_location)
 

@@ -1,0 +1,32 @@
+"""Tables of a catalog that is folders, behind a policy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from hms_iceberg.catalog import load_catalog
+from hms_iceberg.rest.access import Caller, Right
+from hms_iceberg.rest.security.logins import StaticTokens
+from hms_iceberg.rest.security.policy import Policy, PolicyRule
+from tests.support.rest_server import served
+
+TOKEN = "a-token-of-a-writer"
+
+
+def test_a_table_that_is_a_folder_is_changed_and_purged_under_a_policy(tmp_path: Path) -> None:
+    rows = pa.table({"id": pa.array([1], pa.int64())})
+    rule = Policy((PolicyRule(Right.MANAGE, ("writer",), namespaces=("db",)),))
+    with load_catalog("folders", type="hadoop", warehouse=str(tmp_path)) as catalog:
+        catalog.create_namespace("db")
+        table = catalog.create_table("db.t", rows.schema)
+        table.append(rows)
+        with served(catalog, login=StaticTokens.of({TOKEN: Caller("writer")}), rule=rule) as server:
+            where, header = "/v1/namespaces/db/tables/t", {"Authorization": f"Bearer {TOKEN}"}
+            for number in range(2):
+                update = {"action": "set-properties", "updates": {"a": str(number)}}
+                assert server.ask("POST", where, {"updates": [update]}, header).status == 200
+            assert catalog.load_table("db.t").properties["a"] == "1"
+            assert server.ask("DELETE", f"{where}?purgeRequested=true", headers=header).status == 204
+        assert not catalog.table_exists("db.t") and not list(tmp_path.rglob("*.parquet"))
