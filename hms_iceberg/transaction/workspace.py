@@ -33,6 +33,9 @@ class FileWorkspace:
     A file created within `once` belongs to every attempt that asks for the same key; every other file belongs to the
     attempt that was running. Files that were written before (data files) are `track`ed and belong to all attempts, but
     those that release them.
+
+    Attributes:
+        last_version: location and JSON of the metadata file that was written last; None before there is one.
     """
 
     def __init__(self, storage: Storage, clock_ms: Callable[[], int] | None = None) -> None:
@@ -44,6 +47,7 @@ class FileWorkspace:
         self._used: set[str] = set()
         self._once: dict[Hashable, tuple[Any, frozenset[str]]] = {}
         self._numbers: Counter[str] = Counter()
+        self.last_version: tuple[str, bytes] | None = None
 
     @property
     def created(self) -> tuple[str, ...]:
@@ -197,9 +201,9 @@ def write_version(base: MetadataVersion | None, metadata: TableMetadata, workspa
         metadata = append_metadata_log(metadata, base.location, base.metadata.last_updated_ms)
     location = next_location(base.location if base else None, metadata)
     data = metadata_to_json(metadata)
-    if METADATA_COMPRESSION.of(metadata.properties) == "gzip":
-        data = compress(data)
-    workspace.create(location, data)
+    is_compressed = METADATA_COMPRESSION.of(metadata.properties) == "gzip"
+    workspace.create(location, compress(data) if is_compressed else data)
+    workspace.last_version = location, data
     return MetadataVersion(location, metadata)
 
 

@@ -13,6 +13,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from struct import error as struct_error
 from typing import Any
@@ -93,6 +94,15 @@ def _reply(connection: Connection, name: str) -> Reply:
         return Reply(None, error, time.monotonic())
 
 
+# Answers that are waited for at once.
+_WAITERS = 32
+
+
+def _new_waiters() -> ThreadPoolExecutor:
+    """Threads that are started as they are needed."""
+    return ThreadPoolExecutor(_WAITERS, "hms-iceberg-answers")
+
+
 class ConnectionPool:
     """Connections that are opened as needed and kept while idle. Safe for threads, and for processes that fork."""
 
@@ -102,7 +112,8 @@ class ConnectionPool:
         self._idle: list[Connection] = []
         self._preferred = 0
         self._pid = os.getpid()
-        self._behind: set[threading.Thread] = set()
+        self._behind: set[Future[None]] = set()
+        self._waiters = _new_waiters()
         weakref.finalize(self, _close_all, self._idle)
 
     def __str__(self) -> str:
@@ -180,7 +191,7 @@ class ConnectionPool:
             self._discard(connection)
             raise
 
-        def wait() -> None:
+        def answered() -> None:
             failure: BaseException | None = None
             try:
                 self._await(connection, name, arguments, timeout)
@@ -190,16 +201,20 @@ class ConnectionPool:
                     raise
             finally:
                 then(failure)
-                with self._mutex:
-                    self._behind.discard(thread)
 
-        thread = threading.Thread(target=wait, name=f"hms-iceberg-{name}")
         try:
             with self._mutex:
-                thread.start()
-                self._behind.add(thread)
+                self._forget_those_of_the_parent()
+                waiting = self._waiters.submit(answered)
+                self._behind.add(waiting)
         except RuntimeError:  # the program ends, or has too many threads
-            wait()
+            answered()
+            return
+        waiting.add_done_callback(self._forget_answered)
+
+    def _forget_answered(self, waiting: Future[None]) -> None:
+        with self._mutex:
+            self._behind.discard(waiting)
 
     def _await(self, connection: Connection | None, name: str, arguments: Sequence[Any], timeout: float) -> None:
         """Waits for the answer to a request that may be repeated, and does so if its connection broke (None)."""
@@ -255,10 +270,11 @@ class ConnectionPool:
         """Closes the connections, those under way once they are idle. New ones are opened if it is used again."""
         with self._mutex:
             behind = list(self._behind)
-        for thread in behind:
-            thread.join()
+        wait(behind)
         with self._mutex:
             _close_all(self._idle)
+            waiters, self._waiters = self._waiters, _new_waiters()
+        waiters.shutdown(wait=False)
 
     # ------------------------------------------------------------------------------------------- details
 
@@ -290,6 +306,7 @@ class ConnectionPool:
     def _forget_those_of_the_parent(self) -> None:
         if self._pid != os.getpid():  # a fork shares the parent's sockets, and two readers would mix answers
             _close_all(self._idle)
+            self._behind, self._waiters = set(), _new_waiters()
             self._pid = os.getpid()
 
     def _address(self, offset: int) -> Address:

@@ -8,7 +8,7 @@ from hms_iceberg.errors import CommitConflictError, InvalidInputError, MissingFi
 from hms_iceberg.metastore import Identifier, MetadataVersion
 from hms_iceberg.rest.access import Right
 from hms_iceberg.rest.catalog.bodies import Commit
-from hms_iceberg.rest.catalog.loading import committed
+from hms_iceberg.rest.catalog.loading import committed, keep_json
 from hms_iceberg.rest.door import Door
 from hms_iceberg.rest.errors import RefusedError
 from hms_iceberg.rest.serving.calls import Answer, Call
@@ -66,7 +66,9 @@ def _changed(
     except (RefusedError, InvalidInputError, CommitConflictError):
         transaction.abandon()
         raise
-    return transaction.commit()
+    version = transaction.commit()
+    keep_json(door, version, transaction.workspace.last_version)
+    return version
 
 
 def _made_new(door: Door, identifier: Identifier, metadata: TableMetadata) -> MetadataVersion:

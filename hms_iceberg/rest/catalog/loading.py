@@ -56,6 +56,18 @@ def committed(door: Door, identifier: Identifier, version: MetadataVersion) -> A
     return Answer(b'{"metadata-location":' + location + b',"metadata":' + body + b"}")
 
 
+def keep_json(door: Door, version: MetadataVersion, written: tuple[str, bytes] | None) -> None:
+    """Keeps the JSON of a version that was just made, for the answer.
+
+    Args:
+        door: the catalog behind the server.
+        version: the version.
+        written: location and JSON of the metadata file that was written last.
+    """
+    if written is not None and written[0] == version.location:
+        door.bodies.put((version.location, ALL), written[1])
+
+
 def staged(door: Door, call: Call, identifier: Identifier, metadata: TableMetadata) -> Answer:
     """The answer that holds a table which is not there yet."""
     files = door.files_for(call, identifier, metadata, None)
