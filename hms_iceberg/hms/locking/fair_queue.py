@@ -32,9 +32,11 @@ class Place:
 
     def is_first(self) -> bool:
         """Whether nobody is before this one; one who only waits for an answer before it leaves is waited for."""
-        return self.ahead() == 0 or (
-            self._queue._is_next_to_one_who_leaves(self._key, self) and self._first_in_line.wait(_LEAVING_SECONDS)
-        )
+        return self.ahead() == 0 or (self.is_next_to_one_who_leaves() and self._first_in_line.wait(_LEAVING_SECONDS))
+
+    def is_next_to_one_who_leaves(self) -> bool:
+        """Whether the only one before this one waits for an answer and does nothing else."""
+        return self._queue._is_next_to_one_who_leaves(self._key, self)
 
     def ahead(self) -> int:
         """How many are before this one; 0 when it is the first."""

@@ -41,6 +41,12 @@ class LocalMutex:
         """Takes it if nobody is before this writer; else keeps a place in the process's queue."""
         return self._enter().is_first() and self._host.try_acquire()
 
+    def may_ask(self) -> bool:
+        """Whether it is this writer's turn to ask the metastore: it has the lock, or the one before it has already sent
+        that it gives the metastore's lock back, which the metastore learns first."""
+        place = self._enter()
+        return self._host.try_acquire() if place.ahead() == 0 else place.is_next_to_one_who_leaves()
+
     def acquire(self, timeout: float, tell: Callable[[str], None] = lambda why: None) -> None:
         """Waits for the lock.
 

@@ -92,7 +92,7 @@ class TableLock:
             MetastoreError: the request could not be made.
         """
         try:
-            if self._lock_id is not None or self._sent is not None or not self._mutex.try_acquire():
+            if self._lock_id is not None or self._sent is not None or not self._mutex.may_ask():
                 return
             self._agent, self._asked_at = AGENTS.new(), time.monotonic()
             self._sent = self._client.send_lock(self._request(), self._database, self._table, with_row)
@@ -118,7 +118,7 @@ class TableLock:
             MetastoreUnavailableError: the metastore does not answer.
         """
         try:
-            if not self._mutex.try_acquire():
+            if self._sent is None and not self._mutex.try_acquire():
                 return False
             self._granted = self._create(time.monotonic() + self._settings.timeout) == ACQUIRED
         except BaseException:
@@ -141,7 +141,8 @@ class TableLock:
         began = time.monotonic()
         deadline = began + self._settings.timeout
         try:
-            self._wait_for_mutex(began)
+            if self._lock_id is None and self._sent is None:  # else it has its place in the metastore's queue
+                self._wait_for_mutex(began)
             while True:
                 state = WAITING if self._lock_id is not None else self._create(deadline)
                 if state == ACQUIRED or self._wait_until_granted(began, deadline):

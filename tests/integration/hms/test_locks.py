@@ -281,6 +281,30 @@ def test_a_lock_that_was_asked_for_ahead_brings_the_row_as_it_is_under_the_lock(
     assert list_locks(client, namespace) == []
 
 
+@pytest.mark.parametrize("fault", [Fault.SLOW_ANSWER, Fault.DROP_REQUEST, Fault.DROP_ANSWER])
+def test_a_lock_is_asked_for_ahead_while_the_one_before_it_is_still_given_back(
+    metastore: EmbeddedMetastore, client: HmsClient, database: str, fault: Fault
+) -> None:
+    with ThriftProxy(metastore.port, slow_seconds=0.5) as proxy:
+        through = HmsClient(ClientSettings.from_properties({"uri": proxy.uri}))
+        first, second = table_lock(through, database), table_lock(through, database, LockSettings(timeout=30))
+        first.acquire()
+        proxy.on("unlock", fault)
+        first.release(wait=False)
+        began = time.monotonic()
+        second.begin(with_row=True)
+        if not second.try_acquire():
+            second.acquire()
+        assert fault is not Fault.SLOW_ANSWER or time.monotonic() - began < proxy.slow_seconds
+        assert [found.lock_id for found in list_locks(client, database)] == [second.lock_id]
+        second.release(wait=False)
+        through.close()
+        assert list_locks(client, database) == []
+        third = table_lock(client, database)
+        assert third.try_acquire()
+        third.release()
+
+
 @pytest.mark.parametrize("fault", [fault for fault in Fault if fault not in (Fault.NO_ANSWER, Fault.DOUBLE_REQUEST)])
 @pytest.mark.parametrize("number", [0, 1])
 def test_a_lock_that_was_asked_for_ahead_over_a_network_that_fails_is_taken_and_given_back(
