@@ -58,6 +58,7 @@ class SentRequests:
         self._connection = connection
         self._names = names
         self._broken = broken
+        self._abandon = weakref.finalize(self, connection.close)  # after an interrupt
 
     def replies(self, timeout: float | None = None) -> list[Reply]:
         """Waits for the answers; those after the connection broke are lost. To be called once.
@@ -66,6 +67,7 @@ class SentRequests:
             timeout: seconds to wait for each; the setting's by default.
         """
         connection, replies = self._connection, list[Reply]()
+        self._abandon.detach()
         try:
             if self._broken is None:
                 connection.transport.set_timeout(timeout or self._pool.settings.socket_timeout)

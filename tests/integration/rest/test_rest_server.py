@@ -131,8 +131,10 @@ def test_a_commit_right_after_another_asks_little_and_misses_nothing(
         served(catalog) as server,
     ):
         assert committed(a="1") == 200
+        catalog.metastore.client.pool.close()  # type: ignore[attr-defined]
         proxy.calls.clear()
         assert committed(a="2") == 200
+        catalog.metastore.client.pool.close()  # type: ignore[attr-defined]
         assert proxy.calls == ["lock", "get_table_req", "alter_table_with_environment_context", "unlock"]
         with monkeypatch.context() as patch:
             patch.setattr(sightings, "_SHARED_SECONDS", 0.0)
@@ -150,6 +152,7 @@ def test_a_commit_right_after_another_asks_little_and_misses_nothing(
             assert committed(e="1") == 404
         table = hive.create_table(name, ROWS.schema)
         assert committed(f="1") == 200
+        catalog.metastore.client.pool.close()  # type: ignore[attr-defined]
         proxy.calls.clear()
         assert committed(f="2") == 200 and proxy.calls[0] == "get_table_req", "others change it as well"
 
