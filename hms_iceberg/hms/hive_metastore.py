@@ -19,7 +19,8 @@ from hms_iceberg.hms.commit.lease import HiveLease
 from hms_iceberg.hms.commit.lock_choice import LockChoice
 from hms_iceberg.hms.commit.pointer_kinds import TableSwap, ViewSwap
 from hms_iceberg.hms.commit.scratch_rows import drop_only_scratch_rows, is_scratch
-from hms_iceberg.hms.connection.client import HmsClient, ensure_made
+from hms_iceberg.hms.connection.answers import ensure_made
+from hms_iceberg.hms.connection.client import HmsClient
 from hms_iceberg.hms.connection.client_settings import ClientSettings
 from hms_iceberg.hms.hive_views import HiveViews
 from hms_iceberg.hms.rows.all_rows import HiveTableRows, list_names

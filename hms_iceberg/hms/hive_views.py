@@ -16,7 +16,8 @@ from hms_iceberg.errors import (
 from hms_iceberg.hms.commit.lease import HiveLease
 from hms_iceberg.hms.commit.lock_choice import LockChoice
 from hms_iceberg.hms.commit.pointer_kinds import ViewSwap
-from hms_iceberg.hms.connection.client import HmsClient, ensure_made
+from hms_iceberg.hms.connection.answers import ensure_made
+from hms_iceberg.hms.connection.client import HmsClient
 from hms_iceberg.hms.rows.all_rows import HiveTableRows, list_names
 from hms_iceberg.hms.rows.table_rows import ICEBERG_VIEW, METADATA_LOCATION, is_iceberg_view
 from hms_iceberg.metastore import Identifier, TablePointer, ViewMetadataVersion

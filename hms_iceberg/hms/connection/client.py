@@ -9,41 +9,13 @@ from typing import Any
 
 from hms_iceberg.errors import (
     IcebergError,
-    InvalidInputError,
-    MetastoreAnswerLostError,
     MetastoreError,
-    NamespaceAlreadyExistsError,
-    NamespaceNotEmptyError,
-    NoSuchNamespaceError,
     NoSuchTableError,
-    TableAlreadyExistsError,
 )
+from hms_iceberg.hms.connection.answers import is_unknown_method, typed_error
 from hms_iceberg.hms.connection.client_settings import ClientSettings
 from hms_iceberg.hms.connection.pool import ConnectionPool, Reply, SentRequests
-from hms_iceberg.hms.connection.thrift_types import TApplicationException, TException, ttypes
-
-
-def ensure_made(lost: MetastoreAnswerLostError, what: str, is_made: Callable[[], bool]) -> None:
-    """Returns if a look says that the change was made after all.
-
-    Args:
-        lost: how its answer was lost.
-        what: the change, such as `drop of table db.t`.
-        is_made: looks.
-
-    Raises:
-        MetastoreAnswerLostError: it was not made (yet), or the metastore does not answer: nobody knows.
-    """
-    why: IcebergError = lost
-    try:
-        if is_made():
-            return
-    except IcebergError as error:
-        why = error
-    raise MetastoreAnswerLostError(
-        f"Cannot tell whether the {what} was made: {lost} Look for yourself before you repeat it."
-    ) from why
-
+from hms_iceberg.hms.connection.thrift_types import TException, ttypes
 
 logger = logging.getLogger(__name__)
 
@@ -132,7 +104,7 @@ class HmsClient:
                 request = ttypes.GetTableRequest(dbName=database, tblName=name)
                 return self._call("get_table_req", request, subject=subject).table
             except MetastoreError as error:
-                if not _unknown_method(error):
+                if not is_unknown_method(error):
                     raise
                 self._knows_get_table_req = False  # a server before Hive 2.3
         return self._call("get_table", database, name, subject=subject)
@@ -151,7 +123,7 @@ class HmsClient:
                 request = ttypes.GetTablesRequest(dbName=database, tblNames=batch)
                 yield from self._call("get_table_objects_by_name_req", request, subject=subject).tables
             except MetastoreError as error:
-                if not _unknown_method(error):
+                if not is_unknown_method(error):
                     raise
                 yield from self._call("get_table_objects_by_name", database, batch, subject=subject)
 
@@ -425,7 +397,7 @@ class HmsClient:
 
         def answered(error: BaseException | None) -> None:
             if isinstance(error, TException):
-                cause, error = error, _typed(error, "unlock", subject, str(self.pool))
+                cause, error = error, typed_error(error, "unlock", subject, str(self.pool))
                 error.__cause__ = cause
             then(error)
 
@@ -471,7 +443,7 @@ class HmsClient:
         """The error of a reply; None if there is none."""
         if not isinstance(reply.error, TException):
             return reply.error
-        error = _typed(reply.error, method, subject, str(self.pool))
+        error = typed_error(reply.error, method, subject, str(self.pool))
         error.__cause__ = reply.error
         return error
 
@@ -481,33 +453,4 @@ class HmsClient:
         try:
             return self.pool.call(method, *arguments, repeatable=repeatable, timeout=timeout)
         except TException as error:
-            raise _typed(error, method, subject, str(self.pool)) from error
-
-
-def _unknown_method(error: BaseException) -> bool:
-    cause = error.__cause__
-    return isinstance(cause, TApplicationException) and cause.type == TApplicationException.UNKNOWN_METHOD
-
-
-def _typed(error: TException, method: str, subject: str, server: str) -> IcebergError:
-    """The metastore's answer as an error of this package."""
-    said = getattr(error, "message", None) or str(error) or type(error).__name__
-    of_namespace = subject.startswith("namespace ")
-    if isinstance(error, ttypes.NoSuchObjectException | ttypes.UnknownDBException | ttypes.UnknownTableException):
-        if of_namespace or isinstance(error, ttypes.UnknownDBException):
-            return NoSuchNamespaceError(f"The {subject} does not exist in the metastore at {server}. Check its name.")
-        return NoSuchTableError(f"The {subject} does not exist in the metastore at {server}. Check its name.")
-    if isinstance(error, ttypes.AlreadyExistsException):
-        if of_namespace:
-            return NamespaceAlreadyExistsError(f"The {subject} exists already in the metastore at {server}.")
-        return TableAlreadyExistsError(f"The {subject} exists already in the metastore at {server}.")
-    if isinstance(error, ttypes.InvalidOperationException):
-        if method == "drop_database" and "not empty" in said.lower():
-            return NamespaceNotEmptyError(f"The {subject} still holds tables, and is kept. {said}")
-        if method.startswith("alter_table") and ("doesn't exist" in said or said.endswith("table not found")):
-            return NoSuchTableError(f"The {subject} does not exist in the metastore at {server}. Check its name.")
-        if method.startswith("alter_table") and "already exists" in said:
-            return TableAlreadyExistsError(f"Cannot rename {subject}, the new name is taken: {said}")
-    if isinstance(error, ttypes.InvalidObjectException | ttypes.InvalidOperationException) and "not a valid" in said:
-        return InvalidInputError(f"The metastore at {server} takes no such name: {said}. Use letters, digits and '_'.")
-    return MetastoreError(f"The metastore at {server} refused `{method}` for {subject}: {said}")
+            raise typed_error(error, method, subject, str(self.pool)) from error

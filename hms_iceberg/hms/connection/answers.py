@@ -1,0 +1,80 @@
+"""What an answer of the metastore means: typed errors, and changes whose answer was lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hms_iceberg.errors import (
+    IcebergError,
+    InvalidInputError,
+    MetastoreAnswerLostError,
+    MetastoreError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
+from hms_iceberg.hms.connection.thrift_types import TApplicationException, TException, ttypes
+
+
+def ensure_made(lost: MetastoreAnswerLostError, what: str, is_made: Callable[[], bool]) -> None:
+    """Returns if a look says that the change was made after all.
+
+    Args:
+        lost: how its answer was lost.
+        what: the change, such as `drop of table db.t`.
+        is_made: looks.
+
+    Raises:
+        MetastoreAnswerLostError: it was not made (yet), or the metastore does not answer: nobody knows.
+    """
+    why: IcebergError = lost
+    try:
+        if is_made():
+            return
+    except IcebergError as error:
+        why = error
+    raise MetastoreAnswerLostError(
+        f"Cannot tell whether the {what} was made: {lost} Look for yourself before you repeat it."
+    ) from why
+
+
+def is_unknown_method(error: BaseException) -> bool:
+    """Whether the metastore does not have the call, as it is older."""
+    cause = error.__cause__
+    return isinstance(cause, TApplicationException) and cause.type == TApplicationException.UNKNOWN_METHOD
+
+
+def typed_error(error: TException, method: str, subject: str, server: str) -> IcebergError:
+    """The metastore's refusal as an error of this package.
+
+    Args:
+        error: what it answered.
+        method: the call.
+        subject: what the call was about, such as ``table db.t``.
+        server: where the metastore is.
+
+    Returns:
+        an error that names the subject and what to do.
+    """
+    said = getattr(error, "message", None) or str(error) or type(error).__name__
+    of_namespace = subject.startswith("namespace ")
+    if isinstance(error, ttypes.NoSuchObjectException | ttypes.UnknownDBException | ttypes.UnknownTableException):
+        if of_namespace or isinstance(error, ttypes.UnknownDBException):
+            return NoSuchNamespaceError(f"The {subject} does not exist in the metastore at {server}. Check its name.")
+        return NoSuchTableError(f"The {subject} does not exist in the metastore at {server}. Check its name.")
+    if isinstance(error, ttypes.AlreadyExistsException):
+        if of_namespace:
+            return NamespaceAlreadyExistsError(f"The {subject} exists already in the metastore at {server}.")
+        return TableAlreadyExistsError(f"The {subject} exists already in the metastore at {server}.")
+    if isinstance(error, ttypes.InvalidOperationException):
+        if method == "drop_database" and "not empty" in said.lower():
+            return NamespaceNotEmptyError(f"The {subject} still holds tables, and is kept. {said}")
+        if method.startswith("alter_table") and ("doesn't exist" in said or said.endswith("table not found")):
+            return NoSuchTableError(f"The {subject} does not exist in the metastore at {server}. Check its name.")
+        if method.startswith("alter_table") and "already exists" in said:
+            return TableAlreadyExistsError(f"Cannot rename {subject}, the new name is taken: {said}")
+    if isinstance(error, ttypes.InvalidObjectException | ttypes.InvalidOperationException) and "not a valid" in said:
+        return InvalidInputError(f"The metastore at {server} takes no such name: {said}. Use letters, digits and '_'.")
+    return MetastoreError(f"The metastore at {server} refused `{method}` for {subject}: {said}")
