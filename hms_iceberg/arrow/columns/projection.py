@@ -5,7 +5,7 @@ Source: Iceberg specification, "Column Projection", "Default values", "Schema Ev
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -401,6 +401,8 @@ class FileLeaf:
         repeated: whether a list or map encloses it.
         type: the Arrow type of its values.
         path: names from the top.
+        owner_id: the nearest field around it, or itself, that has an id; a variant's parts have none.
+        below: names from that field.
     """
 
     index: int
@@ -408,6 +410,8 @@ class FileLeaf:
     repeated: bool
     type: pa.DataType
     path: tuple[str, ...]
+    owner_id: int | None = None
+    below: tuple[str, ...] = ()
 
 
 def identified(schema: pa.Schema, mapping: NameMapping | None) -> pa.Schema:
@@ -432,19 +436,25 @@ def file_leaves(schema: pa.Schema) -> list[FileLeaf]:
     """The leaves of a file's schema in the order of its column chunks."""
     leaves: list[FileLeaf] = []
     for field in schema:
-        for leaf, path, repeated in _leaves(field, (field.name,), False):
-            leaves.append(FileLeaf(len(leaves), field_id_of(leaf), repeated, _values_of(leaf.type), path))
+        leaves += _leaves(field, (), False, (None, 0), len(leaves))
     return leaves
 
 
-def _leaves(field: pa.Field, path: tuple[str, ...], repeated: bool) -> Iterator[tuple[pa.Field, tuple[str, ...], bool]]:
+def _leaves(
+    field: pa.Field, above: tuple[str, ...], repeated: bool, owner: tuple[int | None, int], start: int
+) -> list[FileLeaf]:
+    path = (*above, field.name)
+    field_id = field_id_of(field)
+    if field_id is not None:
+        owner = field_id, len(path)
     children = child_fields(field.type)
     if not children:
-        yield field, path, repeated
-        return
+        return [FileLeaf(start, field_id, repeated, _values_of(field.type), path, owner[0], path[owner[1] :])]
     below = repeated or not pa.types.is_struct(_plain(field.type))
+    found: list[FileLeaf] = []
     for child in children:
-        yield from _leaves(child, (*path, child.name), below)
+        found += _leaves(child, path, below, owner, start + len(found))
+    return found
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:

@@ -161,7 +161,7 @@ class ParquetReader:
             field_ids: the fields that the filter tests.
             may_match: says of the metrics of ranges which may hold a row that matches.
         """
-        leaves = [leaf for leaf in file_leaves(self.schema) if leaf.field_id in field_ids]
+        leaves = [leaf for leaf in file_leaves(self.schema) if leaf.owner_id in field_ids]
         modes = dict.fromkeys(field_ids, FULL)
         found = [
             RangeMetrics(

@@ -26,6 +26,7 @@ from hms_iceberg.arrow.formats.parquet_footer import NamingOutput, has_no_name, 
 from hms_iceberg.arrow.formats.shredded_layout import shredded_batch, with_shredded_variants
 from hms_iceberg.arrow.metrics.batch_metrics import SHAPES, BatchMetrics
 from hms_iceberg.arrow.metrics.footer_metrics import MetricsMode, data_file_from_parquet
+from hms_iceberg.arrow.metrics.variant_bounds import leaves_with_nan
 from hms_iceberg.errors import ConfigurationError, UnsupportedError
 from hms_iceberg.spec.data_types import (
     DoubleType,
@@ -207,6 +208,7 @@ class ParquetContentWriter:
         _check_levels(schema)
         self.location = location
         self._nan_counts: Counter[int] = Counter()
+        self._nan_leaves: set[int] = set()
         self._storage = storage
         self._modes = modes
         self._layout = layout
@@ -262,6 +264,7 @@ class ParquetContentWriter:
             self._writer = self._opened()
         if self._arrow is not self._layout.arrow:
             rows = [shredded_batch(batch, self._arrow) for batch in rows]
+            self._nan_leaves.update(*map(leaves_with_nan, rows))
         table = pa.Table.from_batches(rows, self._arrow)
         self._last_column_bytes = table.column(table.num_columns - 1).nbytes if table.num_columns else 0
         self._writer.write_table(table, row_group_size=max(table.num_rows, 1))
@@ -297,6 +300,7 @@ class ParquetContentWriter:
             footer=self._footers[0],
             nan_counts=self._nan_counts,
             counted=self._shapes.result(),
+            nan_leaves=self._nan_leaves,
             **fields,
         )
 

@@ -10,7 +10,7 @@ import itertools
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -22,6 +22,7 @@ from hms_iceberg.arrow.columns.legacy_calendar import Rule, text_marks, writer_c
 from hms_iceberg.arrow.columns.projection import FileLeaf, file_leaves, identified
 from hms_iceberg.arrow.metrics.raw_bounds import bound_decoder
 from hms_iceberg.arrow.metrics.shape_bounds import footer_corners
+from hms_iceberg.arrow.metrics.variant_bounds import variant_bounds
 from hms_iceberg.arrow.storage.arrow_storage import open_for_arrow
 from hms_iceberg.arrow.storage.filesystems import decoding
 from hms_iceberg.errors import ConfigurationError, CorruptDataFileError
@@ -30,6 +31,7 @@ from hms_iceberg.spec.data_types import (
     GeometryType,
     IcebergType,
     NestedType,
+    VariantType,
 )
 from hms_iceberg.spec.field_mapping import NameMapping
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
@@ -193,6 +195,7 @@ def data_file_from_parquet(
     float_bounds: FloatBounds | None = None,
     equality_ids: tuple[int, ...] | None = None,
     counted: ColumnMetrics | None = None,
+    nan_leaves: Collection[int] = (),
 ) -> DataFile:
     """Describes a Parquet file as a manifest does, from its footer alone.
 
@@ -214,6 +217,7 @@ def data_file_from_parquet(
             footer of the JVM's writer has none for a column with NaN.
         equality_ids: the key of an equality delete file.
         counted: metrics that the writer counted itself, which go before those of the footer.
+        nan_leaves: see ``metrics_from_footer``.
 
     Returns:
         The data file.
@@ -226,7 +230,9 @@ def data_file_from_parquet(
     if modes is None:
         modes = metrics_modes(schema, properties or {})
     leaves = leaves_of_footer(footer, name_mapping, location)
-    metrics = metrics_from_footer(footer, leaves, schema, modes, nan_counts or {}, float_bounds=float_bounds or {})
+    metrics = metrics_from_footer(
+        footer, leaves, schema, modes, nan_counts or {}, float_bounds=float_bounds or {}, nan_leaves=nan_leaves
+    )
     if counted is not None:
         metrics.update(counted)
     return DataFile(
@@ -306,6 +312,7 @@ def metrics_from_footer(
     row_groups: range | list[int] | None = None,
     float_bounds: FloatBounds = MappingProxyType({}),
     rules: Mapping[int, Rule] | None = None,
+    nan_leaves: Collection[int] = (),
 ) -> ColumnMetrics:
     """Metrics of a Parquet file, or of some of its row groups.
 
@@ -318,6 +325,7 @@ def metrics_from_footer(
         row_groups: the row groups to describe; all unless given.
         float_bounds: bounds by field id that go before those of the footer; None if all values are NaN or null.
         rules: what ``calendar_rules`` returned, if it was asked already.
+        nan_leaves: places of the leaves of variants of which some values are NaN, as the writer knows.
 
     Returns:
         The metrics. As in Java, fields inside lists and maps only have sizes, and a column whose row groups do not
@@ -328,11 +336,13 @@ def metrics_from_footer(
     rules = calendar_rules(footer, leaves) if rules is None else rules
     by_id: dict[int, list[FileLeaf]] = defaultdict(list)
     for leaf in leaves:
-        if leaf.field_id is not None:
-            by_id[leaf.field_id].append(leaf)
+        if leaf.owner_id is not None:
+            by_id[leaf.owner_id].append(leaf)
     for field_id, same in by_id.items():
         mode = modes.get(field_id, NONE)
         known = schema.index_by_id.get(field_id) or LINEAGE.get(field_id)
+        if mode.counts and known is not None and isinstance(known.field_type, VariantType):
+            _variants(metrics, field_id, footer, groups, same, mode, rules, nan_leaves)
         if not mode.counts or known is None or len(same) != 1 or not known.field_type.is_primitive:
             continue
         leaf = same[0]
@@ -365,6 +375,28 @@ def _counts(
             metrics.null_value_counts[field_id] = sum(found.null_count for found in statistics)
     if field_id in nan_counts:
         metrics.nan_value_counts[field_id] = nan_counts[field_id]
+
+
+def _variants(
+    metrics: ColumnMetrics,
+    field_id: int,
+    footer: pq.FileMetaData,
+    groups: Sequence[int],
+    leaves: list[FileLeaf],
+    mode: MetricsMode,
+    rules: Mapping[int, Rule],
+    nan_leaves: Collection[int],
+) -> None:
+    metadata = next((leaf for leaf in leaves if leaf.below == ("metadata",) and not leaf.repeated), None)
+    if metadata is None:
+        return
+    chunks = [footer.row_group(group).column(metadata.index) for group in groups]
+    _counts(metrics, field_id, chunks, footer.schema.column(metadata.index), {})
+    if mode.bounds:
+        bounds = variant_bounds(footer, groups, leaves, mode.width, rules, nan_leaves)
+        for kept, bound in zip((metrics.lower_bounds, metrics.upper_bounds), bounds, strict=True):
+            if bound is not None:
+                kept[field_id] = bound
 
 
 def _known_bounds(metrics: ColumnMetrics, field_id: int, kind: IcebergType, bounds: tuple[float, float] | None) -> None:

@@ -90,6 +90,19 @@ def names_of(metadata: bytes) -> list[str]:
     Raises:
         ValueError: these are no metadata of a variant.
     """
+    start, offsets = _places_of_names(metadata)
+    return [metadata[start + a : start + b].decode() for a, b in pairwise(offsets)]
+
+
+def split_bytes(data: bytes) -> tuple[bytes, bytes]:
+    """The metadata and the value that stand one behind the other; raises ValueError if the metadata are damaged."""
+    start, offsets = _places_of_names(data)
+    end = start + offsets[-1]
+    return data[:end], data[end:]
+
+
+def _places_of_names(metadata: bytes) -> tuple[int, list[int]]:
+    """Where names begin, and where behind that each begins and the last ends."""
     header = unsigned(metadata, 0, 1)
     if header & 0x0F != VERSION:
         raise ValueError(f"the variant's metadata have version {header & 0x0F}, known is {VERSION}")
@@ -99,7 +112,7 @@ def names_of(metadata: bytes) -> list[str]:
     offsets = [unsigned(metadata, 1 + size * (place + 1), size) for place in range(count + 1)]
     if offsets[0] or start + offsets[-1] > len(metadata) or any(a > b for a, b in pairwise(offsets)):
         raise ValueError("the names of the variant's metadata lie beyond their end")
-    return [metadata[start + a : start + b].decode() for a, b in pairwise(offsets)]
+    return start, offsets
 
 
 def container_of(value: bytes, at: int = 0) -> tuple[list[int], list[int], int, int]:

@@ -1,0 +1,65 @@
+"""Paths into variants, as filters write them and as bounds of their fields name them.
+
+Source: Apache Iceberg specification, "Bounds for Variant"; RFC 9535, "Normalized Paths"; Spark's ``variant_get``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+Path = tuple[str | int, ...]
+
+_PART = re.compile(r"""\.([^.\[]+)|\[(\d+)\]|\['([^'?]+)'\]|\["([^"?]+)"\]""")
+_ESCAPES = {"\b": "\\b", "\t": "\\t", "\f": "\\f", "\n": "\\n", "\r": "\\r", "'": "\\'", "\\": "\\\\"}
+_MOST = 2**31 - 1
+
+
+def parse_path(text: str) -> Path:
+    """The names of fields and the places in arrays that a path leads through.
+
+    Args:
+        text: such as ``$.a.b``, ``$['a']["b"]``, ``$[0]``, or ``$`` for the variant itself.
+
+    Raises:
+        ValueError: it is no such path.
+    """
+    parts: list[str | int] = []
+    at = 1
+    while text[:1] == "$" and at < len(text):
+        found = _PART.match(text, at)
+        if found is None:
+            break
+        place = found[2]
+        parts.append(found[1] or found[3] or found[4] if place is None else int(place))
+        at = found.end()
+    if text[:1] != "$" or at < len(text) or any(isinstance(each, int) and each > _MOST for each in parts):
+        raise ValueError(f"{text!r} is no path into a variant; expected one such as $.a.b, $['a'] or $[0]")
+    return tuple(parts)
+
+
+def path_text(path: Path) -> str:
+    """A path as `parse_path` reads it.
+
+    Raises:
+        ValueError: a name has no form in paths: one with both kinds of quotes, or an empty one.
+    """
+    text = "$" + "".join(f"[{part}]" if isinstance(part, int) else _named(part) for part in path)
+    if parse_path(text) != path:
+        raise ValueError(f"no path leads through the names {', '.join(map(repr, path))}")
+    return text
+
+
+def _named(name: str) -> str:
+    if not {".", "["} & set(name):
+        return f".{name}"
+    return f'["{name}"]' if "'" in name else f"['{name}']"
+
+
+def normalized_path(names: Iterable[str]) -> str:
+    """The normalized path of fields within one another, such as ``$['a']['b']``."""
+    return "$" + "".join(f"['{_escaped(name)}']" for name in names)
+
+
+def _escaped(name: str) -> str:
+    return "".join(_ESCAPES.get(each) or (each if each >= " " else f"\\u{ord(each):04x}") for each in name)
