@@ -286,7 +286,8 @@ class TableLock:
         if sent is None:
             self._asked_at = time.monotonic()
             return self._client.lock(request, self.name, timeout)
-        answer, self._row = self._client.receive_lock(sent, self.name, timeout)
+        answer, row = self._client.receive_lock(sent, self.name, timeout)
+        self._row = row if answer.state == ACQUIRED else None  # else it was read while the lock was another one's
         return answer
 
     def _request(self) -> ttypes.LockRequest:
