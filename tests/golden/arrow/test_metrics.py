@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,11 +9,9 @@ import pytest
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow_type
 from hms_iceberg.arrow.metrics.footer_metrics import data_file_from_parquet, leaves_of_footer, read_footer
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
-from hms_iceberg.spec.manifests.manifest_avro import decode_manifest
-from hms_iceberg.spec.manifests.manifest_list_avro import decode_manifest_list
-from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestContent
 from hms_iceberg.spec.metadata.metadata_json import metadata_from_json
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from tests.support.manifest_files import data_files
 
 GOLDEN = Path("/tmp/hms_iceberg_golden/public")
 CASES = [
@@ -36,17 +33,6 @@ CASES = [
 def newest_metadata(case: str) -> TableMetadata:
     location = max((GOLDEN / case / "metadata").glob("*.metadata.json"))
     return metadata_from_json(location.read_bytes(), str(location))
-
-
-def data_files(metadata: TableMetadata, storage: ArrowStorage) -> Iterator[DataFile]:
-    snapshot = metadata.current_snapshot()
-    assert snapshot is not None
-    assert snapshot.manifest_list is not None
-    for manifest in decode_manifest_list(storage.read(snapshot.manifest_list)):
-        if manifest.content is ManifestContent.DATA:
-            for entry in decode_manifest(storage.read(manifest.manifest_path), manifest):
-                if entry.is_live:
-                    yield entry.data_file
 
 
 @pytest.mark.parametrize("case", CASES)
