@@ -100,10 +100,9 @@ def _make(spark: SparkSession, warehouse: HiveWarehouse, case: tuple[str, ...], 
         spark.sql(f"insert into {name} {ROWS}")
         if history == "added":
             spark.sql(f"alter table {name} add columns (later string)")
-            parts = "* except (part), 'new' as later, part" if by or writer == SOURCE else "*, 'new'"
-            if writer == SOURCE and not by:
-                parts = "*, 'new'"
-            spark.sql(f"insert into {name} select {parts} from ({ROWS})")
+            names = [f"`{field.name}`" for field in spark.sql(ROWS).schema]  # Spark 3.5 has no `* except (part)`
+            values = [*names[:-1], "'new'", names[-1]] if by else [*names, "'new'"]
+            spark.sql(f"insert into {name} select {', '.join(values)} from ({ROWS})")
         elif history == "renamed":
             row = warehouse.client.get_table(warehouse.namespace, "t")
             next(column for column in row.sd.cols if column.name == "s").name = "called"
