@@ -11,6 +11,9 @@ from typing import Any, TypeAlias
 
 Errors: TypeAlias = Callable[[], AbstractContextManager[None]]
 
+# How much of a write is copied at once.
+_PIECE_BYTES = 8 * 1024 * 1024
+
 
 class HdfsInput(io.RawIOBase):
     """A file to read, from its start.
@@ -100,10 +103,12 @@ class HdfsOutput(io.RawIOBase):
 
     def write(self, data: Any) -> int:
         """Appends all bytes of a buffer."""
-        view = memoryview(data).cast("B")  # another format would be taken number by number
+        view = memoryview(data).cast("B")
         try:
             with self._errors():
-                self._file.write(view)
+                for start in range(0, len(view), _PIECE_BYTES):
+                    # All but `bytes` is taken number by number, which takes seven times as long.
+                    self._file.write(bytes(view[start : start + _PIECE_BYTES]))
         except OSError:
             self._failed = True
             raise
