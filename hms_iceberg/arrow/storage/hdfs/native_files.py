@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import errno
 import io
 import os
+import time
+import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, TypeAlias
@@ -13,6 +16,21 @@ Errors: TypeAlias = Callable[[], AbstractContextManager[None]]
 
 # How much of a write is copied at once.
 _PIECE_BYTES = 8 * 1024 * 1024
+
+# Files that somebody still holds.
+_HELD: weakref.WeakSet[HdfsInput] = weakref.WeakSet()
+_LAST_MOMENT_SECONDS = 0.25
+
+
+@atexit.register
+def _wait_for_threads() -> None:
+    """Arrow's threads let go of a file a moment after its last byte was read.
+
+    For that they need the interpreter: one that asks while it ends takes the whole process down (SIGABRT).
+    """
+    end = time.monotonic() + _LAST_MOMENT_SECONDS
+    while _HELD and time.monotonic() < end:
+        time.sleep(0.005)
 
 
 class HdfsInput(io.RawIOBase):
@@ -31,6 +49,7 @@ class HdfsInput(io.RawIOBase):
         self._file = opened()
         self._size = len(self._file)
         self._position = 0
+        _HELD.add(self)
 
     def read(self, size: int | None = -1) -> bytes:
         """Bytes from the position on, as many as there are."""
