@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         BoundSetPredicate,
         BoundUnaryPredicate,
     )
+    from hms_iceberg.expressions.terms import VariantGet
     from hms_iceberg.expressions.text.parser import parse
     from hms_iceberg.expressions.tree import (
         AlwaysFalse,
@@ -94,6 +95,7 @@ __all__ = [
     "Transformed",
     "UnaryPredicate",
     "UnboundPredicate",
+    "VariantGet",
     "parse",
 ]
 
@@ -106,7 +108,8 @@ def __getattr__(name: str) -> Any:
     """
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = "text.parser" if name == "parse" else "bound" if name.startswith("Bound") else "tree"
+    homes = {"parse": "text.parser", "VariantGet": "terms"}
+    home = homes.get(name, "bound" if name.startswith("Bound") else "tree")
     value = getattr(import_module(f"{__name__}.{home}"), name)
     globals()[name] = value
     return value

@@ -18,10 +18,12 @@ from hms_iceberg.expressions.bound import (
     BoundTerm,
     BoundTransform,
     BoundUnaryPredicate,
+    BoundVariantGet,
 )
 from hms_iceberg.expressions.conversion import ABOVE_ALL, LiteralPlace, place, value_range
-from hms_iceberg.expressions.literals import Literal, Reference, Term
+from hms_iceberg.expressions.literals import Literal
 from hms_iceberg.expressions.term_rewrites import bind_transform, is_rewritten, rewrite_comparison
+from hms_iceberg.expressions.terms import Reference, Term, VariantGet
 from hms_iceberg.expressions.tree import (
     BIND,
     AlwaysFalse,
@@ -44,6 +46,7 @@ from hms_iceberg.spec.data_types import (
     StringType,
     StructType,
     UnknownType,
+    VariantType,
 )
 from hms_iceberg.spec.schema import Schema
 
@@ -159,6 +162,11 @@ def _bind(binder: _Binder, expression: BooleanExpression) -> BooleanExpression:
 def _bind_term(binder: _Binder, term: Term) -> BoundTerm:
     if isinstance(term, Reference):
         return binder.reference(term)
+    if isinstance(term, VariantGet):
+        ref = binder.reference(term.reference)
+        if not isinstance(ref.type, VariantType):
+            raise TypeMismatchError(f"Cannot bind {term}: column {ref.name!r} is {ref.type}, not variant")
+        return BoundVariantGet(ref, term.path, term.type)
     return bind_transform(binder.reference(term.reference), term.transform)
 
 
@@ -190,7 +198,8 @@ def unary(operation: Operator, term: BoundTerm) -> BooleanExpression:
         return AlwaysTrue() if is_null else AlwaysFalse()
     if not term.nullable:
         return AlwaysFalse() if is_null else AlwaysTrue()
-    return BoundUnaryPredicate(operation, term.ref)  # no other transform turns a value into null
+    # No other transform turns a value into null.
+    return BoundUnaryPredicate(operation, term.ref if isinstance(term, BoundTransform) else term)
 
 
 def _bind_literal(term: BoundTerm, expression: LiteralPredicate) -> BooleanExpression:
@@ -213,7 +222,7 @@ def _bind_prefix(term: BoundTerm, expression: LiteralPredicate) -> BooleanExpres
     if not prefix:
         wanted = expression.operation is Operator.STARTS_WITH
         return unary(Operator.NOT_NULL, term) if wanted else AlwaysFalse()
-    if isinstance(term, BoundReference):
+    if not isinstance(term, BoundTransform):
         return BoundLiteralPredicate(expression.operation, term, prefix)
     return rewrite_comparison(expression.operation, term, LiteralPlace(prefix))
 
@@ -284,7 +293,7 @@ def comparison(operation: Operator, term: BoundTerm, at: LiteralPlace) -> Boolea
         if operation is Operator.NOT_EQ:
             return unary(Operator.NOT_NULL, term)
         operation = _beside(operation, at.side)
-    if not isinstance(term, BoundReference):
+    if isinstance(term, BoundTransform):
         return rewrite_comparison(operation, term, LiteralPlace(at.value))
     return _in_range(operation, term, at.value)
 
@@ -297,13 +306,13 @@ def _beside(operation: Operator, side: int) -> Operator:
     return Operator.GT if side > 0 else Operator.GT_EQ
 
 
-def _in_range(operation: Operator, ref: BoundReference, value: object) -> BooleanExpression:
-    low, high = value_range(ref.type)
+def _in_range(operation: Operator, term: BoundTerm, value: object) -> BooleanExpression:
+    low, high = value_range(term.type)
     if value == low and operation in (Operator.LT, Operator.GT_EQ) and low is not None:
-        return AlwaysFalse() if operation is Operator.LT else unary(Operator.NOT_NULL, ref)
+        return AlwaysFalse() if operation is Operator.LT else unary(Operator.NOT_NULL, term)
     if value == high and operation in (Operator.GT, Operator.LT_EQ) and high is not None:
-        return AlwaysFalse() if operation is Operator.GT else unary(Operator.NOT_NULL, ref)
-    return BoundLiteralPredicate(operation, ref, value)
+        return AlwaysFalse() if operation is Operator.GT else unary(Operator.NOT_NULL, term)
+    return BoundLiteralPredicate(operation, term, value)
 
 
 def _nan_comparison(operation: Operator, term: BoundTerm) -> BooleanExpression:

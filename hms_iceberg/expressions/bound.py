@@ -7,14 +7,18 @@ has become 0.0.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Union
 
-from hms_iceberg.expressions.literals import Literal, Reference, Term, Transformed, stored_literal
+from hms_iceberg.expressions.literals import Literal, stored_literal
+from hms_iceberg.expressions.terms import Reference, Term, Transformed, VariantGet
 from hms_iceberg.expressions.tree import BooleanExpression, Operator, predicate
 from hms_iceberg.spec.data_types import IcebergType, NestedField
 from hms_iceberg.spec.partition_transforms import Transform
+from hms_iceberg.spec.variant.casts import extractor
+from hms_iceberg.spec.variant.paths import Path, parse_path
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,49 @@ class BoundTransform:
         return str(self.unbind())
 
 
-BoundTerm = Union[BoundReference, BoundTransform]  # noqa: UP007  (an alias is evaluated, also by Python 3.10)
+@dataclass(frozen=True)
+class BoundVariantGet:
+    """A value within a field of type variant, cast to a type; null if it is missing or cannot be cast.
+
+    Args:
+        ref: the field.
+        path: the way to the value, as `VariantGet` has it.
+        type: the type that it is cast to.
+    """
+
+    ref: BoundReference
+    path: str
+    type: IcebergType
+
+    @property
+    def name(self) -> str:
+        """The dotted name of the field."""
+        return self.ref.name
+
+    @property
+    def nullable(self) -> bool:
+        """Always: a variant may lack the value."""
+        return True
+
+    @cached_property
+    def steps(self) -> Path:
+        """The names and places that the path leads through."""
+        return parse_path(self.path)
+
+    @cached_property
+    def read(self) -> Callable[[bytes, bytes], Any]:
+        """The function of a variant's metadata and value that gives the stored value, or None."""
+        return extractor(self.steps, self.type)
+
+    def unbind(self) -> VariantGet:
+        """The term by column name, no longer bound to a field id."""
+        return VariantGet(self.ref.unbind(), self.path, self.type)
+
+    def __str__(self) -> str:
+        return str(self.unbind())
+
+
+BoundTerm = Union[BoundReference, BoundTransform, BoundVariantGet]  # noqa: UP007  (an alias is evaluated, also by Python 3.10)
 
 
 class BoundPredicate(BooleanExpression):
@@ -216,5 +262,6 @@ __all__ = [
     "BoundTerm",
     "BoundTransform",
     "BoundUnaryPredicate",
+    "BoundVariantGet",
     "Term",
 ]

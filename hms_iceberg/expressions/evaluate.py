@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hms_iceberg.expressions.binding import Columns, bind
-from hms_iceberg.expressions.bound import BoundReference, BoundTerm, BoundTransform
+from hms_iceberg.expressions.bound import BoundReference, BoundTerm, BoundTransform, BoundVariantGet
 from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.expressions.visitors import BoundExpressionVisitor, fold
 from hms_iceberg.spec.data_types import DoubleType, FloatType, GeographyType, GeometryType, NestedField, StructType
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.values.shapes import Box
+from hms_iceberg.spec.variant.variant import Variant
 
 Test = Callable[[Any], bool]
 
@@ -145,7 +146,20 @@ class _RowVisitor(_ValueVisitor):
         if isinstance(term, BoundTransform):
             transform = term.transform.bind(term.ref.type)
             return lambda row: transform(read(row))
+        if isinstance(term, BoundVariantGet):
+            take = term.read
+            return lambda row: None if (found := read(row)) is None else take(*_parts(found))
         return read
+
+
+def _parts(value: Any) -> tuple[bytes, bytes]:
+    """Metadata and value of a variant: a `Variant`, a mapping with these keys, or the two."""
+    if isinstance(value, Mapping):
+        return value["metadata"], value["value"]
+    if isinstance(value, Variant):
+        return value.metadata, value.value
+    metadata, plain = value
+    return metadata, plain
 
 
 def row_reader(struct: StructType, ref: BoundReference) -> Callable[[Any], Any]:

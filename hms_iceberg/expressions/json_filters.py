@@ -6,15 +6,17 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Any
 
-from hms_iceberg.errors import IcebergError, InvalidInputError
+from hms_iceberg.errors import IcebergError, InvalidInputError, UnsupportedError
 from hms_iceberg.expressions.bound import (
     BoundLiteralPredicate,
     BoundPredicate,
     BoundSetPredicate,
     BoundTerm,
     BoundTransform,
+    BoundVariantGet,
 )
-from hms_iceberg.expressions.literals import Literal, Operator, Reference, Term, Transformed, stored_literal
+from hms_iceberg.expressions.literals import Literal, Operator, stored_literal
+from hms_iceberg.expressions.terms import Reference, Term, Transformed
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, And, BooleanExpression, Not, Or, predicate
 from hms_iceberg.expressions.visitors import ExpressionVisitor, fold
 from hms_iceberg.spec.data_types import (
@@ -176,6 +178,8 @@ class _Writer(ExpressionVisitor[Any]):
 
 
 def _term_json(term: BoundTerm) -> Any:
+    if isinstance(term, BoundVariantGet):
+        raise UnsupportedError(f"Cannot write {term} as JSON: Iceberg's REST protocol has no values within variants.")
     if not isinstance(term, BoundTransform):
         return term.name
     return {"type": "transform", "transform": str(term.transform), "term": term.name}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hms_iceberg.expressions.literals import Term
+from hms_iceberg.expressions.terms import Term
 from hms_iceberg.expressions.tree import (
     BooleanExpression,
     EqualTo,

@@ -1,4 +1,4 @@
-"""The parts of a test: its operator, its term (a column by name, or a partition transform of one), and its literals.
+"""The parts of a test: its operator and its literals.
 
 A literal is a stored value with the type it was written in. `1`, `1.0`, `true` and `date'1970-01-02'` are different
 literals, although Python calls some of them equal. What type a literal becomes is decided when it meets a column, in
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Union
+from typing import Any
 from uuid import UUID
 
 from hms_iceberg.errors import TypeMismatchError
@@ -52,9 +52,6 @@ from hms_iceberg.spec.values.datetimes import (
     parse_timestamp,
 )
 from hms_iceberg.spec.values.shapes import Box
-
-if TYPE_CHECKING:
-    from hms_iceberg.spec.partition_transforms import Transform
 
 
 class Operator(Enum):
@@ -107,69 +104,6 @@ _FLIPPED = {
     Operator.EQ: Operator.EQ,
     Operator.NOT_EQ: Operator.NOT_EQ,
 }
-
-
-_PLAIN_NAME = re.compile(r"[^\W\d]\w*")
-# Words that are never read as a column where they stand without quotes.
-RESERVED = frozenset(("and", "or", "not", "in", "is", "null", "like", "between", "true", "false"))
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """A column by its name; nested columns are written with dots, "address.city".
-
-    Args:
-        name: the dotted name, without quotes.
-    """
-
-    name: str
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name:
-            raise TypeMismatchError(f"Cannot refer to column {self.name!r}: expected a name, such as 'address.city'")
-
-    def __str__(self) -> str:
-        parts = self.name.split(".")
-        return ".".join(quote_name(part) for part in parts) if all(parts) else quote_name(self.name)
-
-
-@dataclass(frozen=True, slots=True)
-class Transformed:
-    """A partition transform of a column, such as `bucket(16, id)` or `days(ts)`.
-
-    Args:
-        reference: the source column.
-        transform: any transform of `hms_iceberg.spec.partition_transforms`.
-    """
-
-    reference: Reference
-    transform: Transform
-
-    def __str__(self) -> str:
-        number = self.transform.argument
-        arguments = str(self.reference) if number is None else f"{number}, {self.reference}"
-        return f"{self.transform.sql_name}({arguments})"
-
-
-Term = Union[Reference, Transformed]  # noqa: UP007  (an alias is evaluated, also by Python 3.10)
-
-
-def to_term(term: str | Term) -> Term:
-    """The term of a column name, or the term itself.
-
-    Raises:
-        TypeMismatchError: neither of them.
-    """
-    if isinstance(term, (Reference, Transformed)):
-        return term
-    return Reference(term)
-
-
-def quote_name(part: str) -> str:
-    """One part of a name as it must be written in a filter string: in back quotes if it is not a plain word."""
-    if _PLAIN_NAME.fullmatch(part) and part.lower() not in RESERVED:
-        return part
-    return "`" + part.replace("`", "``") + "`"
 
 
 # Far more than any column holds; bounds the work that one literal can cause.

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from hms_iceberg.errors import TypeMismatchError
 from hms_iceberg.expressions.depth import depth_above
-from hms_iceberg.expressions.literals import Literal, Operator, Reference, Term, Transformed, literal, to_term
+from hms_iceberg.expressions.literals import Literal, Operator, literal
+from hms_iceberg.expressions.terms import Reference, Term, Transformed, to_term
 from hms_iceberg.hooks import Hook
 from hms_iceberg.spec.values.shapes import Box
 

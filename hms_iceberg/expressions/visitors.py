@@ -274,4 +274,4 @@ class _Complement(ExpressionVisitor[BooleanExpression]):
         opposite = predicate.negate()
         if isinstance(predicate, BoundUnaryPredicate):
             return opposite
-        return Or(opposite, unary(Operator.IS_NULL, predicate.ref))
+        return Or(opposite, unary(Operator.IS_NULL, predicate.term))

@@ -9,6 +9,7 @@ from typing import Any
 
 from hms_iceberg.errors import CorruptFileError, MetastoreError
 from hms_iceberg.expressions.binding import bind
+from hms_iceberg.expressions.bound import BoundVariantGet
 from hms_iceberg.expressions.json_filters import FilterReader, filter_to_json
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression, Operator
 from hms_iceberg.expressions.visitors import bound_predicates
@@ -61,7 +62,8 @@ def _planned(channel: RestChannel, path: str, request: ScanRequest) -> Iterator[
     row_filter = bind(schema, request.row_filter, request.case_sensitive)
     if not all(is_of_table(each) for each in bound_predicates(row_filter)):
         return None  # of metadata columns, which the protocol does not have
-    if any(each.operation in _UNKNOWN for each in bound_predicates(row_filter)):
+    tests = list(bound_predicates(row_filter))
+    if any(each.operation in _UNKNOWN or isinstance(each.term, BoundVariantGet) for each in tests):
         return None
     uses_snapshot_schema = schema.fields != metadata.schema().fields
     if uses_snapshot_schema and schema.fields != metadata.schema_for_snapshot(snapshot).fields:

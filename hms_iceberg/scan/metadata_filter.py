@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from hms_iceberg.expressions.bound import BoundPredicate, BoundReference
-from hms_iceberg.expressions.literals import Reference
+from hms_iceberg.expressions.terms import Reference
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression, UnboundPredicate
 from hms_iceberg.expressions.visitors import ExpressionVisitor, RebuildingVisitor, bound_predicates, fold
 from hms_iceberg.lazy import pl

@@ -30,15 +30,24 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, Protocol
 
-from hms_iceberg.expressions.bound import BoundPredicate, BoundReference, BoundTerm, BoundTransform
+from hms_iceberg.expressions.bound import (
+    BoundPredicate,
+    BoundReference,
+    BoundTerm,
+    BoundTransform,
+    BoundVariantGet,
+)
 from hms_iceberg.expressions.evaluate import value_test
 from hms_iceberg.expressions.tree import BooleanExpression, Operator
 from hms_iceberg.expressions.visitors import BoundExpressionVisitor, bound_predicates, fold
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.manifests.metric_columns import ContentMetrics, Metric, MetricColumns, ObjectMetrics
 from hms_iceberg.scan.partition_columns import bound_dtype, comparable, corners, has_bounds, stored_value
-from hms_iceberg.spec.data_types import DoubleType, FloatType, GeographyType, UnknownType
+from hms_iceberg.spec.data_types import DoubleType, FloatType, GeographyType, NestedField, UnknownType
 from hms_iceberg.spec.values.shapes import Box
+from hms_iceberg.spec.variant.bounds import field_bounds
+from hms_iceberg.spec.variant.casts import cast_bounds
+from hms_iceberg.spec.variant.paths import normalized_path
 
 
 class ValueSummaries(Protocol):
@@ -125,6 +134,8 @@ def metrics_of(expression: BooleanExpression) -> tuple[Metric, ...]:
 def _needed(predicate: BoundPredicate) -> tuple[str, ...]:
     if predicate.is_transformed or isinstance(predicate.ref.type, UnknownType):
         return ()
+    if isinstance(predicate.term, BoundVariantGet):
+        return ("lower_bounds", "upper_bounds")
     operation = predicate.operation
     if operation in (Operator.LT, Operator.LT_EQ):
         return ("lower_bounds",)
@@ -172,7 +183,19 @@ class _MayMatch(BoundExpressionVisitor["pl.Series"]):
         term = predicate.term
         if isinstance(term, BoundTransform):
             return self._of_single_values(predicate, term)
+        if isinstance(term, BoundVariantGet):
+            return self._within_variants(predicate, term)
         return super().visit_bound(predicate)
+
+    def _within_variants(self, predicate: BoundPredicate, term: BoundVariantGet) -> pl.Series:
+        """A test of a value within variants: that of a column whose bounds are the value's."""
+        if self._only is not None and term.ref.field_id not in self._only:
+            return self._constant(True)
+        known = VariantFields(self._known, term)
+        field = NestedField(term.ref.field_id, term.name, term.type)
+        make: Any = type(predicate)
+        ref = BoundReference((field,), term.name)
+        return fold(make(predicate.operation, ref, *predicate._arguments()[2:]), _MayMatch(known, None))
 
     def _of_single_values(self, predicate: BoundPredicate, term: BoundTransform) -> pl.Series:
         """A test of a transform's result: decided if the bounds leave one value."""
@@ -340,6 +363,73 @@ class _MayMatch(BoundExpressionVisitor["pl.Series"]):
         if not _is_floating(term) or bound.null_count() == 0 or not possible.any():
             return possible
         return possible & (bound.is_not_null() | self._known.may_be_number(term.ref))
+
+
+class VariantFields:
+    """What is known of a value within variants, as `ValueSummaries` of a column of its type.
+
+    Args:
+        variants: what is known of the variants.
+        term: which value.
+    """
+
+    def __init__(self, variants: ValueSummaries, term: BoundVariantGet) -> None:
+        self._variants = variants
+        self._term = term
+        names = [each for each in term.steps if isinstance(each, str)]
+        bounds = self._variants.stored_bounds(term.ref.field_id)
+        path = normalized_path(names) if len(names) == len(term.steps) else None  # none of fields within arrays
+        lower, upper = (
+            [None if path is None else field_bounds(each or b"").get(path) for each in side] for side in bounds
+        )
+        self._found = [cast_bounds(low, high, term.type) for low, high in zip(lower, upper, strict=True)]
+
+    def __len__(self) -> int:
+        return len(self._variants)
+
+    def lower(self, ref: BoundReference) -> pl.Series:
+        """Lower bounds, comparable."""
+        return self._side(0)
+
+    def upper(self, ref: BoundReference) -> pl.Series:
+        """Upper bounds, comparable."""
+        return self._side(1)
+
+    def _side(self, side: int) -> pl.Series:
+        kind = self._term.type
+        values = [None if each is None or each[side] is None else comparable(kind, each[side]) for each in self._found]
+        return pl.Series(values, dtype=bound_dtype(kind))
+
+    def bounds(self, ref: BoundReference) -> tuple[pl.Series, pl.Series]:
+        """Lower and upper bounds."""
+        return self._side(0), self._side(1)
+
+    def stored_bounds(self, field_id: int) -> tuple[pl.Series, pl.Series]:
+        """Bounds as bytes, which nobody asks for."""
+        return self._variants.stored_bounds(field_id)
+
+    def may_be_null(self, ref: BoundReference) -> pl.Series:
+        """Everywhere: the value may be missing."""
+        return self._all(True)
+
+    def may_be_value(self, ref: BoundReference) -> pl.Series:
+        """Where some variant is not null."""
+        return self._variants.may_be_value(self._term.ref)
+
+    def may_be_nan(self, ref: BoundReference) -> pl.Series:
+        """Where it is not known that there are only other numbers."""
+        return pl.Series([each is None or each[2] for each in self._found], dtype=pl.Boolean)
+
+    def may_not_be_nan(self, ref: BoundReference) -> pl.Series:
+        """Everywhere: the value may be missing."""
+        return self._all(True)
+
+    def may_be_number(self, ref: BoundReference) -> pl.Series:
+        """Where some variant is not null."""
+        return self.may_be_value(ref)
+
+    def _all(self, value: bool) -> pl.Series:
+        return pl.Series([value], dtype=pl.Boolean).new_from_index(0, len(self))
 
 
 def _series(term: BoundTerm, values: Sequence[Any]) -> pl.Series:

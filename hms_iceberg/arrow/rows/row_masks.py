@@ -15,10 +15,11 @@ import pyarrow.compute as pc
 from hms_iceberg.arrow.columns.arrow_schema import from_stored
 from hms_iceberg.arrow.columns.column_transforms import transform_array
 from hms_iceberg.arrow.columns.shape_columns import NoShapeError, meets
+from hms_iceberg.arrow.columns.variant_columns import variants
 from hms_iceberg.arrow.formats.content_files import ContentReader
 from hms_iceberg.arrow.formats.parquet_reader import RowRange
-from hms_iceberg.errors import CorruptDataFileError
-from hms_iceberg.expressions.bound import BoundReference, BoundTerm, BoundTransform
+from hms_iceberg.errors import CorruptDataFileError, InvalidInputError
+from hms_iceberg.expressions.bound import BoundReference, BoundTerm, BoundTransform, BoundVariantGet
 from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.expressions.visitors import BoundExpressionVisitor, fold
 from hms_iceberg.spec.data_types import GeographyType, GeometryType
@@ -45,9 +46,15 @@ class _Masks(BoundExpressionVisitor[pa.Array]):
     def __init__(self, column: Column, rows: int) -> None:
         self._column = column
         self._rows = rows
+        self._within_variants: dict[BoundVariantGet, pa.Array] = {}
 
     def _values(self, term: BoundTerm) -> pa.Array:
         array = self._column(term.ref)
+        if isinstance(term, BoundVariantGet):
+            found = self._within_variants.get(term)
+            if found is None:
+                found = self._within_variants[term] = _taken(array, term)
+            return found
         if isinstance(term, BoundTransform):
             array = transform_array(term.transform, term.ref.type, array)
         return array.cast(pa.binary()) if pa.types.is_fixed_size_binary(array.type) else array
@@ -86,11 +93,15 @@ class _Masks(BoundExpressionVisitor[pa.Array]):
             result = pc.or_(result, each)
         return result
 
+    def _tested(self, term: BoundTerm) -> pa.Array:
+        """What is null where the term is."""
+        return self._values(term) if isinstance(term, BoundVariantGet) else self._column(term.ref)
+
     def visit_is_null(self, term: BoundTerm) -> pa.Array:
-        return self._column(term.ref).is_null()
+        return self._tested(term).is_null()
 
     def visit_not_null(self, term: BoundTerm) -> pa.Array:
-        return self._column(term.ref).is_valid()
+        return self._tested(term).is_valid()
 
     def visit_is_nan(self, term: BoundTerm) -> pa.Array:
         return _two_valued(pc.is_nan(self._values(term)))
@@ -123,7 +134,7 @@ class _Masks(BoundExpressionVisitor[pa.Array]):
         return pc.is_in(array, value_set=self._literals(term, values))
 
     def visit_not_in(self, term: BoundTerm, values: tuple[Any, ...]) -> pa.Array:
-        return pc.and_(pc.invert(self.visit_in(term, values)), self._column(term.ref).is_valid())
+        return pc.and_(pc.invert(self.visit_in(term, values)), self._tested(term).is_valid())
 
     def visit_starts_with(self, term: BoundTerm, prefix: str) -> pa.Array:
         return _two_valued(pc.starts_with(self._values(term), prefix))
@@ -144,6 +155,18 @@ class _Masks(BoundExpressionVisitor[pa.Array]):
 
     def visit_not_intersects_box(self, term: BoundTerm, box: Box) -> pa.Array:
         return pc.and_(pc.invert(self.visit_intersects_box(term, box)), self._column(term.ref).is_valid())
+
+
+def _taken(array: pa.StructArray, term: BoundVariantGet) -> pa.Array:
+    """The values within variants, as a column of their type."""
+    take = term.read
+    try:
+        values = [None if each is None else take(each.metadata, each.value) for each in variants(array)]
+    except InvalidInputError as error:
+        raise CorruptDataFileError(
+            f"Cannot read column {term.name!r} for a filter: {error} Overwrite the row, or filter by other columns."
+        ) from error
+    return from_stored(values, term.type)
 
 
 def _two_valued(mask: pa.Array) -> pa.Array:

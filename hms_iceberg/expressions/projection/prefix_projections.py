@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from hms_iceberg.expressions.bound import BoundLiteralPredicate, BoundPredicate, BoundSetPredicate
-from hms_iceberg.expressions.literals import Literal, Reference, literal
+from hms_iceberg.expressions.literals import Literal, literal
+from hms_iceberg.expressions.terms import Reference
 from hms_iceberg.expressions.tree import (
     BooleanExpression,
     EqualTo,

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from hms_iceberg.expressions.binding import bind
-from hms_iceberg.expressions.bound import BoundPredicate, BoundTransform
+from hms_iceberg.expressions.bound import BoundPredicate, BoundTransform, BoundVariantGet
 from hms_iceberg.expressions.evaluate import Test, evaluator, value_test
 from hms_iceberg.expressions.projection.transform_projections import project
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, And, BooleanExpression, Or
@@ -192,4 +192,6 @@ class _ConstantResidual(RebuildingVisitor):
         value = self.constants[ref.field_id]
         if isinstance(term, BoundTransform):
             value = term.transform.bind(ref.type)(value)
+        elif isinstance(term, BoundVariantGet):
+            value = None  # the only default of a variant
         return AlwaysTrue() if value_test(predicate)(value) else AlwaysFalse()

@@ -33,9 +33,11 @@ from hms_iceberg.expressions.bound import (
     BoundSetPredicate,
     BoundTransform,
     BoundUnaryPredicate,
+    BoundVariantGet,
 )
-from hms_iceberg.expressions.literals import Literal, Reference, stored_literal
+from hms_iceberg.expressions.literals import Literal, stored_literal
 from hms_iceberg.expressions.projection import prefix_projections
+from hms_iceberg.expressions.terms import Reference
 from hms_iceberg.expressions.tree import (
     And,
     BooleanExpression,
@@ -93,6 +95,8 @@ def project(field: PartitionField, predicate: BoundPredicate, strict: bool) -> B
     if transform.is_void or isinstance(transform, UnknownTransform) or len(field.source_ids or ()) > 1:
         return None
     kind = predicate.ref.type
+    if isinstance(predicate.term, BoundVariantGet):
+        return None
     if isinstance(predicate.term, BoundTransform):
         if predicate.term.transform != transform:
             return None

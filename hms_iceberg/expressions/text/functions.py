@@ -1,4 +1,4 @@
-"""The words of a filter, and the functions, casts, typed literals and comparisons that it may have."""
+"""The functions, casts, typed literals and comparisons that a filter may have."""
 
 from __future__ import annotations
 
@@ -8,20 +8,18 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, NamedTuple, Union
+from typing import Any, Union
 
-from hms_iceberg.errors import ExpressionParseError, TypeMismatchError
+from hms_iceberg.errors import TypeMismatchError
 from hms_iceberg.expressions.literals import (
     MAX_DIGITS,
     Literal,
-    Reference,
-    Term,
-    Transformed,
     literal,
     literal_from_text,
     number_from_text,
     timestamp_from_text,
 )
+from hms_iceberg.expressions.terms import Reference, Term, Transformed, VariantGet
 from hms_iceberg.expressions.tree import (
     AlwaysFalse,
     AlwaysTrue,
@@ -60,102 +58,6 @@ from hms_iceberg.spec.partition_transforms import (
     YearTransform,
 )
 
-_TOKEN = re.compile(
-    r"""
-    (?P<space>\s+)
-  | (?P<string>'(?:[^']|'')*')
-  | (?P<quoted>`(?:[^`]|``)*`|"(?:[^"]|"")*")
-  | (?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?P<suffix>\w*))
-  | (?P<name>[^\W\d][\w$]*)
-  | (?P<operator><=>|<=|>=|<>|!=|==|[=<>(),.+\-])
-    """,
-    re.VERBOSE,
-)
-_SHOWN = 60  # characters of the filter on either side of an error
-_SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-class Token(NamedTuple):
-    """One token: its kind (the groups above, or "end"), its value without quotes, and where it starts and ends."""
-
-    kind: str
-    value: str
-    start: int
-    end: int
-    suffix: str = ""
-
-    @property
-    def word(self) -> str:
-        """The lower-case text of a name that is not quoted; empty for everything else."""
-        return self.value.lower() if self.kind == "name" else ""
-
-
-def tokenize(text: str) -> list[Token]:
-    """The tokens of a filter string, white space left out, one of kind "end" last.
-
-    Raises:
-        ExpressionParseError: a quote is not closed, or a character has no meaning.
-    """
-    half = _SURROGATE.search(text)
-    if half is not None:
-        raise parse_error(text, half.start(), f"{half[0]!r} is half of a surrogate pair, which no text in UTF-8 holds")
-    tokens: list[Token] = []
-    position = 0
-    while position < len(text):
-        match = _TOKEN.match(text, position)
-        if match is None:
-            raise _unreadable(text, position)
-        kind = match.lastgroup or "space"
-        if kind == "suffix":
-            kind = "number"
-        raw = match[0]
-        if kind in ("string", "quoted"):
-            raw = raw[1:-1].replace(raw[0] * 2, raw[0])
-        if kind == "number" and match["suffix"]:
-            raw = raw[: -len(match["suffix"])]
-        if kind != "space":
-            tokens.append(Token(kind, raw, position, match.end(), match["suffix"] or ""))
-        position = match.end()
-    tokens.append(Token("end", "", len(text), len(text)))
-    return tokens
-
-
-def _unreadable(text: str, position: int) -> ExpressionParseError:
-    character = text[position]
-    if character in "'`\"":
-        doubled = f"; inside of quotes it is written twice: {character * 2}"
-        return parse_error(text, position, f"the quote {character} is not closed{doubled}")
-    hints = {
-        "&": "; combine conditions with 'and'",
-        "|": "; combine conditions with 'or'",
-        "!": "; negate with 'not'",
-        "*": "; arithmetic is not possible in a filter",
-        "/": "; arithmetic is not possible in a filter",
-        "%": "; arithmetic is not possible in a filter",
-        ";": "; a filter is a single condition",
-    }
-    return parse_error(text, position, f"unexpected character {character!r}{hints.get(character, '')}")
-
-
-def parse_error(text: str, position: int, problem: str) -> ExpressionParseError:
-    """The error for a problem at a position (counted from 0) of a filter string, with a line that points at it.
-
-    Args:
-        text: the filter string.
-        position: index of the character, from 0.
-        problem: what is wrong.
-    """
-    first, last = max(0, position - _SHOWN), position + _SHOWN
-    before = ("…" if first else "") + _one_line(text[first:position])
-    after = _one_line(text[position:last]) + ("…" if last < len(text) else "")
-    return ExpressionParseError(
-        f"Cannot read the filter at position {position + 1}: {problem}\n  {before}{after}\n  {' ' * len(before)}^"
-    )
-
-
-def _one_line(text: str) -> str:
-    return re.sub(r"\s", " ", _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text))
-
 
 @dataclass(frozen=True)
 class CalendarYear:
@@ -165,7 +67,7 @@ class CalendarYear:
 
 
 # None stands for null.
-Operand = Union[BooleanExpression, Reference, Transformed, CalendarYear, Literal, None]  # noqa: UP007
+Operand = Union[BooleanExpression, Reference, Transformed, VariantGet, CalendarYear, Literal, None]  # noqa: UP007
 
 _EPOCH_YEAR = 1970
 
@@ -291,17 +193,17 @@ def compare(operation: Operator, term: Operand, value: Literal, null_safe: bool 
         value: the literal.
         null_safe: whether it is false, not unknown, for null.
     """
-    assert isinstance(term, (Reference, Transformed, CalendarYear))
+    assert isinstance(term, (Reference, Transformed, VariantGet, CalendarYear))
     test = predicate(operation, source(term), year_literal(value, term))
     return And(NotNull(source(term)), test) if null_safe else test
 
 
-def source(term: Reference | Transformed | CalendarYear) -> Term:
+def source(term: Term | CalendarYear) -> Term:
     """The term of the tree that an operand stands for."""
     return Transformed(term.reference, YearTransform()) if isinstance(term, CalendarYear) else term
 
 
-def year_literal(value: Literal, term: Reference | Transformed | CalendarYear) -> Literal:
+def year_literal(value: Literal, term: Term | CalendarYear) -> Literal:
     """The literal counted from 1970 if the term is a calendar year; else the literal itself.
 
     Args:
@@ -347,6 +249,8 @@ def call(name: str, arguments: Sequence[Operand], type_name: str = "") -> Operan
         return _starts_with(arguments)
     if name == "intersects_box":
         return _intersects_box(arguments)
+    if name in ("variant_get", "try_variant_get"):
+        return _variant_get(arguments)
     if name == "to_date" and len(arguments) == 1:
         return _cast(arguments[0], "date")
     if name == "year":
@@ -376,7 +280,19 @@ _TIME_TRANSFORMS: dict[str, Transform] = {
     kind.spellings[0]: kind() for kind in TRANSFORMS.values() if issubclass(kind, TimeTransform)
 }
 _KNOWN = (
-    *("isnull", "isnotnull", "isnan", "startswith", "intersects_box", "cast", "date", "timestamp", "double", "year"),
+    *(
+        "isnull",
+        "isnotnull",
+        "isnan",
+        "startswith",
+        "intersects_box",
+        "variant_get",
+        "cast",
+        "date",
+        "timestamp",
+        "double",
+        "year",
+    ),
     *_TIME_TRANSFORMS,
     *PARAMETERIZED,
 )
@@ -405,7 +321,7 @@ _CASTS: dict[str, IcebergType] = {
 
 
 def _column(name: str, arguments: Sequence[Operand]) -> Term:
-    if len(arguments) != 1 or not isinstance(arguments[0], (Reference, Transformed)):
+    if len(arguments) != 1 or not isinstance(arguments[0], (Reference, Transformed, VariantGet)):
         raise ValueError(f"{name} needs one column")
     return arguments[0]
 
@@ -413,7 +329,7 @@ def _column(name: str, arguments: Sequence[Operand]) -> Term:
 def _starts_with(arguments: Sequence[Operand]) -> BooleanExpression:
     if len(arguments) == 2:
         column, prefix = arguments
-        if isinstance(column, (Reference, Transformed)) and isinstance(prefix, Literal):
+        if isinstance(column, (Reference, Transformed, VariantGet)) and isinstance(prefix, Literal):
             if not isinstance(prefix.type, StringType):
                 raise ValueError(f"startswith needs a string, not {prefix}")
             return StartsWith(column, prefix)
@@ -431,6 +347,14 @@ def _intersects_box(arguments: Sequence[Operand]) -> BooleanExpression:
         return IntersectsBox(column, numbers)
     except TypeMismatchError as error:
         raise ValueError(str(error)) from None
+
+
+def _variant_get(arguments: Sequence[Operand]) -> VariantGet:
+    if len(arguments) == 3:
+        column, path, kind = arguments
+        if isinstance(column, Reference) and isinstance(path, Literal) and isinstance(kind, Literal):
+            return VariantGet(column, path.value, kind.value)
+    raise ValueError("variant_get needs a column, a path and a type: variant_get(v, '$.a.b', 'int')")
 
 
 def _is_number(value: Any) -> bool:

@@ -21,9 +21,11 @@ from collections.abc import Callable
 
 from hms_iceberg.errors import ExpressionParseError, TypeMismatchError
 from hms_iceberg.expressions.like import like_predicate
-from hms_iceberg.expressions.literals import Literal, Reference, Term, Transformed, literal
+from hms_iceberg.expressions.literals import Literal, literal
+from hms_iceberg.expressions.terms import Reference, Term, Transformed, VariantGet
 from hms_iceberg.expressions.text import functions
-from hms_iceberg.expressions.text.functions import CalendarYear, Operand, Token, parse_error, tokenize
+from hms_iceberg.expressions.text.functions import CalendarYear, Operand
+from hms_iceberg.expressions.text.tokens import Token, parse_error, tokenize
 from hms_iceberg.expressions.tree import (
     AlwaysFalse,
     AlwaysTrue,
@@ -177,7 +179,7 @@ class _FilterParser:
         """An operand that stands where a condition is needed: a boolean column, `true` or `false`."""
         if isinstance(operand, BooleanExpression):
             return operand
-        if isinstance(operand, Reference):
+        if isinstance(operand, (Reference, VariantGet)):
             return EqualTo(operand, True)
         if isinstance(operand, Literal) and isinstance(operand.value, bool):
             return AlwaysTrue() if operand.value else AlwaysFalse()
@@ -207,8 +209,8 @@ class _FilterParser:
             raise self.error(f"{token.value!r} is not possible in a filter; only like 'prefix%' is")
         return operand
 
-    def term(self, operand: Operand, start: Token) -> Reference | Transformed | CalendarYear:
-        if isinstance(operand, (Reference, Transformed, CalendarYear)):
+    def term(self, operand: Operand, start: Token) -> Term | CalendarYear:
+        if isinstance(operand, (Reference, Transformed, VariantGet, CalendarYear)):
             return operand
         raise self.error("expected a column", start)
 
@@ -235,7 +237,7 @@ class _FilterParser:
 
     def null_comparison(self, operator: Token, left: Operand, right: Operand) -> BooleanExpression:
         other = right if left is None else left
-        if operator.value == "<=>" and isinstance(other, (Reference, Transformed)):
+        if operator.value == "<=>" and isinstance(other, (Reference, Transformed, VariantGet)):
             return IsNull(other)
         raise self.error(f"{operator.value} null is never true; write 'is null' or 'is not null'", operator)
 
@@ -262,7 +264,7 @@ class _FilterParser:
             return _is_same(term, value) if negated else _is_other(term, value)
         raise self.unexpected("'null', 'nan', 'true', 'false' or 'distinct from'")
 
-    def membership(self, term: Reference | Transformed | CalendarYear, negated: bool) -> BooleanExpression:
+    def membership(self, term: Term | CalendarYear, negated: bool) -> BooleanExpression:
         self.need_operator("(", "'(' and a list of literals")
         values: list[Literal] = []
         while True:
@@ -273,7 +275,7 @@ class _FilterParser:
         node = NotIn if negated else In
         return node(functions.source(term), values)
 
-    def between(self, term: Reference | Transformed | CalendarYear, negated: bool) -> BooleanExpression:
+    def between(self, term: Term | CalendarYear, negated: bool) -> BooleanExpression:
         low = functions.year_literal(self.value("the lower limit"), term)
         if not self.take_word("and"):
             raise self.unexpected("'and' and the upper limit")
@@ -283,7 +285,7 @@ class _FilterParser:
             return Or(LessThan(tested, low), GreaterThan(tested, high))
         return And(GreaterThanOrEqual(tested, low), LessThanOrEqual(tested, high))
 
-    def like(self, term: Reference | Transformed | CalendarYear, negated: bool) -> BooleanExpression:
+    def like(self, term: Term | CalendarYear, negated: bool) -> BooleanExpression:
         pattern = self.advance()
         if pattern.kind != "string" or isinstance(term, CalendarYear):
             raise self.error("like needs a column and a pattern in single quotes", pattern)

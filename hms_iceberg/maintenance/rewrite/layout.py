@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from hms_iceberg.errors import InvalidInputError, UnknownColumnError, UnsupportedError
-from hms_iceberg.expressions.text.functions import Token, tokenize
+from hms_iceberg.expressions.text.tokens import Token, tokenize
 from hms_iceberg.spec.data_types import GeographyType, GeometryType, PrimitiveType, UnknownType
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partition_transforms import IdentityTransform, Transform, transform_of_sql

@@ -11,7 +11,8 @@ from decimal import Decimal
 from typing import Any
 
 from hms_iceberg.errors import InvalidInputError
-from hms_iceberg.expressions.literals import Reference, Term, Transformed, stored_literal
+from hms_iceberg.expressions.literals import stored_literal
+from hms_iceberg.expressions.terms import Reference, Term, Transformed
 from hms_iceberg.expressions.tree import (
     AlwaysFalse,
     AlwaysTrue,

@@ -58,6 +58,25 @@ def test_variants_in_structs_lists_and_maps_are_the_json_that_spark_makes_of_the
     assert found == [[n, s or False, text, m] for n, s, text, m in wanted]
 
 
+def test_filters_by_fields_leave_out_files_by_the_bounds_that_java_wrote() -> None:
+    table, wanted = table_of("objects")
+    values = {n: json.loads(text) for n, text, _ in wanted if text is not None}
+    for row_filter, matches in (
+        ("variant_get(v, '$.i', 'int') > 1000000", lambda value: value.get("i", 0) > 1_000_000),
+        ("variant_get(v, '$.deep.a', 'bigint') <= 5", lambda value: value.get("deep", {}).get("a") in range(6)),
+        ("variant_get(v, '$.t', 'double') between 20.0 and 30.5", lambda value: 20 <= value.get("t", 0) <= 30.5),
+        ("not (variant_get(v, '$.txt', 'string') >= 'x3')", lambda value: value.get("txt", "z") < "x3"),
+        ("variant_get(v, '$.day', 'date') < date'1970-01-01'", lambda value: value.get("day", "z") < "1970"),
+        ("variant_get(v, '$.flag', 'boolean')", lambda value: value.get("flag") is True),
+    ):
+        scan = table.scan(row_filter)
+        rows = [n for n, value in values.items() if isinstance(value, dict) and matches(value)]
+        assert sorted(scan.to_arrow()["n"].to_pylist()) == sorted(rows), row_filter
+        assert rows
+    assert len(list(table.scan("variant_get(v, '$.t', 'int') > 20").plan_files())) == 1
+    assert not list(table.scan("variant_get(v, '$.t', 'int') > 100").plan_files())
+
+
 @pytest.mark.parametrize("case", ["unshredded", "primitives", "objects", "nested"])
 def test_counts_and_bounds_of_variants_are_javas(case: str) -> None:
     table, _ = table_of(case)

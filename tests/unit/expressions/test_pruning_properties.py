@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.evaluate import evaluator
-from hms_iceberg.expressions.literals import Reference
 from hms_iceberg.expressions.projection.residuals import (
     inclusive_projection,
     residual_by_constants,
     residual_evaluator,
     strict_projection,
 )
+from hms_iceberg.expressions.terms import Reference
 from hms_iceberg.expressions.tree import Transformed
 from hms_iceberg.expressions.visitors import referenced_field_ids
 from hms_iceberg.spec.data_types import (

@@ -10,7 +10,8 @@ import pytest
 from hms_iceberg.errors import InvalidInputError, TypeMismatchError
 from hms_iceberg.expressions.depth import MAX_DEPTH
 from hms_iceberg.expressions.evaluate import evaluator
-from hms_iceberg.expressions.literals import Literal, Reference, Transformed, literal
+from hms_iceberg.expressions.literals import Literal, literal
+from hms_iceberg.expressions.terms import Reference, Transformed
 from hms_iceberg.expressions.tree import (
     AlwaysFalse,
     AlwaysTrue,

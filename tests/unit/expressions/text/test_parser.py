@@ -7,7 +7,8 @@ from uuid import UUID
 import pytest
 
 from hms_iceberg.errors import ExpressionParseError
-from hms_iceberg.expressions.literals import Literal, Reference, Transformed
+from hms_iceberg.expressions.literals import Literal
+from hms_iceberg.expressions.terms import Reference, Transformed
 from hms_iceberg.expressions.text.parser import MAX_DEPTH, parse
 from hms_iceberg.expressions.tree import (
     AlwaysFalse,
