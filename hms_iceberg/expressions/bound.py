@@ -140,6 +140,9 @@ class BoundVariantGet:
         """The function of a variant's metadata and value that gives the stored value, or None."""
         return extractor(self.steps, self.type)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return BoundVariantGet, (self.ref, self.path, self.type)
+
     def unbind(self) -> VariantGet:
         """The term by column name, no longer bound to a field id."""
         return VariantGet(self.ref.unbind(), self.path, self.type)

@@ -346,6 +346,8 @@ def metrics_from_footer(
         if not mode.counts or known is None or len(same) != 1 or not known.field_type.is_primitive:
             continue
         leaf = same[0]
+        if leaf.field_id != field_id:
+            continue
         chunks = [footer.row_group(group).column(leaf.index) for group in groups]
         metrics.column_sizes[field_id] = sum(chunk.total_compressed_size for chunk in chunks)
         if leaf.repeated:

@@ -265,6 +265,19 @@ def test_single_rows_are_tested_as_columns_are() -> None:
     assert [test((1, each)) for each in (variant, parts, None, variant_of({"a": 3}))] == [True, True, False, False]
 
 
+def test_plans_can_be_pickled_and_need_no_variants_among_the_selected_columns(table: Table) -> None:
+    scan = table.scan("variant_get(v, '$.a', 'int') > 105", selected_fields=("n",))
+    rows = scan.to_arrow()
+    assert rows.column_names == ["n"]
+    assert scan.count() == rows.num_rows
+    tasks = list(scan.plan_files())
+    bound = tasks[0].residual
+    assert evaluator(SCHEMA, bound)((1, variant_of({"a": 106})))
+    assert pickle.loads(pickle.dumps(bound)) == bound
+    assert pickle.loads(pickle.dumps(tasks))[0].residual == bound
+    assert pickle.loads(pickle.dumps(scan)).to_arrow().num_rows == rows.num_rows
+
+
 def test_damaged_variants_are_told(tmp_path: Path) -> None:
     table = create(tmp_path, version=3, schema=SCHEMA)
     good = variant_of({"a": 1})
