@@ -176,6 +176,10 @@ def test_variants_of_orc_and_avro_files_are_read(tmp_path: Path, name: str) -> N
     table = read(tmp_path, SCHEMA, location)
     assert found_in(table) == DOCUMENTS[:12]
     assert table.scan("v is not null").count() == 9
+    found = table.scan("variant_get(v, '$.x.y', 'double') > 2 and variant_get(v, '$.list[1]', 'int') < 9").to_arrow()
+    assert sorted(found["n"].to_pylist()) == [6, 7, 8]
+    table.delete("not (variant_get(v, '$.n', 'int') < 8)")
+    assert sorted(table.scan().to_arrow()["n"].to_pylist()) == [0, 1, 2, 3, 4, 5, 6, 7, 10]
 
 
 OBJECT = variant_of({"b": 1})
@@ -289,6 +293,8 @@ def test_variants_below_structs_lists_and_maps_are_written(tmp_path: Path) -> No
     rows = [{"s": {"v": one}, "l": [one, None], "m": [("k", one), ("z", None)]}, {"s": None, "l": [], "m": None}]
     table.append(pa.Table.from_pylist(rows, to_arrow(schema)))
     assert table.scan().to_arrow().to_pylist() == rows
+    assert table.scan("variant_get(s.v, '$.a', 'int') = 1").count() == 1
+    assert table.scan("variant_get(s.v, '$.a', 'int') is null").count() == 1
     location = next(iter(table.scan().plan_files())).file.file_path
     assert str(pq.ParquetFile(location).schema).count("(Variant(1))") == 3
 
