@@ -67,12 +67,8 @@ class Points:
 
     def install(self) -> None:
         """Puts the points where they belong."""
-        from hms_iceberg.arrow.storage.arrow_storage import (
-            ArrowStorage,
-            _LocalOutput,
-            _RemoteOutput,
-            _RenamedOutput,
-        )
+        from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
+        from hms_iceberg.arrow.storage.outputs import LocalOutput, RemoteOutput, RenamedOutput
         from hms_iceberg.hms.connection.connection import Connection
 
         def around(owner: Any, name: str, before: str, after: str) -> None:
@@ -90,9 +86,9 @@ class Points:
 
         around(Connection, "send", "before", "sent")
         around(Connection, "receive", "", "answered")
-        around(_LocalOutput, "_publish", "", "published")
-        around(_RemoteOutput, "_publish", "", "closed")  # on HDFS before it is renamed
-        around(_RenamedOutput, "_publish", "", "published")
+        around(LocalOutput, "_publish", "", "published")
+        around(RemoteOutput, "_publish", "", "closed")  # on HDFS before it is renamed
+        around(RenamedOutput, "_publish", "", "published")
         around(ArrowStorage, "delete", "", "deleted")
 
 

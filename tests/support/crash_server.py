@@ -64,7 +64,8 @@ class Fuse:
 
 def install(fuse: Fuse) -> None:
     """Counts what changes the metastore or a file, just after it was done."""
-    from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage, _LocalOutput, _RenamedOutput
+    from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
+    from hms_iceberg.arrow.storage.outputs import LocalOutput, RenamedOutput
     from hms_iceberg.hms.connection.connection import Connection
     from hms_iceberg.hms.connection.pool import ConnectionPool, SentRequests
 
@@ -83,8 +84,8 @@ def install(fuse: Fuse) -> None:
     counted(ConnectionPool, "call", lambda args, named: not named["repeatable"] or args[1] == "unlock")
     _count_sent(fuse, ConnectionPool, SentRequests, Connection)
     counted(ArrowStorage, "delete")
-    counted(_LocalOutput, "_publish")
-    counted(_RenamedOutput, "_publish")
+    counted(LocalOutput, "_publish")
+    counted(RenamedOutput, "_publish")
 
 
 def _count_sent(fuse: Fuse, pool: Any, sent: Any, connection: Any) -> None:

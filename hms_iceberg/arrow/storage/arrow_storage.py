@@ -12,14 +12,11 @@ from __future__ import annotations
 import errno
 import logging
 import os
-import re
 import stat
 import threading
-import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import cached_property
-from types import TracebackType
 from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
@@ -28,18 +25,16 @@ from pyarrow import fs
 from hms_iceberg.arrow.storage.filesystems import GCS_SCHEMES, ParsedLocation, create_filesystem, parse_location
 from hms_iceberg.arrow.storage.hdfs.cluster_address import one_spelling
 from hms_iceberg.arrow.storage.hdfs.hadoop_settings import hadoop_settings
-from hms_iceberg.arrow.storage.hdfs.native_failures import LoginError
 from hms_iceberg.arrow.storage.hdfs.opening import HDFS_SCHEMES, default_cluster, moves_exclusively, own_authority
-from hms_iceberg.errors import FileAlreadyExistsError, MissingFileError, StorageDeniedError, StorageError
+from hms_iceberg.arrow.storage.outputs import LocalOutput, RemoteOutput, RenamedOutput
+from hms_iceberg.arrow.storage.typed_failures import already_exists, translated_errors
+from hms_iceberg.errors import StorageError
 from hms_iceberg.storage import FileInfo, Storage
 
 logger = logging.getLogger(__name__)
 
 # Java holds a file of metadata in one array.
 _MOST_BYTES = 2**31 - 1
-_UNFINISHED = re.compile(r"\..+\.[0-9a-f]{12}\.tmp")
-# How AWS and Google say it, of which Arrow makes an error like any other.
-_DENIED = re.compile("ACCESS_DENIED|PERMISSION_DENIED")
 _PART_BYTES = 1024 * 1024
 
 
@@ -131,11 +126,11 @@ class ArrowStorage:
         parsed = self._parsed(location)
         with translated_errors("create", location):
             if parsed.is_local:
-                return cast(BinaryIO, _LocalOutput(location, parsed.path))
+                return cast(BinaryIO, LocalOutput(location, parsed.path))
             filesystem = self._filesystem(parsed)
             if filesystem.get_file_info(parsed.path).type != fs.FileType.NotFound:
-                raise _already_exists(location)
-            output = _RenamedOutput if parsed.scheme in HDFS_SCHEMES else _RemoteOutput
+                raise already_exists(location)
+            output = RenamedOutput if parsed.scheme in HDFS_SCHEMES else RemoteOutput
             return cast(BinaryIO, output(location, filesystem, parsed.path))
 
     def creates_exclusively(self, location: str) -> bool:
@@ -245,179 +240,6 @@ def open_for_arrow(storage: Storage, location: str) -> pa.NativeFile:
     return opened if isinstance(opened, pa.NativeFile) else pa.PythonFile(opened, mode="r")
 
 
-class _Output:
-    """What local and remote outputs share: publish on close, abandon when the ``with`` block fails."""
-
-    def __init__(self, location: str) -> None:
-        self.location = location
-        self.closed = False
-        self._position = 0
-
-    def _write(self, data: Any) -> None:
-        raise AssertionError("overridden")
-
-    def _publish(self) -> None:
-        raise AssertionError("overridden")
-
-    def _abandon(self) -> None:
-        raise AssertionError("overridden")
-
-    def write(self, data: Any) -> int:
-        """Appends bytes (or any buffer) and returns how many."""
-        size = memoryview(data).nbytes
-        with translated_errors("write", self.location):
-            self._write(data)
-        self._position += size
-        return size
-
-    def tell(self) -> int:
-        """Bytes written so far."""
-        return self._position
-
-    def flush(self) -> None:
-        """Nothing to do: the file becomes visible when it is closed."""
-
-    def writable(self) -> bool:
-        """Always true."""
-        return True
-
-    def readable(self) -> bool:
-        """Always false."""
-        return False
-
-    def seekable(self) -> bool:
-        """Always false."""
-        return False
-
-    def close(self) -> None:
-        """Makes the file visible; raises ``FileAlreadyExistsError`` if somebody was first."""
-        if not self.closed:
-            self.closed = True
-            with translated_errors("create", self.location):
-                self._publish()
-
-    def abandon(self) -> None:
-        """Gives the file up: nothing of it stays."""
-        if not self.closed:
-            self.closed = True
-            self._abandon()
-
-    def __enter__(self) -> _Output:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abandon()
-
-
-def is_unfinished(name: str) -> bool:
-    """Whether a file has a temporary name of this package: it is still being written, or its writer was killed."""
-    return _UNFINISHED.fullmatch(name) is not None
-
-
-def _hidden_beside(path: str) -> str:
-    """The name under which a file is written before it is there; see `is_unfinished`."""
-    folder, name = os.path.split(path)
-    return os.path.join(folder, f".{name[:100]}.{uuid.uuid4().hex[:12]}.tmp")
-
-
-class _LocalOutput(_Output):
-    def __init__(self, location: str, path: str) -> None:
-        super().__init__(location)
-        self._path = path
-        folder = os.path.dirname(path)
-        if os.path.lexists(path):
-            raise _already_exists(location)
-        self._hidden = _hidden_beside(path)
-        try:
-            self._file = open(self._hidden, "xb", buffering=0)  # noqa: SIM115 - closed by close() or abandon()
-        except FileNotFoundError:
-            os.makedirs(folder, exist_ok=True)
-            self._file = open(self._hidden, "xb", buffering=0)  # noqa: SIM115
-
-    def _write(self, data: Any) -> None:
-        view = memoryview(data).cast("B")
-        while view:
-            written = self._file.write(view)
-            view = view[written:]
-
-    def _publish(self) -> None:
-        self._file.close()
-        try:
-            try:
-                os.link(self._hidden, self._path)
-            except FileExistsError:
-                raise
-            except OSError:  # a file system without hard links: claim the name, then replace the empty claim
-                os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-                os.replace(self._hidden, self._path)
-        except FileExistsError:
-            raise _already_exists(self.location) from None
-        finally:
-            with suppress(FileNotFoundError):
-                os.unlink(self._hidden)
-
-    def _abandon(self) -> None:
-        self._file.close()
-        with suppress(FileNotFoundError):
-            os.unlink(self._hidden)
-
-
-class _RemoteOutput(_Output):
-    def __init__(self, location: str, filesystem: fs.FileSystem, path: str) -> None:
-        super().__init__(location)
-        self._filesystem = filesystem
-        self._path = path
-        try:
-            self._stream = filesystem.open_output_stream(path)
-        except FileNotFoundError:  # a store with real folders
-            filesystem.create_dir(path.rpartition("/")[0], recursive=True)
-            self._stream = filesystem.open_output_stream(path)
-
-    def _write(self, data: Any) -> None:
-        self._stream.write(data)
-
-    def _publish(self) -> None:
-        self._stream.close()
-
-    def _abandon(self) -> None:
-        # A stream of pyarrow cannot be aborted from Python: finish it, then take the part-written object away.
-        with suppress(OSError):
-            self._stream.close()
-        with suppress(OSError):
-            self._filesystem.delete_file(self._path)
-
-
-class _RenamedOutput(_RemoteOutput):
-    """On HDFS: others see the file when it is whole."""
-
-    def __init__(self, location: str, filesystem: fs.FileSystem, path: str) -> None:
-        super().__init__(location, filesystem, _hidden_beside(path))
-        self._target = path
-
-    def _publish(self) -> None:
-        try:
-            super()._publish()
-            self._filesystem.move(self._path, self._target)
-        except OSError as error:
-            if self._is_published():
-                return
-            with suppress(OSError):
-                self._filesystem.delete_file(self._path)
-            if isinstance(error, FileExistsError):
-                raise _already_exists(self.location) from None
-            raise
-
-    def _is_published(self) -> bool:
-        """Whether the renaming was done though its answer was lost: then nothing has the hidden name any more."""
-        hidden, target = self._filesystem.get_file_info([self._path, self._target])
-        return hidden.type == fs.FileType.NotFound and (target.type, target.size) == (fs.FileType.File, self._position)
-
-
 def _opened(path: str) -> BinaryIO:
     _check_regular(path)
     return open(path, "rb")
@@ -464,45 +286,3 @@ def _leads_up(link: str) -> bool:
     """Whether a link leads to a folder that it is in, so that a listing through it would have no end."""
     inside = os.path.join(os.path.realpath(os.path.dirname(link)), "")
     return inside.startswith(os.path.join(os.path.realpath(link), ""))
-
-
-def _already_exists(location: str) -> FileAlreadyExistsError:
-    return FileAlreadyExistsError(
-        f"Cannot create {location}: a file is there already and was left as it is. Expected a name that nobody else "
-        f"uses; load the table again and retry with a new name."
-    )
-
-
-@contextmanager
-def translated_errors(action: str, location: str) -> Iterator[None]:
-    """Turns the operating system's and pyarrow's errors into ours, with the location named.
-
-    Args:
-        action: what is done, such as `read`, for messages.
-        location: location of the file.
-
-    Returns:
-        a context manager.
-
-    Raises:
-        MissingFileError: there is no such file.
-        StorageDeniedError: this user, or the key given, lacks the right.
-        StorageError: anything else that failed.
-    """
-    try:
-        yield
-    except FileNotFoundError as error:
-        raise MissingFileError(
-            f"Cannot {action} {location}: there is no such file. Check that the table's location is reachable from "
-            f"here and that nothing outside Iceberg removed files below it."
-        ) from error
-    except LoginError as error:
-        raise StorageDeniedError(f"Cannot {action} {location}: {error.strerror}.") from error
-    except (OSError, pa.ArrowInvalid) as error:
-        detail = str(error).strip() or type(error).__name__
-        if isinstance(error, PermissionError) or getattr(error, "errno", None) == errno.EROFS or _DENIED.search(detail):
-            raise StorageDeniedError(
-                f"Cannot {action} {location}: {detail}. The user of this process, or the key for the store, lacks the "
-                f"right to {action} it. Grant that right, or use other credentials."
-            ) from error
-        raise StorageError(f"Cannot {action} {location}: {detail}") from error
