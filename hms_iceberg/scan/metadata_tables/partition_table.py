@@ -27,10 +27,14 @@ def partitions(request: MetadataRequest) -> MetadataTable:
     dtypes = [polars_dtype(each.field_type) for each in partition_type.fields]
     keyed = frame.join(times, on="snapshot_id", how="left").sort("committed_at", maintain_order=True)
     if partition_type.fields:
-        widths = {spec.spec_id: len(spec.fields) for spec in request.metadata.partition_specs}
+        shown = {field.field_id for field in partition_type.fields}
+        widths = {
+            spec.spec_id: sum(field.field_id in shown for field in spec.fields)
+            for spec in request.metadata.partition_specs
+        }
         width = pl.col("spec_id").replace_strict(widths, return_dtype=pl.Int32)
         keyed = keyed.with_columns(partition_struct(frame, partition_type, dtypes), width=width)
-        # Null because a spec lacks the field is not the same as null in it.
+        # Null because a spec lacks the field is not the same as null in it; a field of a dropped column does not count.
         grouped = keyed.group_by("partition", "width")
         rows = grouped.agg(pl.col("spec_id").last(), *_counts()).sort("partition", "width")
     else:

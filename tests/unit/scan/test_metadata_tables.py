@@ -226,6 +226,21 @@ def test_manifests_count_data_and_delete_files_apart_and_show_partitions_as_text
     assert deletes["partition_summaries"] == [only_null]  # Java's words
 
 
+def test_partitions_that_differ_in_a_dropped_column_alone_are_one() -> None:
+    table = ManifestTable(SCHEMA, BY_CITY, BY_CITY_AND_DAY)
+    table.commit(
+        data_file("a", partition=("x",)),
+        data_file("b", spec_id=1, partition=("x", 0)),
+        data_file("c", spec_id=1, partition=("x", 1)),
+        data_file("d", spec_id=1, partition=(None, 1)),
+    )
+    assert [row["file_count"] for row in rows(table, "partitions")] == [1, 1, 1, 1]
+    kept = Schema(*(field for field in SCHEMA.fields if field.name != "ts"))
+    table.metadata = replace(table.metadata, schemas=(kept,))
+    found = [(row["partition"], row["file_count"], row["record_count"]) for row in rows(table, "partitions")]
+    assert found == [({"city": None}, 1, 10), ({"city": "x"}, 3, 30)]
+
+
 def test_partitions_sum_up_files_and_deletes_and_tell_a_missing_field_from_null() -> None:
     table = ManifestTable(SCHEMA, BY_CITY, BY_CITY_AND_DAY)
     first = table.commit(data_file("a", partition=("x",)), data_file("b", partition=("x",)))
