@@ -1,6 +1,7 @@
 """Reading data files in Spark's Python workers, in Spark's types.
 
-These are data files in ORC or Avro, and Parquet files with a row deleted by an ORC or Avro file. Each becomes a pickled
+These are data files in ORC or Avro, Parquet files with a row deleted by an ORC or Avro file, and those with types that
+Spark's reader of Parquet does not know. Each becomes a pickled
 task, a row of a small relation that Spark spreads over its executors; ``read_in_worker`` turns tasks into rows.
 """
 
@@ -24,6 +25,8 @@ from hms_iceberg.spark.reading.worker_code import for_workers
 from hms_iceberg.spark.schemas import is_held
 from hms_iceberg.spec.data_types import (
     FixedType,
+    GeographyType,
+    GeometryType,
     IcebergType,
     NestedField,
     NestedType,
@@ -36,6 +39,8 @@ from hms_iceberg.spec.metadata_columns import PARTITION_ID, metadata_column
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
 
+# Among the types that Spark lacks (`UnsupportedTypes`): its reader of Parquet fails on the types of shapes.
+SHAPES_IN_PARQUET = "shapes in parquet"
 # How Spark tells a variant from a struct.
 _VARIANT = [
     pa.field("value", pa.binary(), False),
@@ -110,6 +115,8 @@ def split(plan: ScanPlan, lacking_types: Collection[str]) -> tuple[ScanPlan, Sca
         both parts; the second is None if Spark reads all.
     """
     others = _not_parquet(plan.files)
+    if SHAPES_IN_PARQUET in lacking_types and _has_shapes(plan.metadata):
+        others |= True
     deletes = _not_parquet(plan.delete_files) & plan.delete_files["content_size_in_bytes"].is_null()
     deletes |= _of_unheld_keys(plan, lacking_types)
     if not others.any() and not deletes.any():
@@ -119,6 +126,12 @@ def split(plan: ScanPlan, lacking_types: Collection[str]) -> tuple[ScanPlan, Sca
     rows = plan.files.with_row_index("data_file")["data_file"]
     mask = others | rows.is_in(touched.implode())
     return plan.subset(~mask), plan.subset(mask)
+
+
+def _has_shapes(metadata: TableMetadata) -> bool:
+    """Whether a column is, or was, a geometry or geography: Spark opens no Parquet file that has one if it is old."""
+    fields = (field for schema in metadata.schemas for field in schema.index_by_id.values())
+    return any(isinstance(field.field_type, (GeometryType, GeographyType)) for field in fields)
 
 
 def _not_parquet(frame: pl.DataFrame) -> pl.Series:

@@ -31,6 +31,9 @@ final class UnsupportedTypes {
         LACKING.add(NEW[i][0]);
       }
     }
+    if (Shapes.absent("org.apache.parquet.schema.LogicalTypeAnnotation$GeometryLogicalTypeAnnotation", "") != null) {
+      LACKING.add("shapes in parquet"); // whose files this Spark cannot open, whichever columns are read
+    }
   }
 
   private UnsupportedTypes() {}
