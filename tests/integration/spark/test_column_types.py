@@ -126,7 +126,7 @@ def test_a_variant_that_is_not_shredded_is_read(
     assert rows_of(spark, f"select n from {name}") == [(1,), (2,), (3,)]
 
 
-@pytest.mark.since_spark("4.0", "the type variant")
+@pytest.mark.since_spark("4.1", "Parquet files that name variants")
 def test_a_variant_that_is_shredded_is_what_duckdb_reads(
     spark: SparkSession, catalog: Catalog, namespace: str, tmp_path: Path
 ) -> None:
@@ -156,7 +156,7 @@ def test_a_variant_that_is_shredded_is_what_duckdb_reads(
     ]
 
 
-@pytest.mark.since_spark("4.0", "the type variant")
+@pytest.mark.since_spark("4.1", "Parquet files that name variants")
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
 def test_variants_that_spark_writes_are_what_duckdb_reads(
     spark: SparkSession, catalog: Catalog, namespace: str, mode: str
