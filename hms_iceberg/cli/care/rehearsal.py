@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hms_iceberg.spec.metadata.metadata_json import metadata_to_json
+from hms_iceberg.spec.table_properties import DATA_PATH, FOLDER_STORAGE_PATH, METADATA_PATH, OBJECT_STORAGE_PATH
 
 if TYPE_CHECKING:
     from hms_iceberg.spec.metadata.table_metadata import TableMetadata
@@ -37,7 +38,7 @@ ENGINE_NAMES = {
     "java": "Apache Iceberg in Spark",
 }
 # Settings that would make the shadow write elsewhere than into its own folder.
-_PATHS = ("write.data.path", "write.metadata.path", "write.folder-storage.path", "write.object-storage.path")
+_PATHS = {each.name for each in (DATA_PATH, METADATA_PATH, FOLDER_STORAGE_PATH, OBJECT_STORAGE_PATH)}
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ ELSEWHERE = frozenset(
     [
         *("completion", "connect", "demo", "docs", "doctor", "locks", "metastore", "migrate", "register", "rename"),
         "rest",
-        *("rewrite-table-path", "rollback-migration", "sql", "thriftserver", "verify"),
+        *("rewrite-table-path", "rollback-migration", "sql", "thriftserver", "upgrade", "verify"),
     ]
 )
 
