@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,13 +22,6 @@ from hms_iceberg.hms.connection.client_settings import ClientSettings
 from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from tests.support.thrift_proxy import Fault, ThriftProxy
-
-
-@pytest.fixture
-def client(metastore: EmbeddedMetastore) -> Iterator[HmsClient]:
-    client = HmsClient(ClientSettings.from_properties({"uri": metastore.uri}))
-    yield client
-    client.close()
 
 
 @pytest.fixture

@@ -52,19 +52,6 @@ lock.release()
 
 
 @pytest.fixture
-def client(metastore: EmbeddedMetastore) -> Iterator[HmsClient]:
-    client = HmsClient(ClientSettings.from_properties({"uri": metastore.uri}))
-    yield client
-    client.close()
-
-
-@pytest.fixture
-def database(request: pytest.FixtureRequest) -> str:
-    """A name that no other test locks; a lock needs no table."""
-    return f"locks_{abs(hash(request.node.nodeid)):x}"
-
-
-@pytest.fixture
 def foreign_lock(client: HmsClient, database: str) -> Iterator[int]:
     """A lock of somebody else's, of another machine."""
     component = ttypes.LockComponent(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
@@ -17,19 +16,6 @@ from hms_iceberg.hms.locking.lock_admin import list_locks
 from hms_iceberg.hms.locking.lock_settings import LockSettings
 from tests.integration.hms.test_locks import table_lock, wait_until
 from tests.support.thrift_proxy import Fault, ThriftProxy
-
-
-@pytest.fixture
-def client(metastore: EmbeddedMetastore) -> Iterator[HmsClient]:
-    client = HmsClient(ClientSettings.from_properties({"uri": metastore.uri}))
-    yield client
-    client.close()
-
-
-@pytest.fixture
-def database(request: pytest.FixtureRequest) -> str:
-    """A name that no other test locks; a lock needs no table."""
-    return f"locks_{abs(hash(request.node.nodeid)):x}"
 
 
 def test_a_lock_that_was_asked_for_ahead_brings_the_row_as_it_is_under_the_lock(

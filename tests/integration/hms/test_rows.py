@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,7 +23,6 @@ from hms_iceberg.errors import (
 from hms_iceberg.hms.commit.capability import Capability
 from hms_iceberg.hms.commit.scratch_rows import scratch_row
 from hms_iceberg.hms.connection.client import HmsClient
-from hms_iceberg.hms.connection.client_settings import ClientSettings
 from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.metastore import MetadataVersion
@@ -52,13 +51,6 @@ from tests.support.metastore_contract import swap
 
 SCHEMA = pa.schema([pa.field("id", pa.int64()), pa.field("who", pa.string())])
 COLUMN_SETTING = "hive.metastore.disallow.incompatible.col.type.changes"
-
-
-@pytest.fixture
-def client(metastore: EmbeddedMetastore) -> Iterator[HmsClient]:
-    client = HmsClient(ClientSettings.from_properties({"uri": metastore.uri}))
-    yield client
-    client.close()
 
 
 @pytest.fixture
