@@ -18,6 +18,9 @@ from dataclasses import dataclass
 from typing import BinaryIO, Protocol, runtime_checkable
 
 from hms_iceberg.errors import MissingFileError
+from hms_iceberg.hooks import Hook
+
+PREVIEWED_MANIFEST: Hook[[bytes, str, str], bytes] = Hook("hms_iceberg.arrow.formats.manifests_v4")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +115,33 @@ def one_spelling(storage: Storage, location: str) -> str:
         location: one of its locations.
     """
     return storage.one_spelling(location) if isinstance(storage, KnowsSpellings) else location
+
+
+@runtime_checkable
+class PreviewsVersions(Protocol):
+    """A storage that can show metadata of a format version that is still a draft in the form of the last one."""
+
+    @property
+    def is_previewing(self) -> bool:
+        """Whether its user asked for that."""
+        ...
+
+    def of_table(self, location: str) -> Storage:
+        """The same storage, where `read` shows the manifests and manifest lists of one such table in that form.
+
+        Args:
+            location: of the table, to which paths in its metadata may be relative.
+        """
+        ...
+
+
+def is_previewing(storage: Storage) -> bool:
+    """Whether tables of a format version that is still a draft may be read from a storage.
+
+    Args:
+        storage: the storage.
+    """
+    return isinstance(storage, PreviewsVersions) and storage.is_previewing
 
 
 @dataclass(frozen=True)

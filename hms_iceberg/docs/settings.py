@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import fields
 from itertools import groupby
 
+from hms_iceberg.arrow.storage.arrow_storage import PREVIEW_PROPERTY
 from hms_iceberg.hms.connection.client_settings import ClientSettings
 from hms_iceberg.hms.locking.lock_settings import LockSettings
 from hms_iceberg.hms.rows.table_rows import RowSettings
@@ -67,6 +68,8 @@ def _of_catalogs() -> Iterable[Row]:
     )
     yield "uri", "text", "", "`thrift://host:9083`, several with commas; `http://host:8181` for REST."
     yield "warehouse", "text", "the metastore's", "Where new databases and tables are put."
+    preview = "Whether tables of format version 4 are read, as far as its draft is settled; they are never changed."
+    yield PREVIEW_PROPERTY, "true, false", "false", preview
     timeout = "hive.metastore.client.connection.timeout"
     yield timeout, "time", f"{client.connect_timeout:g}s", "How long to wait for a connection."
     yield (

@@ -13,8 +13,8 @@ from hms_iceberg.spark.catalogs import OpenCatalogs
 from hms_iceberg.spark.rewriting.runs import OpenRewrites
 from hms_iceberg.spark.targets import Targets
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.storage import Storage
-from hms_iceberg.transaction.workspace import read_version
+from hms_iceberg.storage import Storage, is_previewing
+from hms_iceberg.transaction.workspace import read_version, storage_of
 
 _KEPT_TABLES = 64
 
@@ -44,6 +44,12 @@ class OpenTables:
 
     def storage(self, question: Mapping[str, Any]) -> Storage:
         """The storage that a question's table is on."""
+        storage = self._files(question)
+        if is_previewing(storage) and "metadata_location" in question:
+            return storage_of(self.metadata(question["metadata_location"], storage), storage)
+        return storage
+
+    def _files(self, question: Mapping[str, Any]) -> Storage:
         if "rewrite" in question:
             return self.rewrites.of(question).storage
         return self.catalogs.storage(question, self._storage)
@@ -51,7 +57,7 @@ class OpenTables:
     def version(self, question: Mapping[str, Any]) -> MetadataVersion:
         """The version of a table that a question is about."""
         location = question["metadata_location"]
-        return MetadataVersion(location, self.metadata(location, self.storage(question)))
+        return MetadataVersion(location, self.metadata(location, self._files(question)))
 
     def metadata(self, location: str, storage: Storage) -> TableMetadata:
         """Table metadata by its location; those that were read last are kept, since metadata files never change.

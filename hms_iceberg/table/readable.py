@@ -25,6 +25,7 @@ from hms_iceberg.table.locations import LocationProvider
 from hms_iceberg.table.reading.incremental_scans import ChangelogScan, IncrementalAppendScan
 from hms_iceberg.table.reading.scan import TableScan
 from hms_iceberg.table.reading.time_travel import snapshot_as_of
+from hms_iceberg.transaction.workspace import storage_of
 
 if TYPE_CHECKING:
     import bodo
@@ -41,7 +42,7 @@ class ReadableTable:
     def __init__(self, identifier: Identifier, version: MetadataVersion, storage: Storage) -> None:
         self._identifier = identifier
         self._version = version
-        self.storage = storage
+        self._storage = storage
 
     def __repr__(self) -> str:
         columns = ", ".join(f"{field.name}: {field.field_type}" for field in self.schema().fields)
@@ -72,6 +73,11 @@ class ReadableTable:
         return self._identifier
 
     @property
+    def storage(self) -> Storage:
+        """Where the table's files are read and written."""
+        return storage_of(self.metadata, self._storage)
+
+    @property
     def metadata(self) -> TableMetadata:
         """The table's metadata at this version."""
         return self._version.metadata
@@ -88,7 +94,7 @@ class ReadableTable:
 
     @property
     def format_version(self) -> int:
-        """Version of the table format: 1, 2 or 3."""
+        """Version of the table format: 1, 2 or 3; 4 if previews are read."""
         return self.metadata.format_version
 
     @property

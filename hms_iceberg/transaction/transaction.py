@@ -27,7 +27,13 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.storage import Storage
 from hms_iceberg.transaction.file_ids import check_new_ids, check_same_ids
 from hms_iceberg.transaction.outcome import Approach, Commit, Eagerness, Newest, Outcome, commit_policy
-from hms_iceberg.transaction.workspace import FileWorkspace, delete_dropped_versions, read_version, write_version
+from hms_iceberg.transaction.workspace import (
+    FileWorkspace,
+    delete_dropped_versions,
+    read_version,
+    refuse_previewed,
+    write_version,
+)
 from hms_iceberg.updates.machinery.required_columns import check_added_nulls, check_nulls_added_since
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.since_snapshot import RequireUnchanged
@@ -62,6 +68,8 @@ class Transaction:
             clock_ms: the time, for tests.
             first: how the first attempt begins; `TRUST` if the origin's version was the current one a moment ago.
         """
+        if origin.start is not None:
+            refuse_previewed(origin.start.metadata, ".".join(identifier))
         self.identifier = identifier
         self.origin = origin
         self.workspace = FileWorkspace(storage, clock_ms)

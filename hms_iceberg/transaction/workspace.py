@@ -11,17 +11,17 @@ from collections.abc import Callable, Hashable
 from contextlib import suppress
 from typing import Any, TypeVar, cast
 
-from hms_iceberg.errors import FileAlreadyExistsError
+from hms_iceberg.errors import FileAlreadyExistsError, UnsupportedError
 from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.spec.metadata.metadata_changes import append_metadata_log, suppress_intermediate_snapshots
 from hms_iceberg.spec.metadata.metadata_json import compress, metadata_from_json, metadata_to_json
-from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.metadata.table_metadata import PREVIEWED_FORMAT_VERSION, TableMetadata
 from hms_iceberg.spec.table_properties import (
     METADATA_COMPRESSION,
     METADATA_DELETE_AFTER_COMMIT,
     metadata_folder,
 )
-from hms_iceberg.storage import Storage
+from hms_iceberg.storage import PreviewsVersions, Storage, is_previewing
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -163,7 +163,37 @@ def read_version(location: str, storage: Storage) -> MetadataVersion:
         CorruptMetadataError: it does not hold table metadata.
         UnsupportedError: it is of a newer format version.
     """
-    return MetadataVersion(location, metadata_from_json(storage.read(location), location))
+    data = storage.read(location)
+    return MetadataVersion(location, metadata_from_json(data, location, preview=is_previewing(storage)))
+
+
+def storage_of(metadata: TableMetadata, storage: Storage) -> Storage:
+    """The storage that the files of a table are read from, which may show a draft's metadata in today's form.
+
+    Args:
+        metadata: the table's metadata.
+        storage: the storage that the metadata were read from.
+    """
+    if metadata.format_version == PREVIEWED_FORMAT_VERSION and isinstance(storage, PreviewsVersions):
+        return storage.of_table(metadata.location)
+    return storage
+
+
+def refuse_previewed(metadata: TableMetadata, name: str) -> None:
+    """Refuses to change a table of a format version of which only a preview is read.
+
+    Args:
+        metadata: the table's metadata.
+        name: of the table, for the message.
+
+    Raises:
+        UnsupportedError: it is of such a version.
+    """
+    if metadata.format_version == PREVIEWED_FORMAT_VERSION:
+        raise UnsupportedError(
+            f"Cannot change table {name}: it has format version {PREVIEWED_FORMAT_VERSION}, of which only a preview "
+            "is read. Change it by the engine that wrote it."
+        )
 
 
 def next_location(base_location: str | None, metadata: TableMetadata) -> str:

@@ -29,13 +29,14 @@ from hms_iceberg.arrow.storage.hdfs.opening import HDFS_SCHEMES, default_cluster
 from hms_iceberg.arrow.storage.outputs import LocalOutput, RemoteOutput, RenamedOutput
 from hms_iceberg.arrow.storage.typed_failures import already_exists, translated_errors
 from hms_iceberg.errors import StorageError
-from hms_iceberg.storage import FileInfo, Storage
+from hms_iceberg.storage import PREVIEWED_MANIFEST, FileInfo, Storage
 
 logger = logging.getLogger(__name__)
 
 # Java holds a file of metadata in one array.
 _MOST_BYTES = 2**31 - 1
 _PART_BYTES = 1024 * 1024
+PREVIEW_PROPERTY = "preview.format-v4"
 
 
 class ArrowStorage:
@@ -51,15 +52,32 @@ class ArrowStorage:
         self._default = default_cluster(self._properties)
         self._filesystems: dict[tuple[str, str], fs.FileSystem] = {}
         self._lock = threading.Lock()
+        self._previewed: str | None = None
 
     def __repr__(self) -> str:
         return f"ArrowStorage(schemes={sorted({scheme for scheme, _ in self._filesystems})})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"properties": self._properties}
+        return {"properties": self._properties, "previewed": self._previewed}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["properties"])  # type: ignore[misc]
+        self._previewed = state["previewed"]
+
+    @property
+    def is_previewing(self) -> bool:
+        """Whether the property `preview.format-v4` asks for tables of format version 4."""
+        return self._properties.get(PREVIEW_PROPERTY, "").strip().lower() == "true"
+
+    def of_table(self, location: str) -> ArrowStorage:
+        """The same storage, where `read` shows manifests of version 4 in the form of version 3.
+
+        Args:
+            location: of the table that they belong to.
+        """
+        shown = object.__new__(type(self))
+        shown.__dict__.update(self.__dict__, _previewed=location)
+        return shown
 
     def filesystem(self, location: str) -> tuple[fs.FileSystem, str]:
         """The pyarrow file system of a location and the path in it, for readers that want pyarrow's own I/O."""
@@ -68,6 +86,10 @@ class ArrowStorage:
 
     def read(self, location: str) -> bytes:
         """The whole object."""
+        data = self._read(location)
+        return data if self._previewed is None else PREVIEWED_MANIFEST(data, location, self._previewed)
+
+    def _read(self, location: str) -> bytes:
         parsed = self._parsed(location)
         with translated_errors("read", location):
             if parsed.is_local:

@@ -29,6 +29,7 @@ from hms_iceberg.spec.schema_json import schema_to_json
 from hms_iceberg.spec.sort_orders import UNSORTED, SortOrder
 from hms_iceberg.spec.table_properties import FILE_FORMAT, TARGET_FILE_BYTES
 from hms_iceberg.storage import Storage
+from hms_iceberg.transaction.workspace import refuse_previewed
 
 
 def begin_write(question: Mapping[str, Any], metadata: TableMetadata, storage: Storage) -> dict[str, Any]:
@@ -79,10 +80,11 @@ def begun(
         the `rules` by which tasks write, the `distribution` of rows, and what the commit keeps to (`decided`).
 
     Raises:
-        UnsupportedError: a column cannot be written, or the table's spec.
+        UnsupportedError: a column cannot be written, the table's spec, or its format version.
         InvalidInputError: the table has no spec or sort order of that id.
         ConfigurationError: a setting or property cannot be used.
     """
+    refuse_previewed(metadata, settings.name)
     _check_held(asked, schema)
     properties = write_properties(settings)
     rows = RowSchema.of(asked.schema, schema, _checks(asked, settings))

@@ -40,7 +40,14 @@ from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.schema_json import schema_to_json
 from hms_iceberg.spec.values.decimals import decimal_bytes
 
-__all__ = ["decode_manifest", "decode_manifest_list", "encode_manifest", "encode_manifest_list", "iterate_manifest"]
+__all__ = [
+    "decode_manifest",
+    "decode_manifest_list",
+    "encode_entries",
+    "encode_manifest",
+    "encode_manifest_list",
+    "iterate_manifest",
+]
 
 # Required in v1 and without a meaning since; the value that readers of v1 expect.
 _V1_BLOCK_SIZE = 64 * 1024 * 1024
@@ -87,7 +94,29 @@ def encode_manifest(
     avro = entry_schema(partition_type, format_version)
     metadata = manifest_metadata(schema, spec, content, format_version)
     data = write_container(avro.parsed, avro.text, map(encoder.encode, entries), codec, metadata)
-    return data, encoder.manifest_file(manifest_path, len(data))
+    return data, encoder.manifest_file(manifest_path, len(data), snapshot_id)
+
+
+def encode_entries(
+    entries: Iterable[ManifestEntry], schema: Schema, spec: PartitionSpec, content: ManifestContent, format_version: int
+) -> bytes:
+    """A manifest whose entries inherit from its manifest list whatever they do not say, the snapshot id too.
+
+    Args:
+        entries: the entries, in order.
+        schema: the table's schema.
+        spec: the partition spec of every entry.
+        content: whether they are data files or delete files.
+        format_version: 2 or 3; entries of version 1 inherit nothing.
+
+    Raises:
+        InvalidInputError: an entry does not fit the content, spec or version.
+    """
+    partition_type = spec.partition_type(schema)
+    encoder = _EntryEncoder(spec, partition_type, content, format_version, None)
+    avro = entry_schema(partition_type, format_version)
+    metadata = manifest_metadata(schema, spec, content, format_version)
+    return write_container(avro.parsed, avro.text, map(encoder.encode, entries), DEFAULT_CODEC, metadata)
 
 
 def decode_manifest(data: bytes, manifest: ManifestFile, *, checked: bool = True) -> list[ManifestEntry]:
@@ -149,7 +178,7 @@ class _EntryEncoder:
         partition_type: StructType,
         content: ManifestContent,
         format_version: int,
-        snapshot_id: int,
+        snapshot_id: int | None,
     ) -> None:
         self._spec_id = spec.spec_id
         self._content = content
@@ -182,13 +211,13 @@ class _EntryEncoder:
             record["file_sequence_number"] = entry.file_sequence_number
         return record
 
-    def manifest_file(self, manifest_path: str, length: int) -> ManifestFile:
+    def manifest_file(self, manifest_path: str, length: int, snapshot_id: int) -> ManifestFile:
         """The manifest's row for the manifest list."""
         return ManifestFile(
             manifest_path=manifest_path,
             manifest_length=length,
             partition_spec_id=self._spec_id,
-            added_snapshot_id=self._snapshot_id,
+            added_snapshot_id=snapshot_id,
             content=self._content,
             sequence_number=None,
             min_sequence_number=self._min_sequence_number,

@@ -11,7 +11,13 @@ from typing import Any, TypeVar
 
 from hms_iceberg.errors import CorruptMetadataError, IcebergError, InvalidInputError, UnsupportedError
 from hms_iceberg.spec.json_model import JsonObject, set_json_form, shown
-from hms_iceberg.spec.metadata.table_metadata import SUPPORTED_FORMAT_VERSIONS, TableMetadata, check_metadata
+from hms_iceberg.spec.metadata.relative_paths import table_location, with_absolute_locations
+from hms_iceberg.spec.metadata.table_metadata import (
+    PREVIEWED_FORMAT_VERSION,
+    SUPPORTED_FORMAT_VERSIONS,
+    TableMetadata,
+    check_metadata,
+)
 from hms_iceberg.spec.partitions.partition_specs import (
     PARTITION_FIELD_ID_START,
     PartitionSpec,
@@ -115,18 +121,21 @@ def metadata_to_dict(metadata: TableMetadata) -> dict[str, Any]:
 # ---------------------------------------------------------------------------------------------- reading
 
 
-def metadata_from_json(data: bytes, location: str | None = None) -> TableMetadata:
+def metadata_from_json(data: bytes, location: str | None = None, *, preview: bool = False) -> TableMetadata:
     """The table metadata in the content of a metadata file; gzip is told by the content.
 
     Args:
         data: the content of the file.
-        location: where it was read, for messages.
+        location: where it was read.
+        preview: whether format version 4 is read, as far as its draft is settled.
 
     Raises:
-        UnsupportedError: the format version is newer than v3.
+        UnsupportedError: the format version is newer than v3 (v4 if previewed).
         CorruptMetadataError: it is no JSON, something is missing or of the wrong type, or it contradicts itself.
     """
-    return read_metadata_file(data, "table metadata", location, metadata_from_dict)
+    return read_metadata_file(
+        data, "table metadata", location, lambda parsed: _metadata(parsed, location, preview=preview)
+    )
 
 
 def read_metadata_file(data: bytes, what: str, location: str | None, parse: Callable[[Any], T]) -> T:
@@ -185,13 +194,24 @@ def metadata_from_dict(data: Any) -> TableMetadata:
         UnsupportedError: the format version is newer than v3.
         IcebergError: something is missing or of the wrong type, or it contradicts itself.
     """
+    return _metadata(data, None, preview=False)
+
+
+def _metadata(data: Any, metadata_file: str | None, *, preview: bool) -> TableMetadata:
     read = JsonObject(data, "the metadata")
     version = read.integer("format-version")
-    if version not in SUPPORTED_FORMAT_VERSIONS:
+    if version == PREVIEWED_FORMAT_VERSION and preview:
+        location = table_location(read.text_or_none("location"), metadata_file)
+        read = JsonObject(with_absolute_locations(data, location), "the metadata")
+    elif version not in SUPPORTED_FORMAT_VERSIONS:
+        advice = ". Set the catalog property preview.format-v4 to true to read it as far as its draft is settled"
         raise UnsupportedError(
             f"the table has format version {version}; this version of hms_iceberg reads and writes "
             f"{SUPPORTED_FORMAT_VERSIONS[0]} to {SUPPORTED_FORMAT_VERSIONS[-1]}"
+            f"{advice if version == PREVIEWED_FORMAT_VERSION else ''}"
         )
+    else:
+        location = _without_trailing_slash(read.text("location"))
     schemas, current_schema_id = _schemas(read, version)
     specs, default_spec_id = _specs(read, version)
     orders, default_order_id = _sort_orders(read, version)
@@ -201,7 +221,7 @@ def metadata_from_dict(data: Any) -> TableMetadata:
     metadata = TableMetadata(
         format_version=version,
         table_uuid=read.text_or_none("table-uuid"),
-        location=_without_trailing_slash(read.text("location")),
+        location=location,
         last_updated_ms=read.integer("last-updated-ms"),
         last_column_id=max(read.integer("last-column-id"), *(schema.highest_field_id for schema in schemas)),
         schemas=schemas,
@@ -223,7 +243,7 @@ def metadata_from_dict(data: Any) -> TableMetadata:
         next_row_id=read.integer("next-row-id") if version > 2 else None,
         encryption_keys=tuple(map(encryption_key_from_json, read.sequence_or_empty("encryption-keys"))),
     )
-    check_metadata(metadata)
+    check_metadata(metadata, preview=preview)
     return metadata
 
 

@@ -28,6 +28,8 @@ from hms_iceberg.spec.snapshots_and_refs import (
 from hms_iceberg.spec.sort_orders import UNSORTED, SortOrder
 
 SUPPORTED_FORMAT_VERSIONS = (1, 2, 3)
+PREVIEWED_FORMAT_VERSION = 4
+"""Read if that is asked for, never written: the specification's draft may still change."""
 DEFAULT_FORMAT_VERSION = 2
 
 
@@ -205,22 +207,26 @@ class TableMetadata(JsonModel):
 CLOCK_TOLERANCE_MS = 60_000
 
 
-def check_metadata(metadata: TableMetadata) -> None:
+def check_metadata(metadata: TableMetadata, *, preview: bool = False) -> None:
     """Refuses metadata that breaks a rule of the specification.
+
+    Args:
+        metadata: the metadata.
+        preview: whether they were read, and may be of the version of which only a preview is read.
 
     Raises:
         CorruptMetadataError: the message names the rule.
     """
-    _check_header(metadata)
+    _check_header(metadata, preview)
     _check_current_ids(metadata)
     _check_snapshots(metadata)
     _check_refs(metadata)
     _check_logs(metadata)
 
 
-def _check_header(metadata: TableMetadata) -> None:
+def _check_header(metadata: TableMetadata, preview: bool) -> None:
     version = metadata.format_version
-    if version not in SUPPORTED_FORMAT_VERSIONS:
+    if version not in SUPPORTED_FORMAT_VERSIONS and not (preview and version == PREVIEWED_FORMAT_VERSION):
         raise CorruptMetadataError(f"format version {version} is not one of {SUPPORTED_FORMAT_VERSIONS}")
     if not metadata.location:
         raise CorruptMetadataError("the table has no location")
