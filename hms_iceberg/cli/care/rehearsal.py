@@ -2,7 +2,7 @@
 
 A shadow is a copy of the metadata file, in a folder of its own on this machine, that names the table's own files. The
 table is not touched. Each engine reads three versions: the table of today, the upgraded one, and the upgraded one after
-a row was deleted as that version deletes rows.
+a row was deleted as that version deletes rows. Nothing here writes version 4, so there the last one is left out.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hms_iceberg.arrow.storage.arrow_storage import PREVIEW_PROPERTY
 from hms_iceberg.spec.metadata.metadata_json import metadata_to_json
+from hms_iceberg.spec.metadata.relative_paths import is_relative
+from hms_iceberg.spec.metadata.table_metadata import PREVIEWED_FORMAT_VERSION, SUPPORTED_FORMAT_VERSIONS
 from hms_iceberg.spec.table_properties import DATA_PATH, FOLDER_STORAGE_PATH, METADATA_PATH, OBJECT_STORAGE_PATH
 
 if TYPE_CHECKING:
@@ -84,6 +87,8 @@ def rehearse(
     Raises:
         OSError: no room for the shadow.
     """
+    if to == PREVIEWED_FORMAT_VERSION:
+        properties = {**properties, PREVIEW_PROPERTY: "true"}
     with tempfile.TemporaryDirectory(prefix="hms-iceberg-rehearsal-") as folder:
         question = {"properties": dict(properties), "jar": jar}
         question["versions"] = dict(_shadows(table, properties, to, Path(folder)))
@@ -118,7 +123,11 @@ def _shadows(table: Table, properties: Mapping[str, str], to: int, folder: Path)
     yield TODAY, _shadow(table.metadata, folder / "today")
     upgraded = folder / "upgraded"
     _shadow(table.metadata, upgraded)
-    shadow = tables.load(str(upgraded)).upgrade_table_version(to)
+    written = min(to, max(SUPPORTED_FORMAT_VERSIONS))
+    shadow = tables.load(str(upgraded)).upgrade_table_version(written)
+    if to != written:
+        yield UPGRADED, _as_draft(shadow.metadata, folder / "draft", to)
+        return
     yield UPGRADED, shadow.metadata_location
     first = next(iter(table.scan().plan_files()), None)
     if first is not None:
@@ -131,9 +140,23 @@ def _shadows(table: Table, properties: Mapping[str, str], to: int, folder: Path)
 
 def _shadow(metadata: TableMetadata, folder: Path) -> str:
     kept = {key: value for key, value in metadata.properties.items() if key not in _PATHS}
+    return _write(metadata_to_json(replace(metadata, location=folder.as_uri(), properties=kept)), folder)
+
+
+def _as_draft(metadata: TableMetadata, folder: Path, version: int) -> str:
+    """A shadow of a version that is never written: manifests may stay as they are, locations need their scheme."""
+    data = json.loads(metadata_to_json(replace(metadata, location=folder.as_uri()))) | {"format-version": version}
+    for snapshot in data["snapshots"]:
+        listed = snapshot.get("manifest-list")
+        if listed is not None and is_relative(listed):
+            snapshot["manifest-list"] = f"file:{listed}"
+    return _write(json.dumps(data | {"metadata-log": []}).encode("utf-8"), folder)
+
+
+def _write(data: bytes, folder: Path) -> str:
     location = folder / "metadata" / "v1.metadata.json"
     location.parent.mkdir(parents=True)
-    location.write_bytes(metadata_to_json(replace(metadata, location=folder.as_uri(), properties=kept)))
+    location.write_bytes(data)
     (location.parent / "version-hint.text").write_text("1")
     return location.as_uri()
 

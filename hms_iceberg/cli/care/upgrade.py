@@ -10,6 +10,7 @@ import click
 from hms_iceberg.cli.catalog_options import complete_table, naming, on_catalog
 from hms_iceberg.cli.output import Output
 from hms_iceberg.errors import UnsupportedError
+from hms_iceberg.spec.metadata.table_metadata import PREVIEWED_FORMAT_VERSION
 
 if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog
@@ -43,10 +44,10 @@ def upgrade(
 def _upgrade(catalog: Catalog, out: Output, name: str, to: int, rehearse: bool, jar: str | None, timeout: int) -> None:
     table = catalog.load_table(name)
     now = table.format_version
-    if to == 4:
+    if to == PREVIEWED_FORMAT_VERSION and not rehearse:
         raise UnsupportedError(
-            f"Cannot upgrade table {name} to format version 4: the specification of it is not finished, and no reader "
-            "has it. Upgrade to v3."
+            f"Cannot upgrade table {name} to format version 4: the specification of it is not finished. "
+            "Rehearse it with --rehearse, or upgrade to v3."
         )
     if to <= now:
         out.tell(f"Table {name} has format version {now} already.", table=name, format_version=now)
@@ -84,4 +85,11 @@ def _rehearsed(catalog: Catalog, table: Table, out: Output, to: int, jar: str | 
     else:
         out.rows(("reader", f"version {to}", "what it read"), rows)
         click.echo(f"Nothing was changed. {broken or 'No'} reader{'' if broken == 1 else 's'} would break.")
+        snapshot = table.current_snapshot()
+        equality_deletes = int(snapshot.summary["total-equality-deletes"] or 0) if snapshot else 0
+        if to == PREVIEWED_FORMAT_VERSION and equality_deletes:
+            click.echo(
+                f"The table has {equality_deletes:,} equality deletes, which version 4 does not write: convert them "
+                f"with hms-iceberg convert-equality-deletes {'.'.join(table.identifier)}."
+            )
     return not broken

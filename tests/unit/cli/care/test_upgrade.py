@@ -17,6 +17,7 @@ from hms_iceberg.cli.care.rehearsal import AFTER_DELETE, TODAY, UPGRADED, Readin
 from hms_iceberg.table import Table
 from tests.unit.cli.conftest import Run
 
+READERS = (rehearsal.ENGINE_NAMES["python"], rehearsal.ENGINE_NAMES["pyiceberg"])
 VERSIONS = (TODAY, UPGRADED, AFTER_DELETE)
 
 
@@ -58,6 +59,22 @@ def test_a_rehearsal_reads_all_rows_by_each_engine_and_changes_nothing(lake: Cat
         assert reading["rows"] == {TODAY: 2, UPGRADED: 2, AFTER_DELETE: 1}
         assert reading["today"] is None and reading["breaks"] == {}
     assert files_of(tmp_path) == before
+
+
+@pytest.mark.usefixtures("two_engines")
+def test_version_4_is_rehearsed_as_its_draft_stands_and_never_made(table: Table, run: Run, tmp_path: Path) -> None:
+    before = files_of(tmp_path)
+    said = run("upgrade", "db.t", "--to", "v4", "--rehearse")
+    assert said.code == 1 and "1 reader would break" in said.out
+    ours, foreign = (next(line for line in said.out.splitlines() if line.startswith(name)) for name in READERS)
+    assert "reads it" in ours and "upgraded 3 rows" in ours
+    assert "BREAKS" in foreign
+    assert files_of(tmp_path) == before
+    with table.new_row_delta() as delta:
+        delta.delete_equal(pa.table({"id": pa.array([2], pa.int64())}), ["id"])
+    said = run("upgrade", "db.t", "--to", "v4", "--rehearse")
+    assert "upgraded 2 rows" in said.out
+    assert "1 equality deletes" in said.out and "hms-iceberg convert-equality-deletes db.t" in said.out
 
 
 @pytest.mark.usefixtures("two_engines")
@@ -103,7 +120,7 @@ def test_a_table_is_upgraded_once(table: Table, run: Run) -> None:
     assert table.refresh().format_version == 3 and table.scan().count() == 3
     for version in ("v2", "v3"):
         assert "has format version 3 already" in run("upgrade", "db.t", "--to", version).out
-    refused = run("upgrade", "db.t", "--to", "v4", "--rehearse")
+    refused = run("upgrade", "db.t", "--to", "v4")
     assert refused.code == 1 and "format version 4" in refused.err and "db.t" in refused.err
     assert (
         "no table" in run("upgrade", "db.x", "--to", "v3").err.lower()
