@@ -43,6 +43,8 @@ why (what was expected, what was found) and what to do next.
     │   ├── CorruptMetadataError
     │   ├── CorruptManifestError
     │   └── CorruptDataFileError
+    │       └── TamperedFileError                 an encrypted file, or a key, is not what was written
+    ├── KeyUnavailableError               the key of an encrypted table cannot be used
     ├── StorageError                      files and object stores
     │   ├── MissingFileError
     │   ├── FileAlreadyExistsError
@@ -257,6 +259,14 @@ class CorruptManifestError(CorruptFileError):
 
 class CorruptDataFileError(CorruptFileError):
     """A data file, delete file or statistics file cannot be read."""
+
+
+class TamperedFileError(CorruptDataFileError, CorruptManifestError, CorruptMetadataError):
+    """A file of an encrypted table, or a key, was changed or exchanged after it was written."""
+
+
+class KeyUnavailableError(IcebergError):
+    """The key of an encrypted table is not there, may not be used, or its service does not answer."""
 
 
 class StorageError(IcebergError):

@@ -41,7 +41,7 @@ from hms_iceberg.table.purge import check_right_to_purge, check_rights_to_delete
 from hms_iceberg.table.table import TableTransaction
 from hms_iceberg.transaction.outcome import Freshness
 from hms_iceberg.transaction.transaction import Created, CreatedOrReplaced, Origin, Transaction, table_commit
-from hms_iceberg.transaction.workspace import read_version
+from hms_iceberg.transaction.workspace import read_current, read_version
 from hms_iceberg.view.catalog_views import CatalogViews
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class Catalog(CatalogNamespaces, CatalogViews, Identifiers):
         """
         with planning_ready():
             pointer = self.metastore.load(table_identifier(identifier))
-            return self._table(pointer.identifier, read_version(pointer.metadata_location, self.storage))
+            return self._table(pointer.identifier, read_current(pointer, self.storage))
 
     def table_at(self, identifier: str | Identifier, version: MetadataVersion, seen_at: float | None = None) -> Table:
         """A table at a version that was read before; the metastore is not asked.
@@ -304,7 +304,7 @@ class Catalog(CatalogNamespaces, CatalogViews, Identifiers):
             raise
         except NoSuchTableError:
             return None
-        return read_version(pointer.metadata_location, self.storage)
+        return read_current(pointer, self.storage)
 
     def _refuse_if_taken(self, identifier: Identifier) -> None:
         try:

@@ -26,7 +26,7 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.table_properties import FOLDER_PROPERTIES
 from hms_iceberg.table.needed.named_files import OwnFolders, is_in, path_of
 from hms_iceberg.table.needed.ways_back import table_rows_of
-from hms_iceberg.transaction.workspace import read_version
+from hms_iceberg.transaction.workspace import read_current, read_version
 
 
 class Door:
@@ -237,7 +237,7 @@ class Door:
             if self.hive is None or self.hive.row(identifier) is None:
                 raise
             pointer = self.catalog.metastore.load(self.hive.follower(identifier))
-            return identifier, self.version_at(pointer.metadata_location)
+            return identifier, self._current(pointer)
         return self._found(pointer)
 
     def writable(self, identifier: Identifier) -> tuple[Identifier, MetadataVersion]:
@@ -260,7 +260,10 @@ class Door:
         location = pointer.location or folder_of(pointer.identifier)
         own = _own_folders(location, pointer.properties, pointer.metadata_location)
         self.sightings.note(pointer.identifier, pointer.metadata_location, own)
-        return pointer.identifier, self.version_at(pointer.metadata_location)
+        return pointer.identifier, self._current(pointer)
+
+    def _current(self, pointer: TablePointer) -> MetadataVersion:
+        return self._read(pointer.metadata_location, lambda: read_current(pointer, self.catalog.storage))
 
     def version_at(self, location: str) -> MetadataVersion:
         """The version in a metadata file.
@@ -268,8 +271,11 @@ class Door:
         Raises:
             MissingFileError: it is gone; begins as Apache Iceberg's message does.
         """
+        return self._read(location, lambda: read_version(location, self.catalog.storage))
+
+    def _read(self, location: str, read: Callable[[], MetadataVersion]) -> MetadataVersion:
         try:
-            return self._versions.get_or_make(location, lambda: read_version(location, self.catalog.storage))
+            return self._versions.get_or_make(location, read)
         except MissingFileError as error:
             raise _missing(location, str(error)) from error
 

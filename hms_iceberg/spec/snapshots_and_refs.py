@@ -7,8 +7,8 @@ Source: Iceberg specification, "Snapshots", "Snapshot References", "Table Metada
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -91,7 +91,8 @@ class Snapshot(JsonModel):
         schema_id: id of the table's schema when it was made.
         first_row_id: the first row id that it may assign (v3).
         added_rows: an upper bound of how many row ids it assigns (v3).
-        key_id: id of the key that encrypts the manifest list's key (v3).
+        key_id: id of the manifest list's key among those of the table (v3); None if it is not encrypted.
+        keys: that key, and the one that encrypts it, as the table's metadata has them.
     """
 
     _json_home: ClassVar[str] = "hms_iceberg.spec.metadata.metadata_json"
@@ -106,6 +107,7 @@ class Snapshot(JsonModel):
     first_row_id: int | None = None
     added_rows: int | None = None
     key_id: str | None = None
+    keys: tuple[EncryptionKey, ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "summary", Summary.of(self.summary))
@@ -266,3 +268,18 @@ class EncryptionKey:
     encrypted_key_metadata: str
     encrypted_by_id: str | None = None
     properties: dict[str, str] | None = field(default=None, hash=False)
+
+
+def with_keys(snapshot: Snapshot, keys: Iterable[EncryptionKey]) -> Snapshot:
+    """A snapshot with the key of its manifest list, and the one that encrypts it.
+
+    Args:
+        snapshot: the snapshot.
+        keys: those of the table's metadata.
+    """
+    if snapshot.key_id is None:
+        return snapshot
+    by_id = {key.key_id: key for key in keys}
+    own = by_id.get(snapshot.key_id)
+    above = None if own is None else by_id.get(own.encrypted_by_id or "")
+    return replace(snapshot, keys=tuple(key for key in (own, above) if key is not None))

@@ -129,6 +129,19 @@ HIVE_ENGINE = BoolProperty(
     "engine.hive.enabled", "Whether Hive itself can read the table (a storage handler in its row).", _METADATA, False
 )
 
+# --------------------------------------------------------------------------------------------- encryption
+
+_ENCRYPTION = "encryption"
+ENCRYPTION_KEY_ID = TextProperty(
+    "encryption.key-id",
+    "The key in the catalog's key service that the table is encrypted by; set when it is created.",
+    _ENCRYPTION,
+    "",
+)
+DATA_KEY_LENGTH = ChoiceProperty(
+    "encryption.data-key-length", "Bytes of the keys of files.", _ENCRYPTION, "16", ("16", "24", "32")
+)
+
 # ------------------------------------------------------------------------------------------------ reading
 
 _SCANS = "scans"

@@ -31,7 +31,7 @@ from hms_iceberg.table.changes.upsert import UpsertResult, upsert_rows
 from hms_iceberg.table.readable import ReadableTable
 from hms_iceberg.transaction.outcome import Freshness
 from hms_iceberg.transaction.transaction import Existing, Transaction
-from hms_iceberg.transaction.workspace import read_version
+from hms_iceberg.transaction.workspace import read_current, read_version
 from hms_iceberg.updates.rows.append import FastAppend
 
 if TYPE_CHECKING:
@@ -326,7 +326,7 @@ class Table(ReadableTable, RowWriteMethods, ChangeMethods):
         """
         pointer = self.metastore.load(self._identifier)
         if pointer.metadata_location != self._version.location:
-            self._version = read_version(pointer.metadata_location, self.storage)
+            self._version = read_current(pointer, self.storage)
         self._freshness = self._freshness.renewed()
         return self
 

@@ -30,6 +30,7 @@ from hms_iceberg.transaction.outcome import Approach, Commit, Eagerness, Newest,
 from hms_iceberg.transaction.workspace import (
     FileWorkspace,
     delete_dropped_versions,
+    read_current,
     read_version,
     refuse_previewed,
     write_version,
@@ -208,13 +209,14 @@ class Transaction:
             raise
         except NoSuchTableError:
             return None
-        return self._read(pointer.metadata_location)
+        return self._known(pointer.metadata_location) or read_current(pointer, self.workspace.storage)
 
     def _read(self, location: str) -> MetadataVersion:
+        return self._known(location) or read_version(location, self.workspace.storage)
+
+    def _known(self, location: str) -> MetadataVersion | None:
         start = self.origin.start
-        if start is not None and location == start.location:
-            return start
-        return read_version(location, self.workspace.storage)
+        return start if start is not None and location == start.location else None
 
     def _load_now(self) -> MetadataVersion | None:
         return self._load(lambda: self._metastore.load(self.identifier))

@@ -11,8 +11,10 @@ from collections.abc import Callable, Hashable
 from contextlib import suppress
 from typing import Any, TypeVar, cast
 
+from hms_iceberg.encryption.key_services import HasKeyService, KeyService
+from hms_iceberg.encryption.table_rules import check_encryption, check_integrity
 from hms_iceberg.errors import FileAlreadyExistsError, UnsupportedError
-from hms_iceberg.metastore import MetadataVersion
+from hms_iceberg.metastore import MetadataVersion, TablePointer
 from hms_iceberg.spec.metadata.metadata_changes import append_metadata_log, suppress_intermediate_snapshots
 from hms_iceberg.spec.metadata.metadata_json import compress, metadata_from_json, metadata_to_json
 from hms_iceberg.spec.metadata.table_metadata import PREVIEWED_FORMAT_VERSION, TableMetadata
@@ -53,6 +55,11 @@ class FileWorkspace:
     def created(self) -> tuple[str, ...]:
         """Locations of all files created so far, in order; tracked ones are not among them."""
         return tuple(self._created)
+
+    @property
+    def key_service(self) -> KeyService | None:
+        """The key service of the storage's catalog; None if it has none."""
+        return self.storage.key_service if isinstance(self.storage, HasKeyService) else None
 
     def read(self, location: str) -> bytes:
         """The whole object at `location`."""
@@ -148,6 +155,26 @@ class FileWorkspace:
             self.storage.delete(location)
 
 
+def read_current(pointer: TablePointer, storage: Storage) -> MetadataVersion:
+    """Reads the metadata file that a metastore names, and makes sure of that of an encrypted table.
+
+    Args:
+        pointer: what the metastore knows of the table.
+        storage: where the files are.
+
+    Raises:
+        MissingFileError: it is not there.
+        CorruptMetadataError: it does not hold table metadata.
+        TamperedFileError: the table is encrypted, and the file is not the one that was committed.
+        UnsupportedError: it is of a newer format version.
+    """
+    location = pointer.metadata_location
+    data = storage.read(location)
+    version = MetadataVersion(location, metadata_from_json(data, location, preview=is_previewing(storage)))
+    check_integrity(pointer.properties, data, version.metadata, location)
+    return version
+
+
 _VERSION = re.compile(r"(\d+)-[^/]*$")
 
 
@@ -224,8 +251,10 @@ def write_version(base: MetadataVersion | None, metadata: TableMetadata, workspa
         the new version with its location, which the metastore does not know yet.
 
     Raises:
+        InvalidInputError: the table cannot be encrypted so, or its key would change.
         StorageError: the file cannot be written.
     """
+    check_encryption(base.metadata if base else None, metadata)
     if base is not None:
         metadata = suppress_intermediate_snapshots(metadata, base.metadata)
         metadata = append_metadata_log(metadata, base.location, base.metadata.last_updated_ms)

@@ -37,6 +37,23 @@ def test_the_guides_catalog_example_runs_as_it_stands(metastore: Any, catalog: A
     catalog.drop_namespace("web")
 
 
+def test_the_guide_s_encrypted_table_is_written_and_read_as_it_stands(
+    metastore: Any, catalog: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    example = block("encryption", "Use it", "python").code
+    names: dict[str, Any] = {}
+    monkeypatch.chdir(tmp_path)
+    catalog.create_namespace("web")
+
+    exec(compile(example.replace("thrift://metastore:9083", metastore.uri), "guide", "exec"), names)
+
+    assert names["salaries"].scan().to_arrow().to_pylist() == [{"who": "Ada", "salary": 100}]
+    [task] = names["salaries"].scan().plan_files()
+    assert Path(task.file.file_path.removeprefix("file:")).read_bytes()[:4] == b"PARE"
+    catalog.drop_table("web.salaries")
+    catalog.drop_namespace("web")
+
+
 def test_the_guides_everyday_commands_run_as_they_stand(
     metastore: Any, catalog: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

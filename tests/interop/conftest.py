@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import os
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,12 +32,14 @@ else:  # Spark 4.1 is the newest version that Apache Iceberg publishes a runtime
 class JavaIceberg:
     """A running Apache Iceberg (Java) on Spark.
 
-    Its catalog ``ice`` is the metastore of the test run, its catalog ``files`` the folder ``self.files``.
+    Its catalog ``ice`` is the metastore of the test run, its catalog ``files`` the folder ``self.files``. Its catalog
+    ``keyed`` is that metastore too, with the keys of encrypted tables in ``self.keys``: ``k16``, ``k24`` and ``k32``.
     """
 
-    def __init__(self, process: subprocess.Popen[str], files: Path):
+    def __init__(self, process: subprocess.Popen[str], files: Path, keys: Path):
         self._process = process
         self.files = files
+        self.keys = keys
 
     def sql(self, statement: str) -> list[list[Any]]:
         """The rows of a statement, each a list of JSON values; an AssertionError carries Java's message."""
@@ -69,6 +73,18 @@ def _runtime_jar() -> Path:
     return jar
 
 
+def _keys_jar(runtime: Path, folder: Path) -> Path:
+    """A jar of the key service that Apache Iceberg lacks."""
+    jar, classes = folder / "keys.jar", folder / "keys"
+    source = Path(__file__).parent / "encryption" / "KeystoreKeys.java"
+    compiler = ["javac", "-proc:none", "-cp", str(runtime), "-d", str(classes), str(source)]
+    subprocess.run(compiler, check=True, capture_output=True)
+    with zipfile.ZipFile(jar, "w") as made:
+        for each in classes.rglob("*.class"):
+            made.write(each, each.relative_to(classes))
+    return jar
+
+
 @pytest.fixture(scope="session")
 def java_runtime() -> tuple[Path, Path]:
     """The jar of Apache Iceberg's Spark runtime, and its PySpark; skips where they cannot be downloaded."""
@@ -93,10 +109,16 @@ def iceberg_java(
         "TZ": "UTC",
     }
     folder = tmp_path_factory.mktemp("java_peer")
+    keys = folder / "keys.json"
+    keys.write_text(json.dumps({f"k{size}": base64.b64encode(bytes(range(size))).decode() for size in (16, 24, 32)}))
+    keys.chmod(0o600)
     script = Path(__file__).parent.parent / "support" / "java_peer.py"
     with open(folder / "stderr.log", "w") as log:
         process = subprocess.Popen(
-            [sys.executable, str(script), str(jar), metastore.uri, str(metastore.warehouse), str(folder / "files")],
+            [
+                *(sys.executable, str(script), f"{jar},{_keys_jar(jar, folder)}", metastore.uri),
+                *(str(metastore.warehouse), str(folder / "files"), str(keys)),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
@@ -108,7 +130,7 @@ def iceberg_java(
             assert process.stdout is not None
             ready = process.stdout.readline()
             assert ready, f"Apache Iceberg's Spark did not start: {(folder / 'stderr.log').read_text()[-2000:]}"
-            yield JavaIceberg(process, folder / "files")
+            yield JavaIceberg(process, folder / "files", keys)
         finally:
             process.kill()
             process.wait()

@@ -33,7 +33,7 @@ def encode(value: Any) -> Any:
 
 
 def main() -> None:
-    jar, uri, warehouse, folder = sys.argv[1:5]
+    jars, uri, warehouse, folder, keys = sys.argv[1:6]
     # Spark and log4j write to standard output now and then; the answers need a stream of their own.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
@@ -41,7 +41,7 @@ def main() -> None:
 
     builder = (
         SparkSession.builder.master("local[1]")
-        .config("spark.jars", jar)
+        .config("spark.jars", jars)
         .config("spark.ui.enabled", "false")
         .config("spark.driver.memory", "1g")
         .config("spark.sql.session.timeZone", "UTC")
@@ -54,6 +54,13 @@ def main() -> None:
         .config("spark.sql.catalog.ice.uri", uri)
         .config("spark.sql.catalog.ice.warehouse", warehouse)
         .config("spark.sql.catalog.ice.cache-enabled", "false")
+        .config("spark.sql.catalog.keyed", "org.apache.iceberg.spark.SparkCatalog")
+        .config("spark.sql.catalog.keyed.type", "hive")
+        .config("spark.sql.catalog.keyed.uri", uri)
+        .config("spark.sql.catalog.keyed.warehouse", warehouse)
+        .config("spark.sql.catalog.keyed.cache-enabled", "false")
+        .config("spark.sql.catalog.keyed.encryption.kms-impl", "encryption.KeystoreKeys")
+        .config("spark.sql.catalog.keyed.kms.keystore.path", keys)
         .config("spark.sql.catalog.files", "org.apache.iceberg.spark.SparkCatalog")
         .config("spark.sql.catalog.files.type", "hadoop")
         .config("spark.sql.catalog.files.warehouse", folder)

@@ -101,7 +101,9 @@ def write_row_deletes(
         location = locations.next("", "puffin")
         if on_create is not None:
             on_create(location)
-        return write_deletion_vectors(storage, location, ((each.file, each.merged()) for each in found))
+        return write_deletion_vectors(
+            storage, location, ((each.file, each.merged()) for each in found), metadata.properties
+        )
     writer = _PositionDeletes(metadata, storage, properties, locations, on_create)
     if DELETE_GRANULARITY.of(metadata.properties) == "file":
         groups = [[each] for each in found]

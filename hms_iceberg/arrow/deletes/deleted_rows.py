@@ -48,7 +48,7 @@ def open_delete_file(storage: Storage, file: DataFile, mapping: NameMapping | No
         UnsupportedError: its format is unknown.
     """
     try:
-        reader = open_reader(storage, file.file_path, file.file_format, mapping)
+        reader = open_reader(storage, file.file_path, file.file_format, mapping, file.key_metadata)
     except MissingFileError as error:
         raise MissingFileError(f"Cannot tell which rows are deleted, as a delete file is missing: {error}") from error
     try:

@@ -132,7 +132,7 @@ def _vector(request: MetadataRequest, file: DataFile) -> Iterator[Mapping[str, p
 
 def _file(request: MetadataRequest, file: DataFile, schema: Schema) -> Iterator[Mapping[str, pa.Array]]:
     wanted = [DELETE_FILE_PATH, DELETE_FILE_POSITION, schema.find_field("row")]
-    reader = open_reader(request.storage, file.file_path, file.file_format)
+    reader = open_reader(request.storage, file.file_path, file.file_format, None, file.key_metadata)
     try:
         check_row_count(reader, file)
         projection = FileProjection(reader.schema, wanted, {}, file.file_path, reader.reads_nested_fields)

@@ -17,6 +17,7 @@ import numpy as np
 import pyroaring
 
 from hms_iceberg.arrow.storage.filesystems import decoding
+from hms_iceberg.encryption.encrypted_files import open_decrypted
 from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.storage import Storage
@@ -97,7 +98,8 @@ def read_deletion_vector(storage: Storage, file: DataFile) -> Any:
     what = f"the deletion vector at byte {file.content_offset} of {file.file_path}"
     if file.content_offset is None or file.content_size_in_bytes is None:
         raise CorruptDataFileError(f"Cannot read a deletion vector of {file.file_path}: the manifest lacks its offset.")
-    with storage.open_input(file.file_path) as opened, decoding(file.file_path, "Puffin"):
+    plain = storage.open_input(file.file_path)
+    with open_decrypted(plain, file.key_metadata, file.file_path) as opened, decoding(file.file_path, "Puffin"):
         end, size = file.content_offset + file.content_size_in_bytes, opened.seek(0, os.SEEK_END)
         if not 0 <= file.content_offset <= end <= size:
             raise CorruptDataFileError(f"Cannot read {what}: it ends at byte {end:,}, the file has {size:,} bytes.")

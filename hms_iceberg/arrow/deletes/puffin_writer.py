@@ -17,6 +17,7 @@ import numpy as np
 import pyroaring
 
 from hms_iceberg.arrow.deletes.puffin import encode_deletion_vector
+from hms_iceberg.encryption.encrypted_files import encrypted
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
 from hms_iceberg.spec.metadata_columns import POSITION
 from hms_iceberg.storage import Storage
@@ -56,23 +57,28 @@ class PuffinFile:
         offsets: of each blob.
         size: of the file.
         footer_size: of its footer, magic bytes included.
+        key_metadata: its key, for its manifest entries; None if it is not encrypted.
     """
 
     offsets: tuple[int, ...]
     size: int
     footer_size: int
+    key_metadata: bytes | None = field(default=None, repr=False)
 
 
-def write_puffin(storage: Storage, location: str, blobs: Sequence[PuffinBlob]) -> PuffinFile:
+def write_puffin(
+    storage: Storage, location: str, blobs: Sequence[PuffinBlob], properties: Mapping[str, str] | None = None
+) -> PuffinFile:
     """Writes a Puffin file.
 
     Args:
         storage: where it goes.
         location: the new file.
         blobs: what it holds, in order.
+        properties: the table's properties, which say whether the file is encrypted; None if it is not.
 
     Returns:
-        where each blob starts, and the sizes of file and footer, all in bytes.
+        where each blob starts, the sizes of file and footer, all in bytes, and the key of the file.
 
     Raises:
         FileAlreadyExistsError, StorageError: the file is there already, or cannot be written.
@@ -98,12 +104,16 @@ def write_puffin(storage: Storage, location: str, blobs: Sequence[PuffinBlob]) -
     payload = json.dumps(footer, ensure_ascii=False).encode("utf-8")
     blobs_end = len(body)
     body += _MAGIC + payload + struct.pack("<i", len(payload)) + bytes(4) + _MAGIC
-    storage.create(location, bytes(body))
-    return PuffinFile(tuple(offsets), len(body), len(body) - blobs_end)
+    stored, key = encrypted(bytes(body), properties or {})
+    storage.create(location, stored)
+    return PuffinFile(tuple(offsets), len(stored), len(body) - blobs_end, key)
 
 
 def write_deletion_vectors(
-    storage: Storage, location: str, positions: Iterable[tuple[DataFile, Any]]
+    storage: Storage,
+    location: str,
+    positions: Iterable[tuple[DataFile, Any]],
+    properties: Mapping[str, str] | None = None,
 ) -> list[DataFile]:
     """Writes the deletion vectors of some data files to one Puffin file.
 
@@ -112,6 +122,7 @@ def write_deletion_vectors(
         location: the new file.
         positions: data files, each once, with all their deleted positions, old ones included, ascending; taken one by
             one, so that only their compressed form is in memory together.
+        properties: the table's properties, which say whether the file is encrypted; None if it is not.
 
     Returns:
         One deletion vector for each data file, in order.
@@ -124,7 +135,7 @@ def write_deletion_vectors(
         owners.append((file, len(bitmap)))
         data = encode_deletion_vector(bitmap)
         blobs.append(PuffinBlob("deletion-vector-v1", (POSITION.field_id,), data, described))
-    written = write_puffin(storage, location, blobs)
+    written = write_puffin(storage, location, blobs, properties)
     return [
         DataFile(
             content=DataFileContent.POSITION_DELETES,
@@ -137,6 +148,7 @@ def write_deletion_vectors(
             referenced_data_file=file.file_path,
             content_offset=offset,
             content_size_in_bytes=len(blob.data),
+            key_metadata=written.key_metadata,
         )
         for (file, count), blob, offset in zip(owners, blobs, written.offsets, strict=True)
     ]

@@ -21,6 +21,7 @@ from hms_iceberg.arrow.formats.parquet_writer import (
     with_useful_dictionaries,
 )
 from hms_iceberg.arrow.metrics.footer_metrics import MetricsMode
+from hms_iceberg.encryption.encrypted_files import new_file_key, refuse_encrypted
 from hms_iceberg.errors import CorruptDataFileError, UnsupportedError
 from hms_iceberg.spec.data_types import VariantType
 from hms_iceberg.spec.field_mapping import NameMapping
@@ -95,6 +96,8 @@ class ContentFormat:
         self._layout = FileLayout(schema)
         if name != "parquet":
             _refuse_variants(schema, name)
+        if name == "orc":
+            refuse_encrypted(properties, "a table", "Cannot write ORC files of", f"Set {FILE_FORMAT.name} to parquet.")
         self._properties = properties
         self._parquet = parquet_options(schema, self._layout, properties) if name == "parquet" else {}
         self._repeated: Mapping[str, Repetition] = {}
@@ -123,16 +126,18 @@ class ContentFormat:
         Returns:
             the file's writer, with which it is closed or abandoned.
         """
+        key = new_file_key(self._properties)
         if self.name == "parquet":
             options: Mapping[str, Any] = self._parquet
             if self._repeated and rows:
                 options = with_useful_dictionaries(options, self._schema, self._layout, self._repeated, rows)
             shred_by = PARQUET_VARIANT_ROWS.of(self._properties) if PARQUET_SHREDS.of(self._properties) else 0
             return ParquetContentWriter(
-                self._storage, location, self._layout, self._schema, options, self._modes, shred_by
+                self._storage, location, self._layout, self._schema, options, self._modes, shred_by, key
             )
-        writer = OrcContentWriter if self.name == "orc" else AvroContentWriter
-        return writer(self._storage, location, self._layout, self._properties, self._modes)
+        if self.name == "avro":
+            return AvroContentWriter(self._storage, location, self._layout, self._properties, self._modes, key)
+        return OrcContentWriter(self._storage, location, self._layout, self._properties, self._modes)
 
 
 def _refuse_variants(schema: Schema, name: str) -> None:
@@ -208,7 +213,13 @@ class ContentReader(Protocol):
         """Closes the file."""
 
 
-def open_reader(storage: Storage, location: str, file_format: str, mapping: NameMapping | None = None) -> ContentReader:
+def open_reader(
+    storage: Storage,
+    location: str,
+    file_format: str,
+    mapping: NameMapping | None = None,
+    key_metadata: bytes | None = None,
+) -> ContentReader:
     """Opens a content file.
 
     Args:
@@ -216,21 +227,25 @@ def open_reader(storage: Storage, location: str, file_format: str, mapping: Name
         location: the file.
         file_format: as manifests name it, in any case.
         mapping: the table's name mapping, for files without field ids.
+        key_metadata: what its manifest entry says of its key; None if it is not encrypted.
 
     Returns:
         the reader, which its caller closes.
 
     Raises:
         MissingFileError, CorruptDataFileError: it cannot be opened.
-        UnsupportedError: the format is unknown.
+        TamperedFileError: it is encrypted, and was changed or exchanged.
+        UnsupportedError: the format is unknown, or files of it cannot be encrypted.
     """
     name = file_format.upper()
     if name == "PARQUET":
-        return ParquetReader(storage, location, mapping)
+        return ParquetReader(storage, location, mapping, key_metadata)
     if name == "ORC":
+        if key_metadata is not None:
+            raise UnsupportedError(f"Cannot read {location}: encrypted ORC files are not supported.")
         return OrcReader(storage, location, mapping)
     if name == "AVRO":
-        return AvroReader(storage, location, mapping)
+        return AvroReader(storage, location, mapping, key_metadata)
     raise UnsupportedError(
         f"Cannot read {location}: files of format {file_format} are unknown; known are PARQUET, ORC and AVRO."
     )

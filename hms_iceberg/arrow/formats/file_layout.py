@@ -17,6 +17,8 @@ from hms_iceberg.arrow.columns.nested import children_of, conform, with_children
 from hms_iceberg.arrow.formats.parquet_footer import has_no_name
 from hms_iceberg.arrow.metrics.batch_metrics import BatchMetrics
 from hms_iceberg.arrow.metrics.footer_metrics import MetricsMode
+from hms_iceberg.encryption.file_keys import FileKey
+from hms_iceberg.encryption.gcm_stream import EncryptedOutput
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.spec.data_types import (
     BinaryType,
@@ -141,10 +143,12 @@ class ContentOutput:
     Args:
         storage: where the file goes.
         location: the new file.
+        key: what the whole file is encrypted by; None if it is not.
     """
 
-    def __init__(self, storage: Storage, location: str) -> None:
-        self._output = storage.open_output(location)
+    def __init__(self, storage: Storage, location: str, key: FileKey | None = None) -> None:
+        output = storage.open_output(location)
+        self._output: Any = output if key is None else EncryptedOutput(output, key)
         self.stream = pa.BufferedOutputStream(pa.PythonFile(self._output, mode="w"), _PIECE_BYTES)
 
     @property
@@ -155,9 +159,9 @@ class ContentOutput:
     def close(self) -> int:
         """Makes the file visible; returns its size in bytes."""
         self.stream.flush()
-        size = self._output.tell()
+        size = self._output.finish() if isinstance(self._output, EncryptedOutput) else self._output.tell()
         self._output.close()
-        return size
+        return int(size)
 
     def abandon(self) -> None:
         """Discards the file."""
@@ -180,13 +184,22 @@ class MeasuredWriter:
         location: the new file; it appears when the writer is closed.
         layout: the file's columns.
         modes: what metrics to keep of which field.
+        key: what the file is encrypted by; None if it is not.
     """
 
     file_format: str
     _output: ContentOutput
 
-    def __init__(self, storage: Storage, location: str, layout: FileLayout, modes: Mapping[int, MetricsMode]) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        location: str,
+        layout: FileLayout,
+        modes: Mapping[int, MetricsMode],
+        key: FileKey | None = None,
+    ) -> None:
         self.location = location
+        self._key = key
         self._storage = storage
         self._layout = layout
         self._metrics = BatchMetrics(layout.schema, modes)
@@ -220,6 +233,7 @@ class MeasuredWriter:
             record_count=self._rows,
             file_size_in_bytes=size,
             split_offsets=self._split_offsets(size),
+            key_metadata=None if self._key is None else self._key.of_length(size).encode(),
             **self._metrics.result().as_fields(),
             **fields,
         )

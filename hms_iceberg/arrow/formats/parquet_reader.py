@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +18,11 @@ import pyarrow.parquet as pq
 
 from hms_iceberg.arrow.columns.legacy_calendar import Rule, has_old_values, old_times, proleptic_columns
 from hms_iceberg.arrow.columns.projection import FileLeaf, file_leaves, identified
+from hms_iceberg.arrow.formats.parquet_encryption import decrypting, decryption
 from hms_iceberg.arrow.metrics.footer_metrics import FULL, ColumnMetrics, calendar_rules, metrics_from_footer
 from hms_iceberg.arrow.storage.arrow_storage import open_for_arrow
 from hms_iceberg.arrow.storage.filesystems import decoding
+from hms_iceberg.encryption.file_keys import FileKey
 from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.spec.field_mapping import NameMapping
 from hms_iceberg.spec.schema import Schema
@@ -98,6 +101,7 @@ class ParquetReader:
         storage: where the file is.
         location: the file.
         mapping: the table's name mapping, for files without field ids.
+        key_metadata: what its manifest entry says of its key; None if it is not encrypted.
 
     Attributes:
         schema: the file's Arrow schema with field ids.
@@ -110,11 +114,14 @@ class ParquetReader:
 
     reads_nested_fields = True
 
-    def __init__(self, storage: Storage, location: str, mapping: NameMapping | None) -> None:
+    def __init__(
+        self, storage: Storage, location: str, mapping: NameMapping | None, key_metadata: bytes | None = None
+    ) -> None:
         self._location = location
+        self._key = None if key_metadata is None else FileKey.decode(key_metadata, location)
         self._file = open_for_arrow(storage, location)
         try:
-            with decoding(location, _FORM):
+            with self._decoding():
                 self._parquet = self._opened()
                 coded = _coded_columns(self.footer, self._parquet.schema_arrow)
                 if coded:
@@ -132,8 +139,13 @@ class ParquetReader:
             coerce_int96_timestamp_unit="us",
             page_checksum_verification=True,  # costs 3%, and damage never becomes wrong rows
             arrow_extensions_enabled=False,
+            decryption_properties=None if self._key is None else decryption(self._key),
             **more,
         )
+
+    def _decoding(self) -> AbstractContextManager[None]:
+        """Turns errors of reading into typed ones."""
+        return decoding(self._location, _FORM) if self._key is None else decrypting(self._location)
 
     @property
     def footer(self) -> pq.FileMetaData:
@@ -196,7 +208,7 @@ class ParquetReader:
         if not leaves:
             yield from empty_batches(position, end, batch_rows)
             return
-        with decoding(self._location, _FORM):
+        with self._decoding():
             batches = self._parquet.reader.iter_batches(
                 min(batch_rows, self._rows_within_bytes(rows, leaves)),
                 row_groups=[rows.index],
@@ -204,7 +216,7 @@ class ParquetReader:
                 use_threads=use_threads,
             )
         while True:
-            with decoding(self._location, _FORM):
+            with self._decoding():
                 batch = next(batches, None)
             if batch is None:
                 break
@@ -240,7 +252,7 @@ class ParquetReader:
         found = self.footer.row_group(group).column(leaf.index).statistics
         if found is not None and found.has_min_max and isinstance(found.min_raw, int):
             return rule.changes(leaf.type, found.min_raw)
-        with decoding(self._location, _FORM):
+        with self._decoding():
             batches = self._parquet.reader.iter_batches(_OLD_ROWS, row_groups=[group], column_indices=[leaf.index])
             return any(has_old_values(batch, [rule]) for batch in batches)
 

@@ -22,11 +22,13 @@ import pyarrow.parquet as pq
 
 from hms_iceberg.arrow.columns.nested import struct_children
 from hms_iceberg.arrow.formats.file_layout import HELD_BYTES, ContentOutput, FileLayout
+from hms_iceberg.arrow.formats.parquet_encryption import encryption
 from hms_iceberg.arrow.formats.parquet_footer import NamingOutput, has_no_name, unnamed_types
 from hms_iceberg.arrow.formats.shredded_layout import shredded_batch, with_shredded_variants
 from hms_iceberg.arrow.metrics.batch_metrics import SHAPES, BatchMetrics
 from hms_iceberg.arrow.metrics.footer_metrics import MetricsMode, data_file_from_parquet
 from hms_iceberg.arrow.metrics.variant_bounds import leaves_with_nan
+from hms_iceberg.encryption.file_keys import FileKey
 from hms_iceberg.errors import ConfigurationError, UnsupportedError
 from hms_iceberg.spec.data_types import (
     DoubleType,
@@ -190,9 +192,10 @@ class ParquetContentWriter:
         options: what ``parquet_options`` returned.
         modes: what metrics to keep of which field.
         shred_by: how many rows tell which parts of variants get columns of their own; with 0 none do.
+        key: what the file is encrypted by; None if it is not.
 
     Raises:
-        UnsupportedError: a column is so deep that the file could not be read.
+        UnsupportedError: a column is so deep that the file could not be read, or its type cannot be encrypted.
     """
 
     def __init__(
@@ -204,8 +207,13 @@ class ParquetContentWriter:
         options: Mapping[str, Any],
         modes: Mapping[int, MetricsMode],
         shred_by: int = 0,
+        key: FileKey | None = None,
     ) -> None:
         _check_levels(schema)
+        if key is not None:
+            _check_encryptable(schema)
+            options = {**options, "encryption_properties": encryption(key)}
+        self._key = key
         self.location = location
         self._nan_counts: Counter[int] = Counter()
         self._nan_leaves: set[int] = set()
@@ -291,6 +299,8 @@ class ParquetContentWriter:
         except BaseException:
             self.abandon()
             raise
+        if self._key is not None:
+            fields["key_metadata"] = self._key.of_length(size).encode()
         return data_file_from_parquet(
             self._storage,
             self.location,
@@ -449,6 +459,15 @@ def _count_nan(batch: pa.RecordBatch, path: tuple[int, ...]) -> int:
     for position in path[1:]:
         array = struct_children(array)[position] if not array.null_count else pc.struct_field(array, [position])
     return pc.sum(pc.is_nan(array)).as_py() or 0
+
+
+def _check_encryptable(schema: Schema) -> None:
+    for field_id, each in schema.index_by_id.items():
+        if has_no_name(each.field_type):
+            raise UnsupportedError(
+                f"Cannot write column {schema.find_column_name(field_id)!r}: files of type {each.field_type} cannot be "
+                f"encrypted here. Keep it in a table that is not encrypted."
+            )
 
 
 def _check_levels(schema: Schema) -> None:

@@ -196,6 +196,7 @@ def data_file_from_parquet(
     equality_ids: tuple[int, ...] | None = None,
     counted: ColumnMetrics | None = None,
     nan_leaves: Collection[int] = (),
+    key_metadata: bytes | None = None,
 ) -> DataFile:
     """Describes a Parquet file as a manifest does, from its footer alone.
 
@@ -216,6 +217,7 @@ def data_file_from_parquet(
         float_bounds: bounds by field id of float and double columns, if the writer kept them apart from NaN; a
             footer of the JVM's writer has none for a column with NaN.
         equality_ids: the key of an equality delete file.
+        key_metadata: the key that an encrypted file has, for its manifest entry.
         counted: metrics that the writer counted itself, which go before those of the footer.
         nan_leaves: see ``metrics_from_footer``.
 
@@ -246,6 +248,7 @@ def data_file_from_parquet(
         split_offsets=split_offsets(footer),
         sort_order_id=sort_order_id,
         equality_ids=equality_ids,
+        key_metadata=key_metadata,
         **metrics.as_fields(),
     )
 

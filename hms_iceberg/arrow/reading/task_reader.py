@@ -150,9 +150,10 @@ def _read(context: ScanContext, task: FileScanTask, deleted_by: Sequence[DataFil
     only = None if deleted_by is None else _Deletes(context, task.file, deleted_by, wanted)
     if only is not None and only.removes_nothing_beyond(deletes):
         return
-    reader = open_reader(context.storage, task.file.file_path, task.file.file_format, context.mapping)
+    file = task.file
+    reader = open_reader(context.storage, file.file_path, file.file_format, context.mapping, file.key_metadata)
     try:
-        check_row_count(reader, task.file)
+        check_row_count(reader, file)
         yield from _TaskReader(context, task, reader, wanted, deletes, only).batches()
     finally:
         reader.close()

@@ -28,6 +28,8 @@ from hms_iceberg.arrow.storage.hdfs.hadoop_settings import hadoop_settings
 from hms_iceberg.arrow.storage.hdfs.opening import HDFS_SCHEMES, default_cluster, moves_exclusively, own_authority
 from hms_iceberg.arrow.storage.outputs import LocalOutput, RemoteOutput, RenamedOutput
 from hms_iceberg.arrow.storage.typed_failures import already_exists, translated_errors
+from hms_iceberg.encryption.encrypted_files import open_decrypted
+from hms_iceberg.encryption.key_services import KeyService, key_service
 from hms_iceberg.errors import StorageError
 from hms_iceberg.storage import PREVIEWED_MANIFEST, FileInfo, Storage
 
@@ -227,6 +229,15 @@ class ArrowStorage:
         return one_spelling(parsed.scheme, authority, parsed.path, self._hadoop)
 
     @cached_property
+    def key_service(self) -> KeyService | None:
+        """The service that keeps the keys of encrypted tables; None if the properties name none.
+
+        Raises:
+            ConfigurationError: they name one that is not there, or that lacks properties.
+        """
+        return key_service(self._properties)
+
+    @cached_property
     def _hadoop(self) -> Mapping[str, str]:
         return hadoop_settings(self._properties)
 
@@ -245,12 +256,13 @@ class ArrowStorage:
             return found
 
 
-def open_for_arrow(storage: Storage, location: str) -> pa.NativeFile:
+def open_for_arrow(storage: Storage, location: str, key_metadata: bytes | None = None) -> pa.NativeFile:
     """Opens a file of any storage as Arrow's readers want it.
 
     Args:
         storage: any implementation of the port.
         location: the file.
+        key_metadata: the key of a file that is encrypted as a whole; None if it is not.
 
     Returns:
         A random-access ``pyarrow.NativeFile``.
@@ -258,7 +270,7 @@ def open_for_arrow(storage: Storage, location: str) -> pa.NativeFile:
     Raises:
         MissingFileError: there is no such file.
     """
-    opened = storage.open_input(location)
+    opened = open_decrypted(storage.open_input(location), key_metadata, location)
     return opened if isinstance(opened, pa.NativeFile) else pa.PythonFile(opened, mode="r")
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from hms_iceberg.encryption.table_rules import METADATA_HASH, check_same_key, metadata_hash
 from hms_iceberg.errors import NoSuchTableError, NoSuchViewError, NotAnIcebergTableError
 from hms_iceberg.hms.connection.client_settings import current_user
 from hms_iceberg.hms.connection.property_reader import PropertyReader
@@ -24,7 +25,7 @@ from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.schema_json import schema_to_json
 from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.spec.sort_orders import sort_order_to_json
-from hms_iceberg.spec.table_properties import GC_ENABLED, HIVE_ENGINE
+from hms_iceberg.spec.table_properties import ENCRYPTION_KEY_ID, GC_ENABLED, HIVE_ENGINE
 from hms_iceberg.spec.views.view_metadata import ViewVersion
 
 
@@ -83,7 +84,8 @@ _warned: set[tuple[str, str]] = set()
 # What a row says about itself: a table property of this name stays in the metadata file.
 _RESERVED = frozenset(
     {"EXTERNAL", TABLE_TYPE, METADATA_LOCATION, PREVIOUS_METADATA_LOCATION, _STORAGE_HANDLER, "uuid", "snapshot-count",
-     "transient_lastDdlTime", "COLUMN_STATS_ACCURATE", "DO_NOT_UPDATE_STATS", OWNER, *_STATISTICS, *_DERIVED}
+     "transient_lastDdlTime", "COLUMN_STATS_ACCURATE", "DO_NOT_UPDATE_STATS", OWNER, METADATA_HASH, *_STATISTICS,
+     *_DERIVED}
 )  # fmt: skip
 
 _HIVE = "org.apache.iceberg.mr.hive."
@@ -189,9 +191,13 @@ def update_row(row: ttypes.Table, base: MetadataVersion | None, new: MetadataVer
         base: the version before, None for a table that is created.
         new: the version that the table is to have.
         settings: limits, and what to show.
+
+    Raises:
+        TamperedFileError: the table is encrypted, and the version names another key.
     """
     table = f"{row.dbName}.{row.tableName}"
     metadata = new.metadata
+    check_same_key(row.parameters or {}, metadata, new.location)
     for_hive = _hive_engine(metadata, settings)
     row.sd = storage_descriptor(metadata.schema(), metadata.location, for_hive, settings, table)
     parameters = dict(row.parameters or {})
@@ -212,6 +218,9 @@ def update_row(row: ttypes.Table, base: MetadataVersion | None, new: MetadataVer
         parameters[_STORAGE_HANDLER] = f"{_HIVE}HiveIcebergStorageHandler"
     else:
         parameters.pop(_STORAGE_HANDLER, None)
+    parameters.pop(METADATA_HASH, None)
+    if parameters.get(ENCRYPTION_KEY_ID.name):
+        parameters[METADATA_HASH] = metadata_hash(metadata)
     for key, shown in _derived(metadata, settings).items():
         put_parameter(parameters, key, shown, settings, table)
     row.parameters = parameters

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from hms_iceberg.encryption.encrypted_files import decrypted, manifest_bytes
 from hms_iceberg.errors import IcebergError, NoSuchSnapshotError
 from hms_iceberg.maintenance.check import findings as found
 from hms_iceberg.maintenance.check.digests import Listed, ManifestDigest, digest, file_key
@@ -215,14 +216,15 @@ class _Check:
             length = self.storage.length(location) if is_shown else len(data)
             if length != manifest.manifest_length:
                 findings.append(found.WrongFileSize(location, "manifest", manifest.manifest_length, length))
-            entries = list(iterate_manifest(data, manifest, metrics=metrics))
+            content = decrypted(data, manifest.key_metadata, location)
+            entries = list(iterate_manifest(content, manifest, metrics=metrics))
         except IcebergError as error:
             return _Read(manifest, None, (), (*findings, unread(location, "manifest", error)))
         live = tuple(entry.data_file for entry in entries if entry.is_live)
         return _Read(manifest, digest(entries), live, (*findings, *check_manifest(self.metadata, manifest, entries)))
 
     def _again(self, manifest: ManifestFile) -> list[ManifestEntry]:
-        data = self.storage.read(manifest.manifest_path)
+        data = manifest_bytes(manifest, self.storage)
         return list(iterate_manifest(data, manifest, metrics=False))
 
     # ----------------------------------------------------------------------------------------- snapshots

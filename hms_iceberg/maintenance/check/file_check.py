@@ -94,7 +94,7 @@ def count_records(storage: Storage, file: DataFile) -> int:
     """
     if file.is_deletion_vector:
         return len(read_deletion_vector(storage, file))
-    reader = open_reader(storage, file.file_path, file.file_format)
+    reader = open_reader(storage, file.file_path, file.file_format, None, file.key_metadata)
     try:
         return sum(each.rows for each in reader.ranges())
     finally:
@@ -152,7 +152,8 @@ class Values:
 
         Returns the columns of the table that the file has: others read as null, or as their default.
         """
-        reader = open_reader(self._storage, file.file_path, file.file_format, self._metadata.name_mapping())
+        mapping = self._metadata.name_mapping()
+        reader = open_reader(self._storage, file.file_path, file.file_format, mapping, file.key_metadata)
         try:
             every = file_leaves(reader.schema)
             known = self._schema.index_by_id if file.is_data else ()

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from hms_iceberg.encryption.encrypted_files import refuse_encrypted
 from hms_iceberg.errors import IcebergError, InvalidInputError
 from hms_iceberg.maintenance.relocation.metadata_paths import PositionDeleteMover, PrefixChange, with_new_paths
 from hms_iceberg.metastore import MetadataVersion
@@ -95,6 +96,8 @@ def rewrite_table_path(
     """
     name = ".".join(table.identifier)
     table.refresh()
+    remedy = "Copy its files as they are to a storage with the same locations, or copy its rows to another table."
+    refuse_encrypted(table.properties, name, "Cannot rewrite the paths of table", remedy)
     if not source_prefix or not target_prefix or source_prefix.rstrip("/") == target_prefix.rstrip("/"):
         raise InvalidInputError(
             f"Cannot rewrite the paths of table {name}: source prefix {source_prefix!r} and target prefix "

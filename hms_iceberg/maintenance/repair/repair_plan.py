@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
 
+from hms_iceberg.encryption.encrypted_files import refuse_encrypted
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.maintenance.check.findings import WrongSummary
 from hms_iceberg.maintenance.check.summary_check import check_summary
@@ -91,7 +92,10 @@ def plan_repair(
 
     Raises:
         StorageError: the storage does not let a file be read, which says nothing about the file.
+        UnsupportedError: the table is encrypted.
     """
+    remedy = "What is damaged there may have been changed on purpose. Look with `check`, and restore the files."
+    refuse_encrypted(pointer.properties, ".".join(pointer.identifier), "Cannot repair table", remedy)
     return _Planner(pointer, storage, accept_loss).plan(record_counts)
 
 

@@ -9,6 +9,7 @@ import uuid
 
 from hms_iceberg.arrow.columns.frames import frame_to_arrow
 from hms_iceberg.arrow.formats.content_files import ContentFormat, format_name
+from hms_iceberg.encryption.encrypted_files import refuse_encrypted
 from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.metadata_tables.file_tables import entry_frame, live
@@ -20,6 +21,8 @@ from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots_and_refs import PartitionStatisticsFile
 from hms_iceberg.spec.table_properties import metadata_folder
 from hms_iceberg.table.table import Table
+
+_NOT_ENCRYPTED = "A file of statistics has no place for its key, and would show values to whoever reads storage."
 
 
 def compute_partition_stats(table: Table, *, snapshot_id: int | None = None) -> PartitionStatisticsFile | None:
@@ -40,6 +43,7 @@ def compute_partition_stats(table: Table, *, snapshot_id: int | None = None) -> 
     """
     name = ".".join(table.identifier)
     metadata = table.refresh().metadata
+    refuse_encrypted(metadata.properties, name, "Cannot compute partition statistics of table", _NOT_ENCRYPTED)
     if all(spec.is_unpartitioned() for spec in metadata.partition_specs):
         raise InvalidInputError(f"Cannot compute partition statistics of table {name}: it is not partitioned.")
     snapshot = metadata.current_snapshot() if snapshot_id is None else metadata.snapshot_by_id(snapshot_id)

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from hms_iceberg.arrow.columns.arrow_schema import to_stored
 from hms_iceberg.arrow.deletes.puffin_writer import PuffinBlob, write_puffin
+from hms_iceberg.encryption.encrypted_files import refuse_encrypted
 from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError, UnknownColumnError
 from hms_iceberg.spec.data_types import NestedField, PrimitiveType, UnknownType
 from hms_iceberg.spec.schema import Schema
@@ -72,6 +73,7 @@ class ThetaSketch:
         return head + self._hashes.tobytes()
 
 
+_NOT_ENCRYPTED = "A file of statistics has no place for its key, and would show values to whoever reads storage."
 THETA_V1 = "apache-datasketches-theta-v1"
 _NDV = "ndv"
 
@@ -96,6 +98,7 @@ def compute_table_stats(
     """
     name = ".".join(table.identifier)
     metadata = table.refresh().metadata
+    refuse_encrypted(metadata.properties, name, "Cannot compute statistics of table", _NOT_ENCRYPTED)
     snapshot = metadata.current_snapshot() if snapshot_id is None else metadata.snapshot_by_id(snapshot_id)
     if snapshot is None:
         if snapshot_id is None:

@@ -9,13 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
 
+from hms_iceberg.encryption.encrypted_files import list_bytes, manifest_bytes
 from hms_iceberg.errors import (
     CorruptFileError,
     CorruptManifestError,
     MissingFileError,
     TypeMismatchError,
     UnknownColumnError,
-    UnsupportedError,
 )
 from hms_iceberg.scan.manifests.cache import ManifestCache, ManifestFrame, decode_manifests, join_frames
 from hms_iceberg.scan.manifests.metric_columns import Metric
@@ -89,7 +89,7 @@ def manifests_of(snapshot: Snapshot, storage: FileSource, *, checked: bool = Tru
     """
     if snapshot.manifest_list is not None:
         return decode_manifest_list(
-            storage.read(snapshot.manifest_list), snapshot.manifest_list, snapshot.snapshot_id, checked=checked
+            list_bytes(snapshot, storage), snapshot.manifest_list, snapshot.snapshot_id, checked=checked
         )
     return [_unlisted(location, snapshot, storage) for location in snapshot.manifest_locations or ()]
 
@@ -199,11 +199,7 @@ class ManifestSource:
         return manifest.manifest_path, manifest.sequence_number, manifest.first_row_id, names, dtypes
 
     def _read(self, manifest: ManifestFile) -> bytes:
-        if manifest.key_metadata is not None:
-            raise UnsupportedError(
-                f"Cannot read manifest {manifest.manifest_path}: it is encrypted, which is not supported"
-            )
-        return self._storage.read(manifest.manifest_path)
+        return manifest_bytes(manifest, self._storage)
 
 
 def _groups(manifests: Sequence[ManifestFile]) -> list[list[ManifestFile]]:

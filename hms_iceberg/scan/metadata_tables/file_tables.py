@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import accumulate, count
 from typing import Any, cast
 
+from hms_iceberg.encryption.encrypted_files import manifest_bytes
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.manifests.manifest_frames import MANIFEST, ManifestDecoder, file_dtypes, metric_dtypes
 from hms_iceberg.scan.manifests.metric_columns import map_values
@@ -145,7 +146,7 @@ def entry_frame(
     """
 
     def read(manifest: ManifestFile) -> pl.DataFrame:
-        data = request.storage.read(manifest.manifest_path)
+        data = manifest_bytes(manifest, request.storage)
         return ManifestDecoder([(data, manifest)], request.partitions).entries(metrics).drop(MANIFEST)
 
     with ThreadPoolExecutor(8, thread_name_prefix="iceberg-inspect") as pool:

@@ -7,7 +7,7 @@ in :mod:`hms_iceberg.spec.manifests.manifest_avro`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from typing import Any, Protocol
 
@@ -26,6 +26,7 @@ __all__ = [
     "Record",
 ]
 
+MANIFEST_BYTES: Hook[[ManifestFile, FileSource], bytes] = Hook("hms_iceberg.encryption.encrypted_files")
 MANIFEST_ENTRIES: Hook[[bytes, ManifestFile], list[ManifestEntry]] = Hook("hms_iceberg.spec.manifests.manifest_avro")
 
 
@@ -133,7 +134,7 @@ class DataFile:
     nan_value_counts: Mapping[int, int] | None = None
     lower_bounds: Mapping[int, bytes] | None = None
     upper_bounds: Mapping[int, bytes] | None = None
-    key_metadata: bytes | None = None
+    key_metadata: bytes | None = field(default=None, repr=False)
     split_offsets: Sequence[int] | None = None
     equality_ids: Sequence[int] | None = None
     sort_order_id: int | None = None
@@ -227,7 +228,7 @@ class ManifestFile:
     existing_rows_count: int | None = None
     deleted_rows_count: int | None = None
     partitions: tuple[FieldSummary, ...] | None = None
-    key_metadata: bytes | None = None
+    key_metadata: bytes | None = field(default=None, repr=False)
     first_row_id: int | None = None
 
     def has_added_files(self) -> bool:
@@ -257,7 +258,7 @@ class ManifestFile:
             MissingFileError: the manifest is gone.
             CorruptManifestError: it cannot be read.
         """
-        entries = MANIFEST_ENTRIES(io.read(self.manifest_path), self)
+        entries = MANIFEST_ENTRIES(MANIFEST_BYTES(self, io), self)
         return [entry for entry in entries if entry.is_live or not discard_deleted]
 
     @property

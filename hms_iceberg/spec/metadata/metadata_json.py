@@ -43,6 +43,7 @@ from hms_iceberg.spec.snapshots_and_refs import (
     SnapshotRefType,
     StatisticsFile,
     Summary,
+    with_keys,
 )
 from hms_iceberg.spec.sort_orders import UNSORTED, SortOrder, sort_order_from_json, sort_order_to_json
 
@@ -218,6 +219,7 @@ def _metadata(data: Any, metadata_file: str | None, *, preview: bool) -> TableMe
     current_snapshot_id = read.integer_or_none("current-snapshot-id")
     if current_snapshot_id == NO_SNAPSHOT:
         current_snapshot_id = None
+    keys = tuple(map(encryption_key_from_json, read.sequence_or_empty("encryption-keys")))
     metadata = TableMetadata(
         format_version=version,
         table_uuid=read.text_or_none("table-uuid"),
@@ -234,14 +236,14 @@ def _metadata(data: Any, metadata_file: str | None, *, preview: bool) -> TableMe
         properties=read.text_map_or_none("properties") or {},
         last_sequence_number=read.integer("last-sequence-number") if version > 1 else INITIAL_SEQUENCE_NUMBER,
         current_snapshot_id=current_snapshot_id,
-        snapshots=tuple(map(snapshot_from_json, read.sequence_or_empty("snapshots"))),
+        snapshots=_snapshots(read, keys),
         snapshot_log=tuple(map(snapshot_log_from_json, read.sequence_or_empty("snapshot-log"))),
         metadata_log=tuple(map(metadata_log_from_json, read.sequence_or_empty("metadata-log"))),
         refs=_refs(read, current_snapshot_id),
         statistics=tuple(map(statistics_from_json, read.sequence_or_empty("statistics"))),
         partition_statistics=tuple(map(partition_statistics_from_json, read.sequence_or_empty("partition-statistics"))),
         next_row_id=read.integer("next-row-id") if version > 2 else None,
-        encryption_keys=tuple(map(encryption_key_from_json, read.sequence_or_empty("encryption-keys"))),
+        encryption_keys=keys,
     )
     check_metadata(metadata, preview=preview)
     return metadata
@@ -293,6 +295,11 @@ def _sort_orders(read: JsonObject, version: int) -> tuple[tuple[SortOrder, ...],
         listed = default != UNSORTED.order_id or any(order.order_id == default for order in orders)
         return orders if listed else (*orders, UNSORTED), default
     return (UNSORTED,), UNSORTED.order_id
+
+
+def _snapshots(read: JsonObject, keys: tuple[EncryptionKey, ...]) -> tuple[Snapshot, ...]:
+    found = tuple(map(snapshot_from_json, read.sequence_or_empty("snapshots")))
+    return tuple(with_keys(each, keys) for each in found) if keys else found
 
 
 def _refs(read: JsonObject, current_snapshot_id: int | None) -> dict[str, SnapshotRef]:
@@ -497,7 +504,7 @@ def encryption_key_to_json(key: EncryptionKey) -> dict[str, Any]:
         key_id=key.key_id,
         encrypted_key_metadata=key.encrypted_key_metadata,
         encrypted_by_id=key.encrypted_by_id,
-        properties=key.properties,
+        properties=key.properties or None,
     )
 
 

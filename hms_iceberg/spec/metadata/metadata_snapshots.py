@@ -123,7 +123,7 @@ def suppress_intermediate_snapshots(metadata: TableMetadata, base: TableMetadata
 
 
 def remove_snapshots(metadata: TableMetadata, ids: Collection[int], at_ms: int | None = None) -> TableMetadata:
-    """The metadata without some snapshots and their statistics.
+    """The metadata without some snapshots, their statistics, and the keys of their manifest lists.
 
     The snapshot log loses everything up to the last entry of a removed snapshot, since its gaps would make time travel
     wrong.
@@ -152,10 +152,13 @@ def remove_snapshots(metadata: TableMetadata, ids: Collection[int], at_ms: int |
             log.clear()
         else:
             log.append(entry)
+    kept = tuple(each for each in metadata.snapshots if each.snapshot_id not in removed)
+    lost_keys = {metadata.snapshots_by_id[each].key_id for each in removed} - {each.key_id for each in kept}
     return changed(
         metadata,
         at_ms,
-        snapshots=tuple(each for each in metadata.snapshots if each.snapshot_id not in removed),
+        snapshots=kept,
+        encryption_keys=tuple(key for key in metadata.encryption_keys if key.key_id not in lost_keys),
         snapshot_log=tuple(log),
         statistics=tuple(each for each in metadata.statistics if each.snapshot_id not in removed),
         partition_statistics=tuple(each for each in metadata.partition_statistics if each.snapshot_id not in removed),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from hms_iceberg.encryption.encrypted_files import encrypted_list, list_bytes
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.tree import AlwaysFalse, BooleanExpression
 from hms_iceberg.spec.manifests.manifest_values import (
@@ -16,7 +17,7 @@ from hms_iceberg.spec.manifests.manifest_values import (
     ManifestFile,
     PartitionKey,
 )
-from hms_iceberg.spec.metadata.metadata_changes import add_snapshot
+from hms_iceberg.spec.metadata.metadata_changes import add_encryption_key, add_snapshot
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, Operation, Snapshot, Summary
 from hms_iceberg.spec.table_properties import ISOLATION_LEVELS, SUMMARY_PARTITION_LIMIT
@@ -217,7 +218,7 @@ def write_snapshot(base: TableMetadata, draft: SnapshotDraft, workspace: Workspa
         next_row_id=first_row_id,
     )
     if draft.keeps_parent and parent is not None and parent.manifest_list is not None:
-        old = workspace.read(parent.manifest_list)
+        old = list_bytes(parent, workspace)
         data, next_row_id, kept = extend_manifest_list(old, parent.manifest_list, draft.manifests, facts)
     else:
         manifests = draft.manifests
@@ -225,7 +226,8 @@ def write_snapshot(base: TableMetadata, draft: SnapshotDraft, workspace: Workspa
             manifests = [*manifests, *manifest_list_of(parent, workspace)]
         data, next_row_id = facts.encode(manifests)
         kept = sum(1 for manifest in manifests if manifest.added_snapshot_id != draft.snapshot_id)
-    workspace.create(location, data)
+    stored, keys = encrypted_list(data, base.encryption_keys, base.properties, workspace, workspace.now_ms())
+    workspace.create(location, stored)
     created = sum(1 for manifest in draft.manifests if manifest.added_snapshot_id == draft.snapshot_id)
     summary = {
         "operation": str(draft.operation),
@@ -246,7 +248,11 @@ def write_snapshot(base: TableMetadata, draft: SnapshotDraft, workspace: Workspa
         schema_id=base.current_schema_id,
         first_row_id=first_row_id,
         added_rows=None if first_row_id is None else (next_row_id or 0) - first_row_id,
+        key_id=keys[0].key_id if keys else None,
+        keys=keys,
     )
+    for key in reversed(keys):
+        base = add_encryption_key(base, key)
     return add_snapshot(base, snapshot, branch=draft.branch)
 
 

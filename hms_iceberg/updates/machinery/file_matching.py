@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
+from hms_iceberg.encryption.encrypted_files import manifest_bytes
 from hms_iceberg.errors import CorruptFileError
 from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.evaluate import evaluator
@@ -42,7 +43,7 @@ def live_files(
         StorageError, CorruptManifestError: a manifest cannot be read.
     """
     partitions = partition_columns(metadata)
-    for batch in in_batches(manifests, lambda each: each.manifest_path, reader):
+    for batch in in_batches(manifests, lambda each: manifest_bytes(each, reader)):
         alike: dict[Any, list[tuple[bytes, ManifestFile]]] = {}
         for manifest, data in batch:
             if isinstance(data, Exception):

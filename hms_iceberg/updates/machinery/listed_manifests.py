@@ -14,6 +14,7 @@ from functools import lru_cache
 from itertools import chain, islice
 from typing import Any, TypeVar
 
+from hms_iceberg.encryption.encrypted_files import list_bytes
 from hms_iceberg.errors import CorruptFileError, CorruptManifestError, StorageError
 from hms_iceberg.lazy import pl
 from hms_iceberg.spec.manifests.avro_container import (
@@ -38,20 +39,17 @@ OnUnreadable = Callable[[Exception], None] | None
 """Gets the error of a file that cannot be read, which is passed over; None has it raised."""
 
 
-def in_batches(
-    items: Iterable[T], location: Callable[[T], str], reader: FileReader
-) -> Iterator[list[tuple[T, bytes | Exception]]]:
+def in_batches(items: Iterable[T], content: Callable[[T], bytes]) -> Iterator[list[tuple[T, bytes | Exception]]]:
     """Items with the content of their files, a few hundred at a time; with the error in place of content that cannot be
     read.
 
     Args:
         items: the items.
-        location: the location of an item's file.
-        reader: reads manifest lists and manifests.
+        content: reads the file of an item.
     """
 
     def read(part: Sequence[T]) -> list[tuple[T, bytes | Exception]]:
-        return [(item, _contents(reader, location(item))) for item in part]
+        return [(item, _contents(content, item)) for item in part]
 
     left = iter(items)
     with ThreadPoolExecutor(_READERS, thread_name_prefix="iceberg-read") as pool:
@@ -61,9 +59,9 @@ def in_batches(
             yield list(chain.from_iterable(pool.map(read, parts)))
 
 
-def _contents(reader: FileReader, location: str) -> bytes | Exception:
+def _contents(content: Callable[[T], bytes], item: T) -> bytes | Exception:
     try:
-        return reader.read(location)
+        return content(item)
     except (StorageError, CorruptFileError) as error:
         return error
 
@@ -119,7 +117,7 @@ def manifests_of_all(
     for snapshot in snapshots:
         if snapshot.manifest_list is None:
             found.update((each.manifest_path, each) for each in manifest_list_of(snapshot, reader))
-    for batch in in_batches(listed, lambda each: each.manifest_list or "", reader):
+    for batch in in_batches(listed, lambda each: list_bytes(each, reader)):
         alike: dict[bytes, list[tuple[_Read, AvroContainer]]] = {}
         for snapshot, data in batch:
             try:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+from hms_iceberg.encryption.encrypted_files import encrypted, is_encrypted, list_bytes, manifest_bytes
 from hms_iceberg.errors import CorruptFileError, InvalidInputError
 from hms_iceberg.spec.manifests.avro_container import SYNC_SIZE, read_blocks, read_container
 from hms_iceberg.spec.manifests.manifest_avro import decode_manifest, encode_manifest
@@ -44,7 +45,7 @@ def manifest_list_of(snapshot: Snapshot | None, reader: FileReader) -> list[Mani
         return []
     if snapshot.manifest_list is None:
         return _legacy_manifests(snapshot)
-    return decode_manifest_list(reader.read(snapshot.manifest_list), snapshot.manifest_list, snapshot.snapshot_id)
+    return decode_manifest_list(list_bytes(snapshot, reader), snapshot.manifest_list, snapshot.snapshot_id)
 
 
 def _legacy_manifests(snapshot: Snapshot) -> list[ManifestFile]:
@@ -64,7 +65,7 @@ def entries_of(manifest: ManifestFile, reader: FileReader) -> list[ManifestEntry
         manifest: the manifest, as its manifest list describes it.
         reader: reads manifest lists and manifests.
     """
-    return decode_manifest(reader.read(manifest.manifest_path), manifest)
+    return decode_manifest(manifest_bytes(manifest, reader), manifest)
 
 
 def write_added(
@@ -137,8 +138,9 @@ def _write_split(
     for data, manifest in pieces:
         name = f"{workspace.commit_id}-m{workspace.next_number('manifest')}.avro"
         location = metadata_file(base, name)
-        workspace.create(location, data)
-        manifests.append(replace(manifest, manifest_path=location, manifest_length=len(data)))
+        stored, key = encrypted(data, base.properties)
+        workspace.create(location, stored)
+        manifests.append(replace(manifest, manifest_path=location, manifest_length=len(stored), key_metadata=key))
     return manifests
 
 
@@ -157,7 +159,8 @@ def _encode(
 
 
 def check_specs(files: Iterable[DataFile], base: TableMetadata, table: str) -> None:
-    """Refuses files of a partition spec that the table does not have, or with a partition of the wrong length.
+    """Refuses files of a partition spec that the table does not have, or with a partition of the wrong length, and
+    files that are encrypted where the table is not, or the other way round.
 
     Args:
         files: the files.
@@ -167,8 +170,15 @@ def check_specs(files: Iterable[DataFile], base: TableMetadata, table: str) -> N
     Raises:
         InvalidInputError: names the file, the spec and what was expected.
     """
+    needs_key = is_encrypted(base.properties)
     widths = {spec.spec_id: len(spec.fields) for spec in base.partition_specs}
     for file in files:
+        if (file.key_metadata is not None) != needs_key:
+            is_what = "encrypted, and the file is not" if needs_key else "not encrypted, and the file is"
+            raise InvalidInputError(
+                f"Cannot add {file.file_path} to the table at {table}: the table is {is_what}. Write its rows "
+                f"anew with `append`."
+            )
         width = widths.get(file.spec_id)
         if width is None:
             raise InvalidInputError(

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from hms_iceberg.encryption.encrypted_files import manifest_bytes
 from hms_iceberg.errors import CommitConflictError
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.manifests.manifest_bytes import EntryBytes
@@ -156,7 +157,7 @@ def _rewrite(
     workspace: Workspace,
 ) -> _Rewritten | None:
     """The manifest with removed files marked as deleted; None if it holds none of them."""
-    data = workspace.read(manifest.manifest_path)
+    data = manifest_bytes(manifest, workspace)
     splice = None if removal.matches is not None else ManifestSplice.of(manifest, base, data)
     if splice is not None:
         spliced = splice.without({path for path, _ in wanted}, snapshot_id, workspace)
@@ -241,7 +242,7 @@ def _write_merged(
     alike: dict[bytes, list[ManifestFile]] = {}
     partitions = partition_columns(base)
     for manifest in bin_:
-        data = workspace.read(manifest.manifest_path)
+        data = manifest_bytes(manifest, workspace)
         if ManifestDecoder([(data, manifest)], partitions).has_other_fields:
             is_new = manifest.added_snapshot_id == snapshot_id  # its entries tell what this snapshot did
             same = kept if is_new else alike.setdefault(columnar_schema(data, manifest, partitions), [])
@@ -285,7 +286,7 @@ def cluster_manifests(
         CorruptManifestError: a manifest cannot be read, or is not what its list says.
     """
     with ThreadPoolExecutor(_READERS, thread_name_prefix="iceberg-read") as pool:
-        contents = list(pool.map(lambda each: workspace.read(each.manifest_path), manifests))
+        contents = list(pool.map(lambda each: manifest_bytes(each, workspace), manifests))
     partitions = partition_columns(base)
     read = list(zip(contents, manifests, strict=True))
     if len({columnar_schema(data, each, partitions) for data, each in read}) > 1:

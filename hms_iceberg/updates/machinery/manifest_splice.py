@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from hms_iceberg.encryption.encrypted_files import encrypted
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.manifests.manifest_bytes import EntryBytes
 from hms_iceberg.scan.manifests.manifest_frames import ManifestDecoder
@@ -134,14 +135,16 @@ def write_spliced(
         start += len(part)
         data = join_blocks(blocks, schema_json, DEFAULT_CODEC, metadata)
         location = metadata_file(base, f"{workspace.commit_id}-m{workspace.next_number('manifest')}.avro")
-        workspace.create(location, data)
+        stored, key = encrypted(data, base.properties)
+        workspace.create(location, stored)
         summary = PartitionSummary(spec.partition_type(schema))
         for file in content_files(_one_a_partition(part, partitions, spec.spec_id), partitions):
             summary.add(file.partition)
         listed = replace(
             origin,
             manifest_path=location,
-            manifest_length=len(data),
+            manifest_length=len(stored),
+            key_metadata=key,
             added_snapshot_id=snapshot_id,
             sequence_number=None,
             partitions=summary.summaries(),

@@ -114,7 +114,7 @@ def test_an_avro_file_of_a_remote_store_is_fetched_a_stretch_at_a_time(
 
     monkeypatch.setattr(avro_blocks, "_REMOTE_BYTES", 50_000)
     monkeypatch.setattr(avro_blocks, "_HEADER_BYTES", 40)
-    monkeypatch.setattr(avro_blocks, "open_for_arrow", lambda storage, location: Remote(content))
+    monkeypatch.setattr(avro_blocks, "open_for_arrow", lambda storage, location, key: Remote(content))
     assert table.read()["id"].to_pylist() == list(range(ROWS))
     assert max(fetched) <= 50_000
     assert sum(fetched) < 3 * len(content)

@@ -99,6 +99,7 @@ class AvroBlocks:
     Args:
         storage: where the file is.
         location: the file.
+        key_metadata: what its manifest entry says of its key; None if it is not encrypted.
 
     Attributes:
         container: the file's header.
@@ -109,9 +110,9 @@ class AvroBlocks:
         CorruptFileError: it is not Avro, is cut off, or a sync marker is missing.
     """
 
-    def __init__(self, storage: Storage, location: str) -> None:
+    def __init__(self, storage: Storage, location: str, key_metadata: bytes | None = None) -> None:
         self._location = location
-        self._file = open_for_arrow(storage, location)
+        self._file = open_for_arrow(storage, location, key_metadata)
         try:
             self._size = self._file.size()
             self._ahead = 0 if isinstance(self._file, pa.OSFile) else _REMOTE_BYTES

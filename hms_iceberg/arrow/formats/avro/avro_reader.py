@@ -69,6 +69,7 @@ class AvroReader(WholeRanges):
         storage: where the file is.
         location: the file.
         mapping: the table's name mapping, for files without field ids.
+        key_metadata: what its manifest entry says of its key; None if it is not encrypted.
 
     Attributes:
         schema: the file's Arrow schema with field ids.
@@ -80,10 +81,12 @@ class AvroReader(WholeRanges):
         StorageError: its storage failed.
     """
 
-    def __init__(self, storage: Storage, location: str, mapping: NameMapping | None) -> None:
+    def __init__(
+        self, storage: Storage, location: str, mapping: NameMapping | None, key_metadata: bytes | None = None
+    ) -> None:
         self._location = location
         with self._decoding():
-            self._blocks = AvroBlocks(storage, location)
+            self._blocks = AvroBlocks(storage, location, key_metadata)
         try:
             with self._decoding():
                 schema = json.loads(self._blocks.container.schema_json)

@@ -20,6 +20,7 @@ from hms_iceberg.arrow.columns.nested import list_parts, list_values, map_entrie
 from hms_iceberg.arrow.formats.avro.avro_blocks import avro_schema
 from hms_iceberg.arrow.formats.file_layout import HELD_BYTES, ContentOutput, FileLayout, MeasuredWriter
 from hms_iceberg.arrow.metrics.footer_metrics import MetricsMode
+from hms_iceberg.encryption.file_keys import FileKey
 from hms_iceberg.errors import ConfigurationError, UnsupportedError
 from hms_iceberg.spec.data_types import DecimalType, IcebergType, ListType, MapType, StringType, StructType, UUIDType
 from hms_iceberg.spec.manifests.avro_container import (
@@ -48,6 +49,7 @@ class AvroContentWriter(MeasuredWriter):
         layout: the file's columns.
         properties: the table's properties.
         modes: what metrics to keep of which field.
+        key: what the file is encrypted by; None if it is not.
     """
 
     file_format = "AVRO"
@@ -59,8 +61,9 @@ class AvroContentWriter(MeasuredWriter):
         layout: FileLayout,
         properties: Mapping[str, str],
         modes: Mapping[int, MetricsMode],
+        key: FileKey | None = None,
     ) -> None:
-        super().__init__(storage, location, layout, modes)
+        super().__init__(storage, location, layout, modes, key)
         self._codec = _codec(properties)
         described = avro_schema(layout.schema)
         # Values are encoded here, so that the encoder needs no logical types, which would change or refuse some.
@@ -68,7 +71,7 @@ class AvroContentWriter(MeasuredWriter):
         self._names = [field["name"] for field in described["fields"]]
         self._sync = os.urandom(SYNC_SIZE)
         self._block, self._records = io.BytesIO(), 0
-        self._output = ContentOutput(storage, location)
+        self._output = ContentOutput(storage, location, key)
         header = {"iceberg.schema": json.dumps(schema_to_json(layout.schema))}
         self._output.stream.write(write_header(json.dumps(described).encode(), self._codec, header, self._sync))
 

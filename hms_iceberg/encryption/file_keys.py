@@ -1,0 +1,84 @@
+"""The key of one file as its parent keeps it: what manifests call `key_metadata`.
+
+Source: Apache Iceberg, `StandardKeyMetadata`: a version byte and an Avro record.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import fastavro
+
+from hms_iceberg.errors import IcebergError, TamperedFileError, UnsupportedError
+from hms_iceberg.spec.manifests.avro_container import parsed_schema
+
+_VERSION = 1
+_PREFIX_BYTES = 16
+_SCHEMA = parsed_schema(
+    b"""{"type": "record", "name": "key_metadata", "fields": [
+        {"name": "encryption_key", "type": "bytes"},
+        {"name": "aad_prefix", "type": ["null", "bytes"], "default": null},
+        {"name": "file_length", "type": ["null", "long"], "default": null}
+    ]}"""
+)
+
+
+@dataclass(frozen=True)
+class FileKey:
+    """The key of a file. It is not shown where it is printed.
+
+    Attributes:
+        key: 16, 24 or 32 bytes.
+        prefix: what binds the blocks of the file together, so that none is taken from another file.
+        length: the encrypted file's length in bytes, so that its end cannot be cut off; None if its format knows.
+    """
+
+    key: bytes = field(repr=False)
+    prefix: bytes = field(default=b"", repr=False)
+    length: int | None = None
+
+    @classmethod
+    def new(cls, key_bytes: int) -> FileKey:
+        """A random key.
+
+        Args:
+            key_bytes: 16, 24 or 32.
+        """
+        return cls(os.urandom(key_bytes), os.urandom(_PREFIX_BYTES))
+
+    @classmethod
+    def decode(cls, data: bytes, location: str) -> FileKey:
+        """The key in `key_metadata`.
+
+        Args:
+            data: `key_metadata`.
+            location: the file that it is the key of, for messages.
+
+        Raises:
+            UnsupportedError: it is of another version, or of an encryption that is not Apache Iceberg's.
+            TamperedFileError: it is damaged.
+        """
+        if data[:1] != bytes([_VERSION]):
+            raise UnsupportedError(
+                f"Cannot read {location}: its key metadata is of version {data[:1].hex() or 'none'}, known is 01. It "
+                f"was encrypted in another way than Apache Iceberg's standard encryption."
+            )
+        try:
+            record: Any = fastavro.schemaless_reader(io.BytesIO(data[1:]), _SCHEMA, None)
+        except (EOFError, ValueError, IndexError, OverflowError, IcebergError) as error:
+            raise TamperedFileError(f"Cannot read {location}: its key metadata is damaged ({error}).") from error
+        return cls(record["encryption_key"], record["aad_prefix"] or b"", record["file_length"])
+
+    def encode(self) -> bytes:
+        """The key as `key_metadata`."""
+        out = io.BytesIO()
+        record = {"encryption_key": self.key, "aad_prefix": self.prefix, "file_length": self.length}
+        fastavro.schemaless_writer(out, _SCHEMA, record)
+        return bytes([_VERSION]) + out.getvalue()
+
+    def of_length(self, length: int) -> FileKey:
+        """The key with the length of the encrypted file, in bytes."""
+        return replace(self, length=length)

@@ -1,0 +1,185 @@
+"""Services that keep the keys of tables: what one must do, which there are, and how a catalog names its own.
+
+Source: Apache Iceberg, `KeyManagementClient`, and the properties of catalogs `encryption.kms-type` and `.kms-impl`.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Protocol, cast, runtime_checkable
+
+from hms_iceberg.errors import ConfigurationError, IcebergError, KeyUnavailableError
+
+SERVICE_TYPE = "encryption.kms-type"
+SERVICE_CLASS = "encryption.kms-impl"
+ENTRY_POINTS = "hms_iceberg.key_services"
+"""The group of entry points by which other packages add types."""
+
+_BUILT_IN = {
+    "aws": "hms_iceberg.encryption.services.aws:AwsKeys",
+    "keystore": "hms_iceberg.encryption.services.keystore:KeystoreFile",
+    "vault": "hms_iceberg.encryption.services.vault:VaultKeys",
+}
+# What Apache Iceberg calls its clients, so that both can share one configuration.
+_OF_JAVA = {"org.apache.iceberg.aws.AwsKeyManagementClient": "aws"}
+_KEPT_SECONDS = 3600.0
+
+
+class KeyService(Protocol):
+    """Encrypts and decrypts keys by keys that it does not give away. Safe for several threads."""
+
+    def wrap_key(self, key: bytes, table_key_id: str) -> bytes:
+        """A key, encrypted.
+
+        Args:
+            key: the key.
+            table_key_id: the key that encrypts it: the table property `encryption.key-id`.
+
+        Raises:
+            KeyUnavailableError: there is no such key, it may not be used, or the service does not answer.
+        """
+        ...
+
+    def unwrap_key(self, wrapped: bytes, table_key_id: str) -> bytes:
+        """The key that was encrypted.
+
+        Args:
+            wrapped: what `wrap_key` gave.
+            table_key_id: the key that encrypted it.
+
+        Raises:
+            KeyUnavailableError: there is no such key, it may not be used, or the service does not answer.
+            TamperedFileError: it was encrypted by another key, or changed.
+        """
+        ...
+
+
+@runtime_checkable
+class HasKeyService(Protocol):
+    """A storage, or a reader of one, that knows the key service of its catalog."""
+
+    @property
+    def key_service(self) -> KeyService | None:
+        """The service; None if the catalog has none."""
+        ...
+
+
+def key_service_of(reader: object, table: str) -> KeyService:
+    """The key service of a storage.
+
+    Args:
+        reader: a storage, or a reader of one.
+        table: what needs it, for the message.
+
+    Raises:
+        KeyUnavailableError: its catalog has none.
+    """
+    found = reader.key_service if isinstance(reader, HasKeyService) else None
+    if found is None:
+        raise KeyUnavailableError(
+            f"Cannot decrypt {table}: the table is encrypted, and the catalog has no key service. Set the catalog's "
+            f"property {SERVICE_TYPE} to {', '.join(_BUILT_IN)}, or {SERVICE_CLASS} to module:Class."
+        )
+    return found
+
+
+def key_service(properties: Mapping[str, str]) -> KeyService | None:
+    """The key service that a catalog's properties name; None if they name none.
+
+    Args:
+        properties: the catalog's properties, which the service is made of.
+
+    Raises:
+        ConfigurationError: both properties are set, or there is no such service, or it lacks properties.
+        MissingDependencyError: a package that it needs is not installed.
+    """
+    kind, named = properties.get(SERVICE_TYPE), properties.get(SERVICE_CLASS)
+    if kind and named:
+        raise ConfigurationError(
+            f"Catalog properties {SERVICE_TYPE} ({kind}) and {SERVICE_CLASS} ({named}) cannot both be set: keep one."
+        )
+    kind = _OF_JAVA.get(named or "", kind)
+    if kind:
+        return KeptKeys(_of_type(kind)(properties))
+    return KeptKeys(_loaded(named)(properties)) if named else None
+
+
+def _of_type(kind: str) -> Callable[[Mapping[str, str]], KeyService]:
+    name = kind.strip().lower()
+    if name in _BUILT_IN:
+        return _loaded(_BUILT_IN[name])
+    added = {each.name.lower(): each for each in entry_points(group=ENTRY_POINTS)}
+    if name not in added:
+        known = ", ".join(sorted({*_BUILT_IN, *added}))
+        raise ConfigurationError(f"Catalog property {SERVICE_TYPE}: expected one of {known}, got {kind!r}.")
+    return cast(Callable[[Mapping[str, str]], KeyService], added[name].load())
+
+
+def _loaded(name: str) -> Callable[[Mapping[str, str]], KeyService]:
+    module, _, attribute = name.replace(":", ".").rpartition(".")
+    try:
+        return cast(Callable[[Mapping[str, str]], KeyService], getattr(import_module(module), attribute))
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigurationError(
+            f"Catalog property {SERVICE_CLASS}: cannot import {name!r} ({error}). Expected a Python class as "
+            f"module:Class."
+        ) from error
+
+
+class KeptKeys:
+    """A key service that is asked once an hour for the same key, as by Apache Iceberg.
+
+    Args:
+        service: the service.
+    """
+
+    def __init__(self, service: KeyService) -> None:
+        self._service = service
+        self._kept: dict[tuple[bytes, str], tuple[float, bytes]] = {}
+        self._lock = threading.Lock()
+
+    def wrap_key(self, key: bytes, table_key_id: str) -> bytes:
+        """A key, encrypted; see `KeyService`."""
+        with _told(self._service, table_key_id):
+            wrapped = self._service.wrap_key(key, table_key_id)
+        self._keep(wrapped, table_key_id, key)
+        return wrapped
+
+    def unwrap_key(self, wrapped: bytes, table_key_id: str) -> bytes:
+        """The key that was encrypted; see `KeyService`."""
+        with self._lock:
+            until, key = self._kept.get((wrapped, table_key_id), (0.0, b""))
+        if until > time.monotonic():
+            return key
+        with _told(self._service, table_key_id):
+            key = self._service.unwrap_key(wrapped, table_key_id)
+        self._keep(wrapped, table_key_id, key)
+        return key
+
+    def _keep(self, wrapped: bytes, table_key_id: str, key: bytes) -> None:
+        with self._lock:
+            now = time.monotonic()
+            self._kept = {each: kept for each, kept in self._kept.items() if kept[0] > now}
+            self._kept[wrapped, table_key_id] = now + _KEPT_SECONDS, key
+
+
+class _told:  # noqa: N801 - a context manager
+    """Has every error of a service become a typed one that names the service and the key."""
+
+    def __init__(self, service: KeyService, table_key_id: str) -> None:
+        self._name = type(service).__name__
+        self._key_id = table_key_id
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, Exception) and not isinstance(error, IcebergError):
+            raise KeyUnavailableError(
+                f"The key service {self._name} cannot be asked for the table key {self._key_id!r}: {error}. Check that "
+                f"it can be reached, that the key exists there, and that you may use it."
+            ) from error

@@ -1,0 +1,1 @@
+"""Key services that come with the package, one file each."""
