@@ -12,8 +12,8 @@ from typing import Any
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.spec.changes.pending import LAST_ADDED
 from hms_iceberg.spec.changes.requirements import ASSERT_CREATE
+from hms_iceberg.spec.metadata.encryption_keys import encryption_key_to_json
 from hms_iceberg.spec.metadata.metadata_json import (
-    encryption_key_to_json,
     partition_statistics_to_json,
     ref_to_json,
     snapshot_to_json,

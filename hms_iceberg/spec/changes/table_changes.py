@@ -14,6 +14,7 @@ from hms_iceberg.errors import CommitConflictError, CommitFailedError, CorruptFi
 from hms_iceberg.spec.changes.pending import PendingTable
 from hms_iceberg.spec.changes.requirements import integers, read_by_kind, text_map, texts
 from hms_iceberg.spec.json_model import JsonObject
+from hms_iceberg.spec.metadata.encryption_keys import encryption_key_from_json
 from hms_iceberg.spec.metadata.format_rules import check_format_version
 from hms_iceberg.spec.metadata.metadata_changes import (
     add_encryption_key,
@@ -44,7 +45,6 @@ from hms_iceberg.spec.metadata.metadata_definition import (
     with_spec,
 )
 from hms_iceberg.spec.metadata.metadata_json import (
-    encryption_key_from_json,
     partition_statistics_from_json,
     ref_from_json,
     snapshot_from_json,

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from hms_iceberg.errors import CorruptMetadataError, IcebergError, InvalidInputError, UnsupportedError
 from hms_iceberg.spec.json_model import JsonObject, set_json_form, shown
+from hms_iceberg.spec.metadata.encryption_keys import encryption_key_from_json, encryption_key_to_json
 from hms_iceberg.spec.metadata.relative_paths import table_location, with_absolute_locations
 from hms_iceberg.spec.metadata.table_metadata import (
     PREVIEWED_FORMAT_VERSION,
@@ -33,7 +34,6 @@ from hms_iceberg.spec.snapshots_and_refs import (
     MAIN_BRANCH,
     OPERATION,
     BlobMetadata,
-    EncryptionKey,
     MetadataLogEntry,
     Operation,
     PartitionStatisticsFile,
@@ -236,7 +236,7 @@ def _metadata(data: Any, metadata_file: str | None, *, preview: bool) -> TableMe
         properties=read.text_map_or_none("properties") or {},
         last_sequence_number=read.integer("last-sequence-number") if version > 1 else INITIAL_SEQUENCE_NUMBER,
         current_snapshot_id=current_snapshot_id,
-        snapshots=_snapshots(read, keys),
+        snapshots=tuple(with_keys(snapshot_from_json(each), keys) for each in read.sequence_or_empty("snapshots")),
         snapshot_log=tuple(map(snapshot_log_from_json, read.sequence_or_empty("snapshot-log"))),
         metadata_log=tuple(map(metadata_log_from_json, read.sequence_or_empty("metadata-log"))),
         refs=_refs(read, current_snapshot_id),
@@ -295,11 +295,6 @@ def _sort_orders(read: JsonObject, version: int) -> tuple[tuple[SortOrder, ...],
         listed = default != UNSORTED.order_id or any(order.order_id == default for order in orders)
         return orders if listed else (*orders, UNSORTED), default
     return (UNSORTED,), UNSORTED.order_id
-
-
-def _snapshots(read: JsonObject, keys: tuple[EncryptionKey, ...]) -> tuple[Snapshot, ...]:
-    found = tuple(map(snapshot_from_json, read.sequence_or_empty("snapshots")))
-    return tuple(with_keys(each, keys) for each in found) if keys else found
 
 
 def _refs(read: JsonObject, current_snapshot_id: int | None) -> dict[str, SnapshotRef]:
@@ -495,27 +490,6 @@ def partition_statistics_from_json(data: Any) -> PartitionStatisticsFile:
     read = JsonObject(data, "a partition statistics file")
     return PartitionStatisticsFile(
         read.integer("snapshot-id"), read.text("statistics-path"), read.integer("file-size-in-bytes")
-    )
-
-
-def encryption_key_to_json(key: EncryptionKey) -> dict[str, Any]:
-    """An encryption key as JSON-ready Python."""
-    return _present(
-        key_id=key.key_id,
-        encrypted_key_metadata=key.encrypted_key_metadata,
-        encrypted_by_id=key.encrypted_by_id,
-        properties=key.properties or None,
-    )
-
-
-def encryption_key_from_json(data: Any) -> EncryptionKey:
-    """The encryption key that parsed JSON stands for; raises CorruptMetadataError."""
-    read = JsonObject(data, "an encryption key")
-    return EncryptionKey(
-        read.text("key-id"),
-        read.text("encrypted-key-metadata"),
-        read.text_or_none("encrypted-by-id"),
-        read.text_map_or_none("properties"),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import reduce
 
 from hms_iceberg.encryption.encrypted_files import encrypted_list, list_bytes
 from hms_iceberg.errors import InvalidInputError
@@ -251,9 +252,7 @@ def write_snapshot(base: TableMetadata, draft: SnapshotDraft, workspace: Workspa
         key_id=keys[0].key_id if keys else None,
         keys=keys,
     )
-    for key in reversed(keys):
-        base = add_encryption_key(base, key)
-    return add_snapshot(base, snapshot, branch=draft.branch)
+    return add_snapshot(reduce(add_encryption_key, reversed(keys), base), snapshot, branch=draft.branch)
 
 
 @dataclass(frozen=True)
@@ -466,10 +465,8 @@ def filter_operation(added: Sequence[DataFile], removed: Sequence[DataFile]) -> 
 
 
 def overwriting(row_filter: BooleanExpression | None) -> Callable[[Sequence[DataFile], Sequence[DataFile]], Operation]:
-    """The rule for the operation of an overwrite: by the filter if there is one, otherwise by the files removed and
-    added."""
-    asks = row_filter is not None and not isinstance(row_filter, AlwaysFalse)
-    return filter_operation if asks else overwrite_operation
+    """The rule for the operation of an overwrite: by the filter if there is one, otherwise by the files."""
+    return overwrite_operation if row_filter is None or isinstance(row_filter, AlwaysFalse) else filter_operation
 
 
 def row_delta_operation(added: Sequence[DataFile], removed: Sequence[DataFile]) -> Operation:
@@ -480,11 +477,10 @@ def row_delta_operation(added: Sequence[DataFile], removed: Sequence[DataFile]) 
         removed: the files that are removed.
     """
     adds_data = any(file.is_data for file in added)
-    adds_deletes = any(not file.is_data for file in added)
-    removes_data = any(file.is_data for file in removed)
-    if adds_data and not adds_deletes and not removes_data:
+    deletes = any(not file.is_data for file in added) or any(file.is_data for file in removed)
+    if adds_data and not deletes:
         return Operation.APPEND
-    if not adds_data and (adds_deletes or removes_data):
+    if deletes and not adds_data:
         return Operation.DELETE
     return Operation.OVERWRITE
 

@@ -3,9 +3,8 @@ from __future__ import annotations
 import pytest
 
 from hms_iceberg.errors import CorruptMetadataError, InvalidInputError
+from hms_iceberg.spec.metadata.encryption_keys import encryption_key_from_json, encryption_key_to_json
 from hms_iceberg.spec.metadata.metadata_json import (
-    encryption_key_from_json,
-    encryption_key_to_json,
     metadata_log_from_json,
     partition_statistics_from_json,
     ref_from_json,
