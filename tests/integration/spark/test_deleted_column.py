@@ -81,9 +81,15 @@ def test_rows_are_not_changed_by_a_condition_on_it(
 ) -> None:
     name = f"{namespace}.holey"
     spark.sql(f"alter table {name} set tblproperties ('write.delete.mode' = '{mode}', 'write.update.mode' = '{mode}')")
-    before = holey.refresh().metadata_location
+    before, rows = holey.refresh().metadata_location, rows_of(spark, f"select id, s from {name}")
+    told = "_deleted" if spark.version >= "4.1" else "_deleted|metadata columns"
     for statement in (f"delete from {name} where _deleted", f"update {name} set s = 'x' where _deleted"):
-        with pytest.raises(Exception, match="_deleted"):
+        if (spark.version[:3], mode, statement[:6]) == ("4.0", "merge-on-read", "delete"):
+            spark.sql(statement)  # there it is a condition that no row meets
+            assert rows_of(spark, f"select id, s from {name}") == rows
+            before = holey.refresh().metadata_location
+            continue
+        with pytest.raises(Exception, match=told):
             spark.sql(statement)
     assert holey.refresh().metadata_location == before
     spark.sql(f"delete from {name} where id in (select id from {name} where id = 3 or id = 6)")

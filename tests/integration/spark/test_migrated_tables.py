@@ -74,7 +74,7 @@ def test_old_and_new_files_live_side_by_side(spark: SparkSession, trips: str, ca
 
 
 @pytest.mark.parametrize("vectorized", ["true", "false"])
-@pytest.mark.since_spark("4.0", "INSERT that leaves columns out")
+@pytest.mark.since_spark("4.1", "INSERT that leaves columns out")
 def test_nested_columns_that_were_added_are_null_in_old_files(
     spark: SparkSession, trips: str, catalog: Catalog, vectorized: str
 ) -> None:

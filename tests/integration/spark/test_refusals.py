@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.spark_session import as_before
 from tests.support.spark_tables import rows_of
 
 if TYPE_CHECKING:
@@ -49,8 +50,10 @@ def test_a_statement_that_would_change_the_table_is_refused(
 
 @pytest.mark.since_spark("4.0", "scripts in SQL")
 def test_errors_of_scripts_are_those_of_spark(spark: SparkSession) -> None:
-    with pytest.raises(Exception, match=r"^\s*\[LABELS_MISMATCH\]"):
-        spark.sql("begin first: begin select 1; end second; end")
+    with as_before(spark):
+        spark.conf.set("spark.sql.scripting.enabled", "true")  # as it is by default since 4.1
+        with pytest.raises(Exception, match=r"^\s*\[LABELS_MISMATCH\]"):
+            spark.sql("begin first: begin select 1; end second; end")
     with pytest.raises(Exception, match=r"^\s*\[UNBOUND_SQL_PARAMETER\]"):
         spark.sql("select :missing")
 
