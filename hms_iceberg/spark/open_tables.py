@@ -11,7 +11,7 @@ from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.spark.catalogs import OpenCatalogs
 from hms_iceberg.spark.rewriting.runs import OpenRewrites
-from hms_iceberg.spark.targets import Targets, refuse_in_spark
+from hms_iceberg.spark.targets import Targets
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.storage import Storage, is_previewing
 from hms_iceberg.transaction.workspace import read_version, storage_of
@@ -68,14 +68,13 @@ class OpenTables:
 
         Raises:
             MissingFileError, CorruptMetadataError: it is gone or damaged.
-            UnsupportedError: the table is encrypted.
         """
         with self._lock:
             known = self._metadata.get(location)
             if known is not None:
                 self._metadata.move_to_end(location)
                 return known
-        metadata = refuse_in_spark(read_version(location, storage).metadata)
+        metadata = read_version(location, storage).metadata
         with self._lock:
             self._metadata[location] = metadata
             while len(self._metadata) > _KEPT_TABLES:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hms_iceberg.errors import InvalidInputError, UnsupportedError
+from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, BooleanExpression
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.appends import snapshot_or_current
@@ -58,12 +58,7 @@ def plan_answer(whole: ScanPlan, table: str, form: AnswerForm, aggregates: Seque
 
     Returns:
         the answer for the bridge: a header, then columns of paths, sizes and numbers of files and deletes.
-
-    Raises:
-        UnsupportedError: a file is encrypted; names it.
     """
-    for frame in (whole.files, whole.delete_files):
-        _check_readable(frame, table)
     plan, in_workers = split(whole, form.lacking_types)
     partitions = _Partitions(plan, table, form.partition_column)
     groups = _EqualityGroups(plan, table)
@@ -98,12 +93,6 @@ def plan_answer(whole: ScanPlan, table: str, form: AnswerForm, aggregates: Seque
         answer.longs(in_workers.files["file_size_in_bytes"])
         answer.blobs(pickled_tasks(in_workers))
     return answer.done()
-
-
-def _check_readable(frame: pl.DataFrame, table: str) -> None:
-    encrypted = frame.filter(pl.col("key_metadata").is_not_null())
-    if encrypted.height:
-        raise UnsupportedError(f"Cannot read the table {table}: {encrypted['file_path'][0]} is encrypted.")
 
 
 def _description(plan: ScanPlan, table: str) -> str:
@@ -307,7 +296,6 @@ def scan_answer(metadata: TableMetadata, storage: Storage, asked: PlanScan) -> b
 
     Raises:
         IcebergError: the scan cannot be planned.
-        UnsupportedError: a file is encrypted.
     """
     form = answer_form(asked)
     if asked.batch is not None:

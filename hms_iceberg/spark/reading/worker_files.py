@@ -1,8 +1,9 @@
 """Reading data files in Spark's Python workers, in Spark's types.
 
-These are data files in ORC or Avro, Parquet files with a row deleted by an ORC or Avro file, and those with types that
-Spark's reader of Parquet does not know. Each becomes a pickled
-task, a row of a small relation that Spark spreads over its executors; ``read_in_worker`` turns tasks into rows.
+These are data files in ORC or Avro, Parquet files with a row deleted by an ORC or Avro file, those with types that
+Spark's reader of Parquet does not know, and encrypted ones, whose keys are in the tasks.
+Each becomes a pickled task, a row of a small relation that Spark spreads over its executors; ``read_in_worker`` turns
+tasks into rows.
 """
 
 from __future__ import annotations
@@ -114,11 +115,11 @@ def split(plan: ScanPlan, lacking_types: Collection[str]) -> tuple[ScanPlan, Sca
     Returns:
         both parts; the second is None if Spark reads all.
     """
-    others = _not_parquet(plan.files)
+    others = _not_parquet(plan.files) | plan.files["key_metadata"].is_not_null()
     if SHAPES_IN_PARQUET in lacking_types and _has_shapes(plan.metadata):
         others |= True
     deletes = _not_parquet(plan.delete_files) & plan.delete_files["content_size_in_bytes"].is_null()
-    deletes |= _of_unheld_keys(plan, lacking_types)
+    deletes |= _of_unheld_keys(plan, lacking_types) | plan.delete_files["key_metadata"].is_not_null()
     if not others.any() and not deletes.any():
         return plan, None
     numbers = plan.delete_files.with_row_index("delete_file").filter(deletes)["delete_file"]

@@ -11,6 +11,7 @@ import msgspec
 
 from hms_iceberg.arrow.formats.content_files import format_name
 from hms_iceberg.arrow.storage.data_locations import LocationRules
+from hms_iceberg.encryption.encrypted_files import is_encrypted
 from hms_iceberg.errors import InvalidInputError, UnsupportedError
 from hms_iceberg.spark.schemas import is_held
 from hms_iceberg.spark.writing.distribution import Distribution, write_distribution
@@ -214,6 +215,7 @@ def write_rules(
         UnsupportedError: a spec cannot be written.
     """
     file_format = format_name(properties, deletes=bool(suffix))
+    is_sparks = file_format == "parquet" and not is_encrypted(metadata.properties)
     parquet = parquet_settings(schema, properties)
     names = LocationRules.of(metadata.location, properties)
     written = Schema(*rows.fields, schema_id=schema.schema_id)
@@ -232,7 +234,7 @@ def write_rules(
             "partitioned_paths": names.partitioned_paths,
             "suffix": f"{suffix}.{file_format}",
         },
-        "job": None if file_format == "parquet" else write_job(file_format, written, metadata, properties, storage),
+        "job": None if is_sparks else write_job(file_format, written, metadata, properties, storage),
         "codec": parquet.codec,
         "settings": parquet.settings,
         "footer": {"iceberg.schema": json.dumps(schema_to_json(written))},
