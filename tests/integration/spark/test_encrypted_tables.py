@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 TABLE_KEY = bytes(range(16))
+KEYS = ("encryption.kms-type", "kms.keystore.path")
 SETTINGS = "'format-version' = '3', 'encryption.key-id' = 'one'"
 
 
@@ -150,3 +151,12 @@ def test_its_key_cannot_be_changed(spark: SparkSession, keyed: Catalog, change: 
     spark.sql(f"create table if not exists keyed.locked.kept (id bigint) using iceberg tblproperties ({SETTINGS})")
     with pytest.raises(Exception, match=r"Cannot change encryption\.key-id"):
         spark.sql(f"alter table keyed.locked.kept {change}")
+
+
+def test_tables_of_the_session_s_own_catalog_have_its_key_service(spark: SparkSession, keyed: Catalog) -> None:
+    session = extend(spark.newSession(), {each: keyed.properties[each] for each in KEYS})
+    session.sql(f"create table locked.own (id bigint) using iceberg tblproperties ({SETTINGS})")
+    session.sql("insert into locked.own values (1), (2), (3)")
+    session.sql("delete from locked.own where id = 2").collect()
+    assert rows_of(session, "select id from locked.own") == [(1,), (3,)]
+    assert rows(keyed.load_table("locked.own")) == [(1,), (3,)]

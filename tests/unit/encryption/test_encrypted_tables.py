@@ -245,3 +245,18 @@ def test_the_hash_of_metadata_is_that_of_its_json_as_java_writes_it(catalog: Cat
         with pytest.raises(TamperedFileError, match="not the one that was committed"):
             check_integrity(of_row, metadata_to_json(changed), changed, "m")
     check_integrity({}, b"", metadata, "m")
+
+
+def test_several_writers_each_add_the_key_of_their_list(catalog: Catalog) -> None:
+    catalog.create_table("db.t", rows(0, 0).schema, properties=ENCRYPTED)
+    first, second = catalog.load_table("db.t"), catalog.load_table("db.t")
+    first.append(rows(0, 1))
+    second.append(rows(1, 2))
+    first.delete("id = 0")
+    second.append(rows(2, 3))
+    table = catalog.load_table("db.t")
+    assert [each["id"] for each in found(table)] == [1, 2]
+    assert len(table.metadata.encryption_keys) == 1 + len(table.metadata.snapshots) == 5
+    with catalog.replace_table_transaction("db.t", rows(0, 0).schema) as transaction:
+        transaction.append(rows(9, 10))
+    assert [each["id"] for each in found(catalog.load_table("db.t"))] == [9]
