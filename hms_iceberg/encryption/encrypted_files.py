@@ -191,7 +191,7 @@ def refuse_encrypted(properties: Mapping[str, str], table: str, what: str, remed
         UnsupportedError: the table is encrypted.
     """
     if is_encrypted(properties):
-        raise UnsupportedError(f"{what} {table}: it is encrypted ({ENCRYPTION_KEY_ID.name}). {remedy}")
+        raise UnsupportedError(f"{what} {table}: the table is encrypted ({ENCRYPTION_KEY_ID.name}). {remedy}")
 
 
 MANIFEST_BYTES.set(manifest_bytes)

@@ -27,6 +27,8 @@ from hms_iceberg.errors import (
 from hms_iceberg.maintenance.check.consistency import check_table
 from hms_iceberg.maintenance.repair import plan_repair
 from hms_iceberg.metastore import TablePointer
+from hms_iceberg.migration.migrate import migrate
+from hms_iceberg.migration.migration_plan import MigrationOptions
 from hms_iceberg.scan.manifests.cache import shared_cache
 from hms_iceberg.spec.data_types import DoubleType, NestedField, VariantType
 from hms_iceberg.spec.metadata.metadata_json import compress, metadata_to_json
@@ -260,3 +262,8 @@ def test_several_writers_each_add_the_key_of_their_list(catalog: Catalog) -> Non
     with catalog.replace_table_transaction("db.t", rows(0, 0).schema) as transaction:
         transaction.append(rows(9, 10))
     assert [each["id"] for each in found(catalog.load_table("db.t"))] == [9]
+
+
+def test_a_hive_table_is_not_encrypted_in_place(catalog: Catalog) -> None:
+    with pytest.raises(UnsupportedError, match="migrate with --rewrite"):
+        migrate(catalog, "db.hive", MigrationOptions(properties=ENCRYPTED))
