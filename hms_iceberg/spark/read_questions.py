@@ -14,6 +14,17 @@ class AskVersion(msgspec.Struct, frozen=True):
     """What version of Iceberg this is (`VersionFunction`)."""
 
 
+class CheckMetadata(msgspec.Struct, frozen=True):
+    """Whether the metadata file of an encrypted table is the one that was committed (`SessionCatalog`).
+
+    Args:
+        row: the parameters of the table's row in the metastore.
+    """
+
+    metadata_location: str
+    row: dict[str, str]
+
+
 class LoadTable(msgspec.Struct, frozen=True):
     """Which version of a table is read (`TableSource`), also of its changes (`ChangesTable`).
 

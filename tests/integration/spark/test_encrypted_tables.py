@@ -153,6 +153,25 @@ def test_its_key_cannot_be_changed(spark: SparkSession, keyed: Catalog, change: 
         spark.sql(f"alter table keyed.locked.kept {change}")
 
 
+@pytest.mark.parametrize("prefix", ["", "keyed."])
+def test_a_metadata_file_that_somebody_changed_is_not_believed(
+    spark: SparkSession, keyed: Catalog, prefix: str
+) -> None:
+    name = f"locked.changed_{len(prefix)}"
+    table = keyed.create_table(
+        name, pa.schema([("id", pa.int64())]), properties={"format-version": "3", "encryption.key-id": "one"}
+    )
+    table.append(pa.table({"id": [1]}))
+    path = Path(table.metadata_location.removeprefix("file:"))
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b'"encryption.key-id":"one"', b'"another":"one"'))
+    for statement in ("select * from {}", "insert into {} values (2)"):
+        with pytest.raises(Exception, match=r"TamperedFileError.*not the one that was committed"):
+            spark.sql(statement.replace("{}", prefix + name)).collect()
+    path.write_bytes(content)
+    assert beginnings(table) == {b"PARE", b"AGS1"}
+
+
 def test_tables_of_the_session_s_own_catalog_have_its_key_service(spark: SparkSession, keyed: Catalog) -> None:
     session = extend(spark.newSession(), {each: keyed.properties[each] for each in KEYS})
     session.sql(f"create table locked.own (id bigint) using iceberg tblproperties ({SETTINGS})")
