@@ -170,7 +170,7 @@ def encrypted_list(
     key = new_file_key(properties)
     if key is None:
         return data, ()
-    service = key_service_of(reader, f"table key {table_key_id!r}")
+    service = key_service_of(reader, f"a table by its key {table_key_id!r}")
     above = key_above(known, table_key_id, now_ms)
     if above is None:
         above = new_key_above(table_key_id, int(DATA_KEY_LENGTH.of(properties)), service, now_ms)

@@ -68,12 +68,12 @@ class HasKeyService(Protocol):
         ...
 
 
-def key_service_of(reader: object, table: str) -> KeyService:
+def key_service_of(reader: object, what: str) -> KeyService:
     """The key service of a storage.
 
     Args:
         reader: a storage, or a reader of one.
-        table: what needs it, for the message.
+        what: what needs it, for the message.
 
     Raises:
         KeyUnavailableError: its catalog has none.
@@ -81,8 +81,8 @@ def key_service_of(reader: object, table: str) -> KeyService:
     found = reader.key_service if isinstance(reader, HasKeyService) else None
     if found is None:
         raise KeyUnavailableError(
-            f"Cannot decrypt {table}: the table is encrypted, and the catalog has no key service. Set the catalog's "
-            f"property {SERVICE_TYPE} to {', '.join(_BUILT_IN)}, or {SERVICE_CLASS} to module:Class."
+            f"Cannot read or write {what}: the table is encrypted, and the catalog has no key service. Set the "
+            f"catalog's property {SERVICE_TYPE} to {', '.join(_BUILT_IN)}, or {SERVICE_CLASS} to module:Class."
         )
     return found
 

@@ -68,7 +68,8 @@ def test_every_file_but_the_metadata_is_encrypted(catalog: Catalog, file_format:
     chosen = {**ENCRYPTED, **modes, "write.format.default": file_format, "commit.manifest-merge.enabled": "true"}
     chosen |= {"commit.manifest.min-count-to-merge": "2"}
     encrypted = catalog.create_table("db.e", rows(0, 0).schema, properties=chosen)
-    plain = catalog.create_table("db.p", rows(0, 0).schema, properties={**chosen, "encryption.key-id": ""})
+    del chosen["encryption.key-id"]
+    plain = catalog.create_table("db.p", rows(0, 0).schema, properties=chosen)
     for table in (encrypted, plain):
         table.append(rows(0, 400))
         table.append(rows(400, 500))
@@ -179,6 +180,7 @@ def test_what_would_leave_plain_files_or_change_the_key_is_refused(catalog: Cata
     ("properties", "error", "told"),
     [
         ({"format-version": "2"}, InvalidInputError, "needs format-version 3"),
+        ({"encryption.key-id": ""}, InvalidInputError, "is empty"),
         ({"encryption.data-key-length": "17"}, ConfigurationError, "16, 24, 32"),
         ({"write.format.default": "orc"}, UnsupportedError, "ORC files cannot be encrypted"),
         ({"write.delete.format.default": "orc"}, UnsupportedError, "ORC files cannot be encrypted"),
