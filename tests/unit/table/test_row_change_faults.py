@@ -52,7 +52,7 @@ def test_a_disk_that_is_full_leaves_the_table_as_it_was(tmp_path: Path, change: 
         CHANGES[change](table)
     assert data_files_on_disk(table) == before
     assert table.refresh().metadata_location == location
-    table.storage = ArrowStorage()
+    table._storage = ArrowStorage()
     assert ids(table) == list(range(9))
     check(table)
 
