@@ -59,6 +59,7 @@ from hms_iceberg.spark.ddl.view_changes import (
     drop_view,
     rename_view,
 )
+from hms_iceberg.spark.nanoseconds import chosen
 from hms_iceberg.spark.open_tables import OpenTables
 from hms_iceberg.spark.procedures.registry import (
     CallProcedure,
@@ -182,7 +183,8 @@ def _plan(tables: OpenTables, asked: PlanScan, question: Mapping[str, Any]) -> A
 def _worker_command(tables: OpenTables, asked: WorkerCommand, question: Mapping[str, Any]) -> Answer:
     metadata, storage = tables.version(question).metadata, tables.storage(question)
     schema = metadata.schema_by_id(asked.schema_id)
-    command = worker_command(metadata, schema, asked.columns, storage, asked.deleted_column)
+    nanoseconds = chosen(asked.lacking_types)
+    command = worker_command(metadata, schema, asked.columns, storage, asked.deleted_column, nanoseconds)
     return AnswerWriter({}).blobs([command]).done()
 
 

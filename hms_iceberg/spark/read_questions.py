@@ -33,6 +33,7 @@ class LoadTable(msgspec.Struct, frozen=True):
         as_of_micros: what follows TIMESTAMP AS OF.
         options: the options of the read, which may choose a version too.
         wap_branch: the session's `spark.wap.branch`.
+        lacking_types: the names of Iceberg's types that this Spark does not have.
     """
 
     name: str
@@ -41,6 +42,7 @@ class LoadTable(msgspec.Struct, frozen=True):
     as_of_micros: int | None = None
     options: dict[str, str] = {}
     wap_branch: str | None = None
+    lacking_types: tuple[str, ...] = ()
 
 
 class ReadChanges(LoadTable, frozen=True, kw_only=True):
@@ -158,12 +160,14 @@ class WorkerCommand(msgspec.Struct, frozen=True):
         schema_id: the schema of the version that was loaded.
         columns: the columns that the query uses.
         deleted_column: whether `_deleted` is one of them.
+        lacking_types: the names of Iceberg's types that this Spark does not have.
     """
 
     metadata_location: str
     schema_id: int
     columns: list[str]
     deleted_column: bool = False
+    lacking_types: tuple[str, ...] = ()
 
 
 class CheckStream(msgspec.Struct, frozen=True):

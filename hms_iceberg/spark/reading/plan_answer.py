@@ -17,6 +17,7 @@ from hms_iceberg.scan.metadata_filter import with_metadata_columns
 from hms_iceberg.scan.partition_columns import field_types
 from hms_iceberg.scan.tasks import ScanPlan
 from hms_iceberg.spark.answers import AnswerWriter
+from hms_iceberg.spark.nanoseconds import chosen, has_nanoseconds
 from hms_iceberg.spark.read_questions import PlanScan
 from hms_iceberg.spark.reading.conditions import named_columns, row_filter
 from hms_iceberg.spark.reading.distributed_planning import PlanningJob, planned
@@ -303,8 +304,11 @@ def scan_answer(metadata: TableMetadata, storage: Storage, asked: PlanScan) -> b
     schema = metadata.schema_by_id(asked.schema_id)
     if asked.filter is not None:
         schema = with_metadata_columns(metadata, schema, named_columns(asked.filter) - {DELETED.name})
-    wanted, exact = row_filter(asked.filter, schema)
+    nanoseconds = chosen(asked.lacking_types)
+    wanted, exact = row_filter(asked.filter, schema, nanoseconds)
     aggregates = asked.aggregates if exact else None
+    if nanoseconds is not None and has_nanoseconds(schema) and any("column" in each for each in aggregates or ()):
+        aggregates = None  # metadata has other values than Spark
     answers = None
     if aggregates and isinstance(wanted, AlwaysTrue) and asked.start_snapshot_id is None:
         answers = row_counts(snapshot_or_current(metadata, asked.snapshot_id), aggregates, storage)
