@@ -11,7 +11,10 @@ import pyarrow as pa
 import pytest
 
 from hms_iceberg import load_catalog
+from hms_iceberg.migration.migration_plan import MigrationOptions
+from hms_iceberg.migration.rewrite import rewrite
 from hms_iceberg.spark import extend
+from hms_iceberg.spark.migration.hive_reader import SparkCopier
 from tests.support.spark_tables import rows_of
 
 if TYPE_CHECKING:
@@ -179,3 +182,15 @@ def test_tables_of_the_session_s_own_catalog_have_its_key_service(spark: SparkSe
     session.sql("delete from locked.own where id = 2").collect()
     assert rows_of(session, "select id from locked.own") == [(1,), (3,)]
     assert rows(keyed.load_table("locked.own")) == [(1,), (3,)]
+
+
+def test_a_hive_table_is_migrated_into_an_encrypted_one_by_a_copy(spark: SparkSession, keyed: Catalog) -> None:
+    session = extend(spark.newSession(), {each: keyed.properties[each] for each in KEYS})
+    session.sql("create table locked.hive (id bigint, text string) stored as parquet")
+    session.sql("insert into locked.hive select id, concat('t', id) from range(10)")
+    options = MigrationOptions(properties={"format-version": "3", "encryption.key-id": "one"})
+    rewrite(keyed, "locked.hive", options, rows=SparkCopier(session))
+    table = keyed.load_table("locked.hive")
+    assert rows(table) == [(n, f"t{n}") for n in range(10)]
+    assert beginnings(table) == {b"PARE", b"AGS1"}
+    assert rows_of(session, "select count(*), max(text) from locked.hive") == [(10, "t9")]
