@@ -8,7 +8,7 @@ from typing import BinaryIO, cast
 from hms_iceberg.encryption.file_keys import FileKey
 from hms_iceberg.encryption.gcm_stream import DecryptedFile, decrypt_stream, encrypt_stream
 from hms_iceberg.encryption.key_chain import encrypted_list_key, key_above, manifest_list_key, new_key_above
-from hms_iceberg.encryption.key_services import HasKeyService, key_service_of
+from hms_iceberg.encryption.key_services import key_service_of
 from hms_iceberg.errors import TamperedFileError, UnsupportedError
 from hms_iceberg.spec.manifests.manifest_values import MANIFEST_BYTES, FileSource, ManifestFile
 from hms_iceberg.spec.snapshots_and_refs import EncryptionKey, Snapshot
@@ -195,17 +195,3 @@ def refuse_encrypted(properties: Mapping[str, str], table: str, what: str, remed
 
 
 MANIFEST_BYTES.set(manifest_bytes)
-
-__all__ = [
-    "HasKeyService",
-    "decrypted",
-    "decrypted_list",
-    "encrypted",
-    "encrypted_list",
-    "is_encrypted",
-    "list_bytes",
-    "manifest_bytes",
-    "new_file_key",
-    "open_decrypted",
-    "refuse_encrypted",
-]
