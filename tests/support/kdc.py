@@ -60,6 +60,12 @@ class Kdc:
         return self.folder / "krb5.conf"
 
     @property
+    def java_options(self) -> tuple[str, ...]:
+        """What a Java of this realm is started with."""
+        opened = "--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED"
+        return f"-Djava.security.krb5.conf={self.krb5_conf}", opened
+
+    @property
     def environment(self) -> dict[str, str]:
         """Variables for programs of this realm."""
         return {"KRB5_CONFIG": str(self.krb5_conf), "KRB5_KDC_PROFILE": str(self.folder / "kdc.conf")}

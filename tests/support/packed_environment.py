@@ -13,12 +13,12 @@ from packaging.requirements import Requirement
 import hms_iceberg
 
 
-def packed_environment(folder: Path, extra: str) -> Path:
+def packed_environment(folder: Path, *extras: str) -> Path:
     """Makes `folder/env` and packs it, as README says; what `pip install` would fetch is copied from this interpreter.
 
     Args:
         folder: an existing folder.
-        extra: which extra of the package, such as `hdfs`.
+        extras: which extras of the package, such as `hdfs`.
 
     Returns:
         The archive.
@@ -26,7 +26,8 @@ def packed_environment(folder: Path, extra: str) -> Path:
     base = Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info.minor}"
     subprocess.run([base, "-m", "venv", "--without-pip", folder / "env"], check=True)
     packages = next((folder / "env" / "lib").glob("python3.*")) / "site-packages"
-    for name in sorted(_needed("hms_iceberg", extra) - {"hms_iceberg"}):
+    needed = set[str]().union(*(_needed("hms_iceberg", extra) for extra in extras))
+    for name in sorted(needed - {"hms_iceberg"}):
         _copy(name, packages)
     shutil.copytree(Path(hms_iceberg.__file__).parent, packages / "hms_iceberg")
     archive = folder / "env.tar.gz"

@@ -23,6 +23,7 @@ from hms_iceberg.table import Table
 from tests.support.forwarded_port import ForwardedPort
 from tests.support.hdfs_cluster.cluster import HdfsCluster
 from tests.support.hive_server.releases import HIVE_4_0
+from tests.support.hive_server.secured import SASL, secured_metastore
 from tests.support.hive_server.server import HiveServer
 from tests.support.kdc import REALM, Kdc
 from tests.support.maven import UnavailableError
@@ -157,19 +158,8 @@ def metastore(secured: HdfsCluster, realm: Kdc, tmp_path_factory: pytest.TempPat
     """A metastore that wants Kerberos as well, and makes folders on the cluster as whom it serves."""
     for package in ("puresasl", "kerberos"):
         pytest.importorskip(package, reason="needs pip install 'hms_iceberg[kerberos]'")
-    principal = "metastore/localhost"
-    properties = {
-        **secured.settings,
-        "metastore.sasl.enabled": "true",
-        "metastore.kerberos.keytab.file": str(realm.keytab(principal)),
-        "metastore.kerberos.principal": f"{principal}@{REALM}",
-        "hadoop.rpc.protection": "privacy,authentication",  # with a token, clients of Python cannot encrypt
-        "metastore.warehouse.dir": f"{secured.nameservice}/warehouse",
-    }
-    opened = "--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED"
-    options = (f"-Djava.security.krb5.conf={realm.krb5_conf}", opened)
     try:
-        with HiveServer(HIVE_4_0, tmp_path_factory.mktemp("metastore"), properties, options) as server:
+        with secured_metastore(HIVE_4_0, tmp_path_factory.mktemp("metastore"), secured, realm) as server:
             yield server
     except UnavailableError as error:
         pytest.skip(str(error))
@@ -184,15 +174,14 @@ def test_a_table_of_a_metastore_with_kerberos_is_made_changed_and_expired(
     process: Process,
     token: Path,
 ) -> None:
-    sasl = {"hive.kerberos-authentication": "true", "hive.kerberos-service-name": "metastore"}
     process.kinit()
     if way is by_token:  # and a token for the metastore
-        with load_catalog("tokens", uri=metastore.uri, **sasl) as catalog:
+        with load_catalog("tokens", uri=metastore.uri, **SASL) as catalog:
             client = catalog.metastore.client  # type: ignore[attr-defined]
             mine = client.pool.call("get_delegation_token", USER, USER, repeatable=True)
         token = secured.token(USER, process.keytab, secured.nameservice, 86_400, 604_800, mine)
         process.cache.unlink()
-    settings = {**secured.settings, **sasl, **way(process, token)}
+    settings = {**secured.settings, **SASL, **way(process, token)}
     namespace = f"n{uuid.uuid4().hex}"
     place = f"{secured.nameservice}/{namespace}"
     with load_catalog("secured", uri=metastore.uri, **settings) as catalog:
@@ -418,8 +407,7 @@ class Service:
 def service(
     metastore: HiveServer, secured: HdfsCluster, process: Process, tmp_path: Path, own_tickets: dict[str, str]
 ) -> Iterator[Service]:
-    sasl = {"hive.kerberos-authentication": "true", "hive.kerberos-service-name": "metastore"}
-    properties = {**secured.settings, **sasl, "maintenance.remove-orphans": "false"}
+    properties = {**secured.settings, **SASL, "maintenance.remove-orphans": "false"}
     process.kinit()
     namespace = f"n{uuid.uuid4().hex}"
     place = f"{secured.nameservice}/{namespace}"

@@ -103,6 +103,10 @@ public final class ClusterLauncher {
             cluster.getFileSystem(0).createEncryptionZone(new Path(words[1]), "key");
         } else if (words[0].equals("write")) {
             DFSTestUtil.writeFile(cluster.getFileSystem(0), new Path(words[1]), words[2]);
+        } else if (words[0].equals("put")) {
+            cluster.getFileSystem(0).copyFromLocalFile(new Path(words[1]), new Path(words[2]));
+        } else if (words[0].equals("get")) {
+            cluster.getFileSystem(0).copyToLocalFile(new Path(words[1]), new Path(words[2]));
         } else if (words[0].equals("dfsadmin")) {
             String[] rest = (String[]) Arrays.copyOfRange(words, 2, words.length);
             Configuration conf = new Configuration(cluster.getConfiguration(0));

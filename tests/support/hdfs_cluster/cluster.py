@@ -33,6 +33,7 @@ _SETTINGS = {
     "dfs.permissions.superusergroup": "superusers",
     "fs.permissions.umask-mode": "022",
 }
+_KEYS = "hadoop.security.key.provider.path"
 _SERVER = f"hdfs/localhost@{REALM}"
 _SECURITY = {
     "hadoop.security.authentication": "kerberos",
@@ -58,11 +59,13 @@ class HdfsCluster:
     Args:
         folder: an empty folder for its blocks, its log, and `conf`, which is a HADOOP_CONF_DIR for its clients.
         kdc: of the realm whose users it knows, and then all that is sent is encrypted; without one it believes anybody.
+        keys: the server of the keys of encryption zones; without one they are in a file that clients do not know.
     """
 
-    def __init__(self, folder: Path, kdc: Kdc | None = None) -> None:
+    def __init__(self, folder: Path, kdc: Kdc | None = None, keys: str | None = None) -> None:
         self.folder = folder
-        self._kdc = kdc
+        self.kdc = kdc
+        self._keys = {_KEYS: keys} if keys else {}
         self.ports: tuple[int, int] = (0, 0)
         self._process: subprocess.Popen[str] | None = None
 
@@ -87,7 +90,8 @@ class HdfsCluster:
             f"dfs.namenode.rpc-address.{NAMESERVICE}.nn0": f"127.0.0.1:{self.ports[0]}",
             f"dfs.namenode.rpc-address.{NAMESERVICE}.nn1": f"127.0.0.1:{self.ports[1]}",
             f"dfs.client.failover.proxy.provider.{NAMESERVICE}": f"{prefix}.ConfiguredFailoverProxyProvider",
-            **(_SECURITY if self._kdc else {}),
+            **(_SECURITY if self.kdc else {}),
+            **self._keys,
         }
 
     @property
@@ -108,13 +112,11 @@ class HdfsCluster:
         minicluster = sorted(minicluster_jars(jars).glob("*.jar"))
         (self.folder / "conf").mkdir(parents=True)
         (self.folder / "log4j2.properties").write_text(LOG4J)
-        keys = f"jceks://file{self.folder / 'keys.jceks'}"  # of encryption zones
-        settings, options = {**_SETTINGS, "hadoop.security.key.provider.path": keys}, []
-        if self._kdc is not None:
-            keytab = str(self._kdc.keytab(_SERVER))
+        settings, options = {**_SETTINGS, _KEYS: f"jceks://file{self.folder / 'keys.jceks'}", **self._keys}, []
+        if self.kdc is not None:
+            keytab = str(self.kdc.keytab(_SERVER))
             settings |= {**_SECURITY, **_OF_SECURED_SERVERS, **dict.fromkeys(_KEYTABS, keytab)}
-            opened = "--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED"
-            options = [f"-Djava.security.krb5.conf={self._kdc.krb5_conf}", opened]
+            options = [*self.kdc.java_options]
         (self.folder / "server.xml").write_text(site(settings))
         class_path = os.pathsep.join(map(str, [self.folder, *minicluster, *jars]))
         command = [

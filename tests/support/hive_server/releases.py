@@ -48,12 +48,14 @@ class Release:
         artifacts: what its metastore is made of.
         managed_by: a pom that decides about versions, where the artifacts' own do not fit together.
         java_versions: the Javas that run it. Hadoop 3 calls what Java 24 took away.
+        revision: of the artifacts, if they changed: machines that fetched the former ones fetch again.
     """
 
     version: str
     artifacts: tuple[Artifact, ...]
     managed_by: Artifact | None = None
     java_versions: range = range(17, 24)
+    revision: str = ""
 
     def java(self) -> Path:
         """A Java that runs it.
@@ -75,16 +77,18 @@ class Release:
         Raises:
             UnavailableError: no Maven, or Maven could not fetch them.
         """
-        return fetched(f"hive-{self.version}", self.artifacts, self.managed_by)
+        return fetched(f"hive-{self.version}{self.revision}", self.artifacts, self.managed_by)
 
 
 HIVE_3_1 = Release(
     "3.1.3",
     (
-        _hive("hive-standalone-metastore", "3.1.3"),
+        # By way of ORC comes an HDFS of 2013, whose classes hide those of Hadoop 3.1's own client.
+        _hive("hive-standalone-metastore", "3.1.3", without=(("org.apache.hadoop", "hadoop-hdfs"),)),
         Artifact("org.apache.hadoop", "hadoop-client", "3.1.4", without=_HADOOP_WITHOUT),
         Artifact("com.google.guava", "guava", "22.0"),  # its own, 19, lacks what Hadoop 3.1 calls
     ),
+    revision="-2",
 )
 HIVE_4_0 = Release(
     "4.0.1",

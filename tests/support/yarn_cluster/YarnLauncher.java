@@ -2,6 +2,7 @@ import java.io.File;
 import java.io.PrintStream;
 
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.security.UserGroupInformation;
 import org.apache.hadoop.yarn.conf.YarnConfiguration;
 import org.apache.hadoop.yarn.server.MiniYARNCluster;
 
@@ -18,6 +19,10 @@ public final class YarnLauncher {
         try {
             Configuration conf = new YarnConfiguration();
             conf.addResource(new File(args[0]).toURI().toURL());
+            if (UserGroupInformation.isSecurityEnabled()) { // servers of this cluster do not log in themselves
+                UserGroupInformation.loginUserFromKeytab(conf.get(YarnConfiguration.RM_PRINCIPAL),
+                    conf.get(YarnConfiguration.RM_KEYTAB));
+            }
             MiniYARNCluster cluster = new MiniYARNCluster("yarn", 1, 1, 1);
             cluster.init(conf);
             cluster.start();

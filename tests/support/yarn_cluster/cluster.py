@@ -10,6 +10,7 @@ from pathlib import Path
 from hms_iceberg.errors import JavaNotFoundError, MissingDependencyError
 from hms_iceberg.hms.embedded.jars import find_java, find_metastore_jars
 from tests.support.hdfs_cluster.cluster import LOG4J, HdfsCluster, minicluster_jars, site
+from tests.support.kdc import REALM
 from tests.support.maven import Artifact, UnavailableError, fetched
 
 _LAUNCHER = Path(__file__).with_name("YarnLauncher.java")
@@ -24,6 +25,10 @@ _SETTINGS = {
     # Containers have no home that anyone could write to, not even the superuser.
     "yarn.nodemanager.user-home-dir": "/dev/null",
 }
+# With Kerberos. They are one process, which has one login.
+_SERVER = f"yarn/localhost@{REALM}"
+_PRINCIPALS = ("yarn.resourcemanager.principal", "yarn.nodemanager.principal")
+_KEYTABS = ("yarn.resourcemanager.keytab", "yarn.nodemanager.keytab")
 # What Hadoop's jar for such clusters forgets.
 _FURTHER = (
     Artifact("org.junit.jupiter", "junit-jupiter-api", "5.12.2"),
@@ -36,7 +41,7 @@ class YarnCluster:
 
     Args:
         folder: an empty folder for its containers, its log, and `conf`, which is a YARN_CONF_DIR for its clients.
-        hdfs: where its applications leave their files; it is running.
+        hdfs: where its applications leave their files; it is running. If it wants Kerberos, so does YARN.
     """
 
     def __init__(self, folder: Path, hdfs: HdfsCluster) -> None:
@@ -64,12 +69,16 @@ class YarnCluster:
         further = [*minicluster_jars(jars).glob("*.jar"), *fetched("yarn-1", _FURTHER).glob("*.jar")]
         self.conf.mkdir(parents=True)
         (self.folder / "log4j2.properties").write_text(LOG4J)
-        (self.folder / "server.xml").write_text(site(_SETTINGS))
+        kdc = self._hdfs.kdc
+        principals = dict.fromkeys(_PRINCIPALS, _SERVER) if kdc else {}
+        keytabs = dict.fromkeys(_KEYTABS, str(kdc.keytab(_SERVER.partition("@")[0]))) if kdc else {}
+        (self.folder / "server.xml").write_text(site({**_SETTINGS, **principals, **keytabs}))
         for name in ("core-site.xml", "hdfs-site.xml"):
             (self.conf / name).write_text(site(self._hdfs.settings))
         class_path = os.pathsep.join(map(str, [self.folder, self.conf, *further, *jars]))
         command = [
             *(str(java), "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+            *(kdc.java_options if kdc else ()),
             *("-cp", class_path, "org.codehaus.janino.SimpleCompiler", str(_LAUNCHER), "YarnLauncher"),
             str(self.folder / "server.xml"),
         ]
@@ -83,7 +92,7 @@ class YarnCluster:
         answered = re.fullmatch(r"ok (\S+) (\S+)", self._process.stdout.readline().strip())
         assert answered is not None, self.log
         addresses = {"yarn.resourcemanager.address": answered[1], "yarn.resourcemanager.scheduler.address": answered[2]}
-        (self.conf / "yarn-site.xml").write_text(site(addresses))
+        (self.conf / "yarn-site.xml").write_text(site({**addresses, **principals}))
         return self
 
     def __exit__(self, *_: object) -> None:

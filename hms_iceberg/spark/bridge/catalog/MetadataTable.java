@@ -9,6 +9,7 @@ import java.util.Set;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
@@ -16,8 +17,6 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 final class MetadataTable implements SupportsRead {
   private final Planner planner;
   private final ObjectNode question;
-  /** With what Spark cannot hold marked. */
-  private final StructType known;
   private final StructType schema;
 
   /** The question is that which loads a table, and the kind of metadata. */
@@ -28,8 +27,7 @@ final class MetadataTable implements SupportsRead {
     question.put("kind", kind);
     JsonNode described = planner.ask(question).header();
     question.set("snapshot_id", described.get("snapshot_id"));
-    this.known = UnsupportedTypes.parse(described.get("schema"));
-    this.schema = IcebergTable.withoutIds(known);
+    this.schema = IcebergTable.withoutIds((StructType) DataType.fromJson(described.get("schema").toString()));
   }
 
   public String name() {
@@ -49,7 +47,7 @@ final class MetadataTable implements SupportsRead {
   }
 
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    return new MetadataScan(planner, name(), question, known);
+    return new MetadataScan(planner, name(), question, schema);
   }
 
   public boolean equals(Object other) {

@@ -34,18 +34,16 @@ final class MetadataScan implements ScanBuilder, SupportsPushDownRequiredColumns
   private final Planner planner;
   private final String name;
   private final ObjectNode described;
-  private final StructType known;
   private final StructType full;
   private StructType read;
   private ArrayNode order = Bridge.JSON.createArrayNode();
   private int limit = -1;
 
-  MetadataScan(Planner planner, String name, ObjectNode described, StructType known) {
+  MetadataScan(Planner planner, String name, ObjectNode described, StructType full) {
     this.planner = planner;
     this.name = name;
     this.described = described;
-    this.known = known;
-    this.full = IcebergTable.withoutIds(known);
+    this.full = full;
     this.read = full;
   }
 
@@ -120,7 +118,6 @@ final class MetadataScan implements ScanBuilder, SupportsPushDownRequiredColumns
     String[] names = read.fieldNames();
     for (int i = 0; i < names.length; i++) {
       columns.add(names[i]);
-      UnsupportedTypes.refuse(name, new StructType(new StructField[] {known.apply(names[i])}));
       if (names[i].equals(METRICS)) {
         putMetrics(question.putObject("metrics"), (StructType) read.fields()[i].dataType());
       }

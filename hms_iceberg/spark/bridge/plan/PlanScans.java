@@ -155,16 +155,12 @@ public final class PlanScans extends Rule {
     if (scan.operation() instanceof CopyOnWrite) {
       return ((CopyOnWrite) scan.operation()).filter();
     }
-    ObjectNode filter = conditionText(scan);
+    ObjectNode filter = scan.condition() == null
+        ? null : FilterText.of(scan.condition(), CollectionConverters.asJava(scan.relation.output()));
     if (scan.operation() instanceof MergeOnRead) {
       ((MergeOnRead) scan.operation()).reads(filter);
     }
     return filter;
-  }
-
-  private static ObjectNode conditionText(Scan scan) {
-    return scan.condition() == null
-        ? null : FilterText.of(scan.condition(), CollectionConverters.asJava(scan.relation.output()));
   }
 
   static final class Planned implements Planner.AnswerReader {
@@ -205,7 +201,7 @@ public final class PlanScans extends Rule {
         files.partitionSchema(),
         new StructType((StructField[]) dataFields.toArray(new StructField[0])),
         Option.empty(),
-        new IcebergFormat(table, files, scan.operation() instanceof CopyOnWrite, conditionText(scan)),
+        new IcebergFormat(table, files, scan.operation() instanceof CopyOnWrite),
         FixedSettings.relationOptions(),
         table.sized(session));
     SQLConf conf = ((org.apache.spark.sql.classic.SparkSession) session).sessionState().conf();

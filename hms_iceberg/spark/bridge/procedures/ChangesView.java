@@ -15,9 +15,7 @@ final class ChangesView {
   private ChangesView() {}
 
   static void create(SparkSession session, JsonNode view, byte[] command) {
-    StructType known = UnsupportedTypes.parse(view.get("schema"));
-    UnsupportedTypes.refuse(view.get("name").asText(), known);
-    StructType schema = IcebergTable.withoutIds(known);
+    StructType schema = IcebergTable.withoutIds(UnsupportedTypes.parse(view.get("schema")));
     List output = new ArrayList();
     StructField[] fields = schema.fields();
     for (int i = 0; i < fields.length; i++) {
