@@ -78,7 +78,11 @@ class Catalog(CatalogNamespaces, CatalogViews, Identifiers):
         """
         if type(self) is Catalog:
             raise TypeError(f"Cannot pickle catalog {self.name!r}: load_catalog did not make it from properties.")
-        return _connected, (type(self), self.name, self.properties)
+        return _connected, (type(self), self.name, self._given())
+
+    def _given(self) -> Mapping[str, str]:
+        """The properties that the user gave."""
+        return self.properties
 
     def __enter__(self) -> Catalog:
         return self

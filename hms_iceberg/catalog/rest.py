@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.catalog.catalog import Catalog
+from hms_iceberg.encryption.key_services import KeyService
 from hms_iceberg.metastore import Identifier, MetadataVersion, table_identifier, text_properties
 from hms_iceberg.rest_client.channel import RestChannel
 from hms_iceberg.rest_client.documents import Documents
@@ -37,11 +39,23 @@ class RestStorage(ArrowStorage):
     Args:
         properties: as of `ArrowStorage`.
         documents: the metadata that is known.
+        own: a storage of the user's own properties, whose key service is used: a server must not choose one.
     """
 
-    def __init__(self, properties: Mapping[str, str] | None = None, documents: Documents | None = None) -> None:
+    def __init__(
+        self,
+        properties: Mapping[str, str] | None = None,
+        documents: Documents | None = None,
+        own: ArrowStorage | None = None,
+    ) -> None:
         super().__init__(properties)
         self._documents = documents or Documents()
+        self._own = own
+
+    @cached_property
+    def key_service(self) -> KeyService | None:
+        """The service that keeps the keys of encrypted tables. See `ArrowStorage`."""
+        return None if self._own is None else self._own.key_service
 
     def read(self, location: str) -> bytes:
         """The whole object. See the port."""
@@ -75,12 +89,17 @@ class RestCatalog(Catalog):
     """
 
     def __init__(self, name: str, **properties: Any) -> None:
-        channel, documents = RestChannel(text_properties(properties)), Documents()
+        self._own_properties = text_properties(properties)
+        channel, documents = RestChannel(self._own_properties), Documents()
         told = dict(channel.configured())
         self._documents = documents
+        self._own = ArrowStorage(self._own_properties)
         metastore = RestMetastore(channel, documents)
-        super().__init__(name, metastore, RestStorage(told, documents), told)
+        super().__init__(name, metastore, RestStorage(told, documents, self._own), told)
         self._channel_metastore = metastore
+
+    def _given(self) -> Mapping[str, str]:
+        return self._own_properties
 
     def load_table(self, identifier: str | Identifier) -> Table:
         """Loads a table; see `Catalog.load_table`."""
@@ -102,7 +121,7 @@ class RestCatalog(Catalog):
         if not config:
             assert isinstance(self.storage, RestStorage)
             return self.storage
-        return RestStorage({**self.properties, **config}, self._documents)
+        return RestStorage({**self.properties, **config}, self._documents, self._own)
 
     def _new_metadata(self, identifier: Identifier, definition: TableDefinition) -> TableMetadata:
         """The metadata that the server makes for a new table; the server decides where the table goes."""

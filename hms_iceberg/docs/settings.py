@@ -8,6 +8,7 @@ from dataclasses import fields
 from itertools import groupby
 
 from hms_iceberg.arrow.storage.arrow_storage import PREVIEW_PROPERTY
+from hms_iceberg.encryption.key_services import SERVICE_CLASS, SERVICE_TYPE
 from hms_iceberg.hms.connection.client_settings import ClientSettings
 from hms_iceberg.hms.locking.lock_settings import LockSettings
 from hms_iceberg.hms.rows.table_rows import RowSettings
@@ -97,6 +98,9 @@ def _of_catalogs() -> Iterable[Row]:
         ("lock-heartbeat-interval", locks.heartbeat_interval, "How often a held lock gives a sign of life."),
     ):
         yield f"iceberg.hive.{name}-ms", "integer", f"{default * 1000:g}", about
+    keys = "Where the keys of [encrypted tables](../encryption/README.md) are; others by entry points."
+    yield SERVICE_TYPE, "keystore, aws, vault", "", keys
+    yield SERVICE_CLASS, "text", "", "The Python class of a key service, as `module:Class`, in place of a type."
     size = "The longest parameter or column type that the metastore holds; 4000 for old databases."
     yield "iceberg.hive.table-property-max-size", "integer", str(rows.max_value_length), size
     engine = "Whether Hive itself is to read the tables."

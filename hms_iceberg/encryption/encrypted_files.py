@@ -8,7 +8,7 @@ from typing import BinaryIO, cast
 from hms_iceberg.encryption.file_keys import FileKey
 from hms_iceberg.encryption.gcm_stream import DecryptedFile, decrypt_stream, encrypt_stream
 from hms_iceberg.encryption.key_chain import encrypted_list_key, key_above, manifest_list_key, new_key_above
-from hms_iceberg.encryption.key_services import HasKeyService, key_service_of
+from hms_iceberg.encryption.key_services import key_service_of
 from hms_iceberg.errors import TamperedFileError, UnsupportedError
 from hms_iceberg.spec.manifests.manifest_values import MANIFEST_BYTES, FileSource, ManifestFile
 from hms_iceberg.spec.snapshots_and_refs import EncryptionKey, Snapshot
@@ -170,7 +170,7 @@ def encrypted_list(
     key = new_file_key(properties)
     if key is None:
         return data, ()
-    service = key_service_of(reader, f"table key {table_key_id!r}")
+    service = key_service_of(reader, f"a table by its key {table_key_id!r}")
     above = key_above(known, table_key_id, now_ms)
     if above is None:
         above = new_key_above(table_key_id, int(DATA_KEY_LENGTH.of(properties)), service, now_ms)
@@ -191,21 +191,7 @@ def refuse_encrypted(properties: Mapping[str, str], table: str, what: str, remed
         UnsupportedError: the table is encrypted.
     """
     if is_encrypted(properties):
-        raise UnsupportedError(f"{what} {table}: it is encrypted ({ENCRYPTION_KEY_ID.name}). {remedy}")
+        raise UnsupportedError(f"{what} {table}: the table is encrypted ({ENCRYPTION_KEY_ID.name}). {remedy}")
 
 
 MANIFEST_BYTES.set(manifest_bytes)
-
-__all__ = [
-    "HasKeyService",
-    "decrypted",
-    "decrypted_list",
-    "encrypted",
-    "encrypted_list",
-    "is_encrypted",
-    "list_bytes",
-    "manifest_bytes",
-    "new_file_key",
-    "open_decrypted",
-    "refuse_encrypted",
-]

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Protocol, cast, runtime_checkable
@@ -68,12 +69,12 @@ class HasKeyService(Protocol):
         ...
 
 
-def key_service_of(reader: object, table: str) -> KeyService:
+def key_service_of(reader: object, what: str) -> KeyService:
     """The key service of a storage.
 
     Args:
         reader: a storage, or a reader of one.
-        table: what needs it, for the message.
+        what: what needs it, for the message.
 
     Raises:
         KeyUnavailableError: its catalog has none.
@@ -81,8 +82,8 @@ def key_service_of(reader: object, table: str) -> KeyService:
     found = reader.key_service if isinstance(reader, HasKeyService) else None
     if found is None:
         raise KeyUnavailableError(
-            f"Cannot decrypt {table}: the table is encrypted, and the catalog has no key service. Set the catalog's "
-            f"property {SERVICE_TYPE} to {', '.join(_BUILT_IN)}, or {SERVICE_CLASS} to module:Class."
+            f"Cannot read or write {what}: the table is encrypted, and the catalog has no key service. Set the "
+            f"catalog's property {SERVICE_TYPE} to {', '.join(_BUILT_IN)}, or {SERVICE_CLASS} to module:Class."
         )
     return found
 
@@ -144,7 +145,7 @@ class KeptKeys:
 
     def wrap_key(self, key: bytes, table_key_id: str) -> bytes:
         """A key, encrypted; see `KeyService`."""
-        with _told(self._service, table_key_id):
+        with _named(self._service, table_key_id):
             wrapped = self._service.wrap_key(key, table_key_id)
         self._keep(wrapped, table_key_id, key)
         return wrapped
@@ -155,7 +156,7 @@ class KeptKeys:
             until, key = self._kept.get((wrapped, table_key_id), (0.0, b""))
         if until > time.monotonic():
             return key
-        with _told(self._service, table_key_id):
+        with _named(self._service, table_key_id):
             key = self._service.unwrap_key(wrapped, table_key_id)
         self._keep(wrapped, table_key_id, key)
         return key
@@ -167,19 +168,15 @@ class KeptKeys:
             self._kept[wrapped, table_key_id] = now + _KEPT_SECONDS, key
 
 
-class _told:  # noqa: N801 - a context manager
-    """Has every error of a service become a typed one that names the service and the key."""
-
-    def __init__(self, service: KeyService, table_key_id: str) -> None:
-        self._name = type(service).__name__
-        self._key_id = table_key_id
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, Exception) and not isinstance(error, IcebergError):
-            raise KeyUnavailableError(
-                f"The key service {self._name} cannot be asked for the table key {self._key_id!r}: {error}. Check that "
-                f"it can be reached, that the key exists there, and that you may use it."
-            ) from error
+@contextmanager
+def _named(service: KeyService, table_key_id: str) -> Iterator[None]:
+    """Has every error of a service name it and the key."""
+    try:
+        yield
+    except IcebergError:
+        raise
+    except Exception as error:
+        raise KeyUnavailableError(
+            f"The key service {type(service).__name__} cannot be asked for the table key {table_key_id!r}: {error}. "
+            f"Check that it can be reached, that the key exists there, and that you may use it."
+        ) from error

@@ -40,6 +40,10 @@ def check_encryption(base: TableMetadata | None, new: TableMetadata) -> None:
     if base is not None:
         _check_unchanged(base, new)
     key_id = ENCRYPTION_KEY_ID.of(new.properties)
+    if not key_id and ENCRYPTION_KEY_ID.name in new.properties:
+        raise InvalidInputError(
+            f"Cannot write the table at {new.location}: {ENCRYPTION_KEY_ID.name} is empty. Name a key, or leave it out."
+        )
     if not key_id and not (base is None and DATA_KEY_LENGTH.name in new.properties):
         return
     if new.format_version < _FIRST_VERSION:

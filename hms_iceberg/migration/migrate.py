@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from hms_iceberg.catalog import Catalog
+from hms_iceberg.encryption.encrypted_files import refuse_encrypted
 from hms_iceberg.errors import (
     MetastoreAnswerLostError,
     MetastoreError,
@@ -187,6 +188,8 @@ def migrate(
         MigrationError: it failed; the message says in which state the table is, and what to run next.
     """
     chosen = options or MigrationOptions()
+    remedy = "The files of the Hive table are plain, and stay. Copy its rows: migrate with --rewrite."
+    refuse_encrypted(chosen.properties, str(identifier), "Cannot migrate in place", remedy)
     way = InPlace(catalog, MigrationPlanner(HiveTables.of(catalog.metastore), catalog.storage, chosen, progress))
     return carry_out(catalog, identifier, chosen, way, dry_run=dry_run, proof=proof)
 

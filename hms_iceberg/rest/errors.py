@@ -58,6 +58,7 @@ _TOLD: tuple[tuple[type[Exception], Told], ...] = (
     (errors.InvalidInputError, Told(400, "BadRequestException")),
     (errors.MissingDependencyError, Told(500, "RESTException")),
     (errors.ConfigurationError, Told(400, "BadRequestException")),
+    (errors.KeyUnavailableError, Told(406, "UnsupportedOperationException")),  # the client may have the key
     (errors.MissingFileError, Told(404, "NotFoundException")),
     (errors.StorageDeniedError, Told(403, "ForbiddenException")),
     # Before anything is sent to the metastore: a commit with this outcome changed nothing.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
 from hms_iceberg.arrow.storage.hdfs.hadoop_settings import is_of_clusters
 from hms_iceberg.catalog import Catalog, load_catalog
+from hms_iceberg.encryption.encrypted_files import is_encrypted
 from hms_iceberg.errors import (
     ConfigurationError,
     NoSuchNamespaceError,
@@ -17,7 +18,7 @@ from hms_iceberg.errors import (
     NoSuchViewError,
     UnsupportedError,
 )
-from hms_iceberg.metastore import MetadataVersion
+from hms_iceberg.metastore import MetadataVersion, TablePointer
 from hms_iceberg.storage import Storage
 from hms_iceberg.table import Table
 from hms_iceberg.table.file_system import FileSystemMetastore, FileSystemTables
@@ -162,19 +163,23 @@ def open_session_catalog(
     return {"catalog": catalogs.open(asked.name, merged)}
 
 
-def find_table(catalogs: OpenCatalogs, asked: FindTable, storage: Storage) -> dict[str, Any]:
+def find_table(
+    catalogs: OpenCatalogs, asked: FindTable, storage: Storage, check: Callable[[TablePointer, Storage], None]
+) -> dict[str, Any]:
     """Where a table's newest metadata is.
 
     Args:
         catalogs: those that are open.
         asked: the table.
         storage: for paths.
+        check: makes sure of the metadata file of an encrypted table.
 
     Returns:
         its `metadata_location`, and whether it is of a `view`; null if a catalog has neither of that name.
 
     Raises:
         NoSuchTableError: there is no table at the path.
+        TamperedFileError: the table is encrypted, and its metadata file is not the one that was committed.
     """
     path = asked.path
     if path is None:
@@ -184,6 +189,8 @@ def find_table(catalogs: OpenCatalogs, asked: FindTable, storage: Storage) -> di
             pointer = catalog.metastore.load(identifier)
         except (NoSuchTableError, NoSuchNamespaceError):
             return _view(catalog, identifier)
+        if is_encrypted(pointer.properties):
+            check(pointer, catalog.storage)
         return {"metadata_location": pointer.metadata_location}
     if path.endswith((".metadata.json", ".metadata.json.gz")):
         return {"metadata_location": path}

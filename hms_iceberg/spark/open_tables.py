@@ -8,13 +8,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
-from hms_iceberg.metastore import MetadataVersion
+from hms_iceberg.encryption.table_rules import check_same_key
+from hms_iceberg.metastore import MetadataVersion, TablePointer
 from hms_iceberg.spark.catalogs import OpenCatalogs
 from hms_iceberg.spark.rewriting.runs import OpenRewrites
-from hms_iceberg.spark.targets import Targets, refuse_in_spark
+from hms_iceberg.spark.targets import Targets
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.storage import Storage, is_previewing
-from hms_iceberg.transaction.workspace import read_version, storage_of
+from hms_iceberg.transaction.workspace import read_current, read_version, storage_of
 
 _KEPT_TABLES = 64
 
@@ -59,6 +60,23 @@ class OpenTables:
         location = question["metadata_location"]
         return MetadataVersion(location, self.metadata(location, self._files(question)))
 
+    def check(self, pointer: TablePointer, storage: Storage) -> None:
+        """Makes sure that the metadata file of an encrypted table is the one that was committed.
+
+        Args:
+            pointer: what the metastore says of the table.
+            storage: where it is.
+
+        Raises:
+            MissingFileError, CorruptMetadataError: it is gone, damaged or another one.
+        """
+        with self._lock:
+            known = self._metadata.get(pointer.metadata_location)
+        if known is None:
+            self._keep(pointer.metadata_location, read_current(pointer, storage).metadata)
+        else:
+            check_same_key(pointer.properties, known, pointer.metadata_location)
+
     def metadata(self, location: str, storage: Storage) -> TableMetadata:
         """Table metadata by its location; those that were read last are kept, since metadata files never change.
 
@@ -68,14 +86,15 @@ class OpenTables:
 
         Raises:
             MissingFileError, CorruptMetadataError: it is gone or damaged.
-            UnsupportedError: the table is encrypted.
         """
         with self._lock:
             known = self._metadata.get(location)
             if known is not None:
                 self._metadata.move_to_end(location)
                 return known
-        metadata = refuse_in_spark(read_version(location, storage).metadata)
+        return self._keep(location, read_version(location, storage).metadata)
+
+    def _keep(self, location: str, metadata: TableMetadata) -> TableMetadata:
         with self._lock:
             self._metadata[location] = metadata
             while len(self._metadata) > _KEPT_TABLES:

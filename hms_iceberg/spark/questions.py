@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from hms_iceberg.metastore import MetadataVersion
+from hms_iceberg.metastore import MetadataVersion, TablePointer
 from hms_iceberg.spark.answers import AnswerWriter
 from hms_iceberg.spark.catalogs import (
     FindTable,
@@ -59,6 +59,7 @@ from hms_iceberg.spark.ddl.view_changes import (
     drop_view,
     rename_view,
 )
+from hms_iceberg.spark.nanoseconds import chosen
 from hms_iceberg.spark.open_tables import OpenTables
 from hms_iceberg.spark.procedures.registry import (
     CallProcedure,
@@ -68,6 +69,7 @@ from hms_iceberg.spark.procedures.registry import (
 )
 from hms_iceberg.spark.read_questions import (
     AskVersion,
+    CheckMetadata,
     CheckStream,
     DescribeMetadataTable,
     InspectRows,
@@ -165,7 +167,11 @@ def _open_session_catalog(tables: OpenTables, asked: OpenSessionCatalog, questio
 
 
 def _find(tables: OpenTables, asked: FindTable, question: Mapping[str, Any]) -> Answer:
-    return find_table(tables.catalogs, asked, tables.storage(question))
+    return find_table(tables.catalogs, asked, tables.storage(question), tables.check)
+
+
+def _check_metadata(tables: OpenTables, asked: CheckMetadata, question: Mapping[str, Any]) -> None:
+    tables.check(TablePointer(("", ""), asked.metadata_location, asked.row), tables.storage(question))
 
 
 def _plan(tables: OpenTables, asked: PlanScan, question: Mapping[str, Any]) -> Answer:
@@ -177,7 +183,8 @@ def _plan(tables: OpenTables, asked: PlanScan, question: Mapping[str, Any]) -> A
 def _worker_command(tables: OpenTables, asked: WorkerCommand, question: Mapping[str, Any]) -> Answer:
     metadata, storage = tables.version(question).metadata, tables.storage(question)
     schema = metadata.schema_by_id(asked.schema_id)
-    command = worker_command(metadata, schema, asked.columns, storage, asked.deleted_column)
+    nanoseconds = chosen(asked.lacking_types)
+    command = worker_command(metadata, schema, asked.columns, storage, asked.deleted_column, nanoseconds)
     return AnswerWriter({}).blobs([command]).done()
 
 
@@ -227,6 +234,7 @@ QUESTIONS: dict[str, Question] = {
     "tables": Question(InCatalog, _of_catalogs(list_tables)),
     "views": Question(InCatalog, _of_catalogs(list_views)),
     "find": Question(FindTable, _find),
+    "check-metadata": Question(CheckMetadata, _check_metadata),
     "view": Question(LoadView, lambda tables, asked, question: describe_view(asked, tables.storage(question))),
     # reads
     "load": Question(LoadTable, _of_metadata(describe)),

@@ -14,6 +14,17 @@ class AskVersion(msgspec.Struct, frozen=True):
     """What version of Iceberg this is (`VersionFunction`)."""
 
 
+class CheckMetadata(msgspec.Struct, frozen=True):
+    """Whether the metadata file of an encrypted table is the one that was committed (`SessionCatalog`).
+
+    Args:
+        row: the parameters of the table's row in the metastore.
+    """
+
+    metadata_location: str
+    row: dict[str, str]
+
+
 class LoadTable(msgspec.Struct, frozen=True):
     """Which version of a table is read (`TableSource`), also of its changes (`ChangesTable`).
 
@@ -22,6 +33,7 @@ class LoadTable(msgspec.Struct, frozen=True):
         as_of_micros: what follows TIMESTAMP AS OF.
         options: the options of the read, which may choose a version too.
         wap_branch: the session's `spark.wap.branch`.
+        lacking_types: the names of Iceberg's types that this Spark does not have.
     """
 
     name: str
@@ -30,6 +42,7 @@ class LoadTable(msgspec.Struct, frozen=True):
     as_of_micros: int | None = None
     options: dict[str, str] = {}
     wap_branch: str | None = None
+    lacking_types: tuple[str, ...] = ()
 
 
 class ReadChanges(LoadTable, frozen=True, kw_only=True):
@@ -147,12 +160,14 @@ class WorkerCommand(msgspec.Struct, frozen=True):
         schema_id: the schema of the version that was loaded.
         columns: the columns that the query uses.
         deleted_column: whether `_deleted` is one of them.
+        lacking_types: the names of Iceberg's types that this Spark does not have.
     """
 
     metadata_location: str
     schema_id: int
     columns: list[str]
     deleted_column: bool = False
+    lacking_types: tuple[str, ...] = ()
 
 
 class CheckStream(msgspec.Struct, frozen=True):

@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from hms_iceberg.errors import UnsupportedError
+from hms_iceberg.spark.nanoseconds import chosen, has_nanoseconds
 from hms_iceberg.spec.data_types import (
     BinaryType,
     BooleanType,
@@ -17,6 +18,8 @@ from hms_iceberg.spec.data_types import (
     DoubleType,
     FixedType,
     FloatType,
+    GeographyType,
+    GeometryType,
     IcebergType,
     IntegerType,
     LongType,
@@ -32,6 +35,7 @@ from hms_iceberg.spec.data_types import (
     VariantType,
     fold_type,
     leaves,
+    parse_primitive,
 )
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.metadata_columns import (
@@ -43,9 +47,11 @@ from hms_iceberg.spec.metadata_columns import (
     SPEC_ID,
     partition_column,
 )
+from hms_iceberg.spec.primitive_types import DEFAULT_CRS, DEFAULT_EDGE_ALGORITHM
 from hms_iceberg.spec.schema import Schema
 
 FIELD_ID = "parquet.field.id"
+_UNKNOWN = "iceberg:"
 KIND = "iceberg.type"
 INITIAL_DEFAULT = "iceberg.initial-default"
 WRITE_DEFAULT = "iceberg.write-default"
@@ -67,6 +73,10 @@ _PRIMITIVES: Mapping[type[IcebergType], str] = {
     UnknownType: "void",
     VariantType: "variant",
 }
+# Among the types that Spark lacks (the bridge's class UnsupportedTypes): it knows no Parquet files of shapes.
+SHAPES_IN_PARQUET = "shapes in parquet"
+# The coordinate reference systems that Spark knows.
+_SYSTEMS = (DEFAULT_CRS, "EPSG:3857", "SRID:0")
 # What the simple types of Spark's JSON are in Iceberg.
 ICEBERG_PRIMITIVES: Mapping[str, IcebergType] = {
     "boolean": BooleanType(),
@@ -107,7 +117,7 @@ def is_held(field_type: IcebergType, lacking_types: Collection[str] = ()) -> boo
         lacking_types: the names of Iceberg's types that this Spark does not have.
     """
     return all(
-        (isinstance(each, DecimalType) or type(each) in _PRIMITIVES) and str(each) not in lacking_types
+        not _leaf_type(each).startswith(_UNKNOWN) and str(each).partition("(")[0] not in lacking_types
         for each in leaves(field_type)
     )
 
@@ -143,10 +153,36 @@ def spark_type(field_type: IcebergType, table: str, column: str, keep_unsupporte
     )
 
 
-def _leaf_type(kind: IcebergType) -> Any:
+def _leaf_type(kind: IcebergType) -> str:
     if isinstance(kind, DecimalType):
         return f"decimal({kind.precision},{kind.scale})"
-    return _PRIMITIVES.get(type(kind)) or f"iceberg:{kind}"
+    if isinstance(kind, GeometryType) and kind.crs.upper() in _SYSTEMS:
+        return f"geometry({kind.crs.upper()})"
+    if kind == GeographyType():
+        return f"geography({DEFAULT_CRS}, {DEFAULT_EDGE_ALGORITHM.upper()})"
+    return _PRIMITIVES.get(type(kind)) or f"{_UNKNOWN}{kind}"
+
+
+def shape_of(name: str) -> IcebergType | None:
+    """Iceberg's type for one of Spark's types of shapes, in Spark's JSON; None for others, and for mixed systems."""
+    if not name.startswith(("geometry(", "geography(")) or "SRID:ANY" in name.upper():
+        return None
+    return parse_primitive(name)
+
+
+def needs_python(schema: Schema, lacking_types: Collection[str]) -> bool:
+    """Whether Python reads and writes the Parquet files of a table in place of Spark, which would fail on them.
+
+    Args:
+        schema: the table's columns, or those that it had.
+        lacking_types: the names of Iceberg's types that this Spark does not have.
+    """
+    kinds = (
+        [type(field.field_type) for field in schema.index_by_id.values()] if SHAPES_IN_PARQUET in lacking_types else ()
+    )
+    if GeometryType in kinds or GeographyType in kinds:
+        return True
+    return chosen(lacking_types) is not None and has_nanoseconds(schema)
 
 
 def _check_held(kind: IcebergType, table: str, column: str) -> None:

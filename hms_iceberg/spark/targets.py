@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
-from hms_iceberg.encryption.encrypted_files import refuse_encrypted
-from hms_iceberg.errors import InvalidInputError, UnsupportedError
+from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.spark.catalogs import OpenCatalogs
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.storage import Storage
@@ -40,11 +39,10 @@ class Targets:
         Raises:
             InvalidInputError: no such staged table.
             NoSuchTableError: there is no such table.
-            UnsupportedError: the table is encrypted.
         """
         if "staged" in question:
-            return refuse_in_spark(self._transaction(question["staged"]).metadata)
-        return refuse_in_spark(self.catalogs.table(question, storage).metadata)
+            return self._transaction(question["staged"]).metadata
+        return self.catalogs.table(question, storage).metadata
 
     @contextmanager
     def transaction(
@@ -96,19 +94,3 @@ class Targets:
         if transaction is None:
             raise InvalidInputError(f"There is no staged table of number {number}: it was committed or given up.")
         return transaction
-
-
-def refuse_in_spark(metadata: TableMetadata) -> TableMetadata:
-    """The metadata, unless it is that of an encrypted table, whose files Spark's tasks could neither read nor write.
-
-    Args:
-        metadata: the table's metadata.
-
-    Raises:
-        UnsupportedError: the table is encrypted.
-    """
-    remedy = "Read and change it in Python (load_table), or with Apache Iceberg's own Spark runtime."
-    refuse_encrypted(metadata.properties, f"the table at {metadata.location}", "Spark cannot use", remedy)
-    if metadata.encryption_keys:
-        raise UnsupportedError(f"Spark cannot use the table at {metadata.location}: it has encrypted files. {remedy}")
-    return metadata

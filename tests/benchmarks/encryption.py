@@ -1,6 +1,6 @@
 """What encryption costs: appends, scans and planning of an encrypted table beside one that is not.
 
-    python -m tests.benchmarks.encryption [--rows 2000000] [--files 2000] [--repeats 7]
+    python -m tests.benchmarks.encryption [--rows 1000000] [--files 300] [--repeats 5]
 
 Both tables are in folders of this machine; each number is the median of the repeats, taken in turns. Factors are of
 time, with those of the processor behind them.
@@ -78,9 +78,9 @@ def pair(catalog: Catalog, name: str, data: pa.Table) -> tuple[Table, Table]:
 def main() -> None:
     """Runs the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=2_000_000)
-    parser.add_argument("--files", type=int, default=2_000)
-    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--files", type=int, default=300)
+    parser.add_argument("--repeats", type=int, default=5)
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         keys = Path(folder) / "keys.json"

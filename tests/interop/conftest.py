@@ -43,18 +43,22 @@ class JavaIceberg:
 
     def sql(self, statement: str) -> list[list[Any]]:
         """The rows of a statement, each a list of JSON values; an AssertionError carries Java's message."""
-        return self._answer(statement)["rows"]
+        return self._answer(sql=statement)["rows"]
 
     def schema(self, statement: str) -> dict[str, Any]:
         """The schema of a query's rows, in Spark's JSON."""
-        return self._answer(statement)["schema"]
+        return self._answer(sql=statement)["schema"]
 
-    def _answer(self, statement: str) -> dict[str, Any]:
+    def bounds(self, shapes: list[str]) -> list[str] | None:
+        """The bounds of geometries in digits by Apache Iceberg's own writer; None without."""
+        return self._answer(shapes=shapes)["bounds"]
+
+    def _answer(self, **request: Any) -> dict[str, Any]:
         assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.write(json.dumps({"sql": statement}) + "\n")
+        self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
         answer = json.loads(self._process.stdout.readline())
-        assert "error" not in answer, f"{statement}\n{answer['error']}"
+        assert "error" not in answer, f"{request}\n{answer['error']}"
         return answer
 
 

@@ -60,7 +60,9 @@ class ArrowStorage:
         return f"ArrowStorage(schemes={sorted({scheme for scheme, _ in self._filesystems})})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"properties": self._properties, "previewed": self._previewed}
+        # Keys of files travel with what names the files; the way to the keys of tables stays in this process.
+        kept = {key: value for key, value in self._properties.items() if not key.startswith(("kms.", "encryption."))}
+        return {"properties": kept, "previewed": self._previewed}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["properties"])  # type: ignore[misc]

@@ -13,6 +13,7 @@ from hms_iceberg.encryption.encrypted_files import list_bytes, manifest_bytes
 from hms_iceberg.errors import (
     CorruptFileError,
     CorruptManifestError,
+    KeyUnavailableError,
     MissingFileError,
     TypeMismatchError,
     UnknownColumnError,
@@ -39,7 +40,7 @@ _GROUP_ENTRIES = (2_000, 8_000)
 
 @contextmanager
 def named_snapshot(snapshot_id: int | None, location: str) -> Iterator[None]:
-    """Has errors of files that are gone or damaged also name the snapshot and the table that need them.
+    """Has errors of files that are gone, damaged or locked also name the snapshot and the table that need them.
 
     Args:
         snapshot_id: the snapshot; None for none.
@@ -50,7 +51,7 @@ def named_snapshot(snapshot_id: int | None, location: str) -> Iterator[None]:
     """
     try:
         yield
-    except (MissingFileError, CorruptFileError) as error:
+    except (MissingFileError, CorruptFileError, KeyUnavailableError) as error:
         owner = "" if snapshot_id is None else f"snapshot {snapshot_id} of "
         if owner and owner in str(error):
             raise

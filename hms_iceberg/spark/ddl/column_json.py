@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from hms_iceberg.errors import UnsupportedError
-from hms_iceberg.spark.schemas import ICEBERG_PRIMITIVES
+from hms_iceberg.spark.schemas import ICEBERG_PRIMITIVES, shape_of
 from hms_iceberg.spec.data_types import (
     BinaryType,
     DecimalType,
@@ -128,7 +128,7 @@ def _field(field: dict[str, Any], table: str, column: str, ids: Iterator[int]) -
 
 
 def _primitive(name: str, table: str, column: str) -> IcebergType:
-    known = ICEBERG_PRIMITIVES.get(name)
+    known = ICEBERG_PRIMITIVES.get(name) or shape_of(name)
     if known is not None:
         return known
     if match := _DECIMAL.fullmatch(name):

@@ -14,6 +14,7 @@ from hms_iceberg.arrow.reading.changelog_rows import changelog_schema
 from hms_iceberg.errors import InvalidInputError, UnsupportedError
 from hms_iceberg.lazy import pl
 from hms_iceberg.spark.answers import AnswerWriter
+from hms_iceberg.spark.nanoseconds import chosen, shown
 from hms_iceberg.spark.read_options import END, END_TIME, START, START_TIME, TRAVELS, refuse_misspelled
 from hms_iceberg.spark.read_questions import LoadTable, ReadChanges
 from hms_iceberg.spark.reading.descriptions import UNKNOWN_SIZE
@@ -53,7 +54,8 @@ def describe_changes(metadata: TableMetadata, storage: Storage, asked: LoadTable
     """
     scan = _scan(metadata, storage, asked)
     scan.to_arrow_batch_reader().close()  # so that what is wrong is told now
-    schema = spark_schema(changelog_schema(scan.projection()), f"{asked.name}.changes")
+    columns = shown(changelog_schema(scan.projection()), chosen(asked.lacking_types), asked.name)
+    schema = spark_schema(columns, f"{asked.name}.changes")
     return {"schema": schema, "size_in_bytes": UNKNOWN_SIZE}
 
 
@@ -75,7 +77,7 @@ def changed_rows(metadata: TableMetadata, storage: Storage, asked: ReadChanges) 
     scan = _scan(metadata, storage, asked)
     scan = scan.select(*(name for name in columns if name not in _CHANGELOG_NAMES))
     answer = AnswerWriter({}).texts(pl.Series([asked.metadata_location])).longs(pl.Series([UNKNOWN_SIZE]))
-    return answer.blobs([b""]).blobs([command(scan, columns)]).done()
+    return answer.blobs([b""]).blobs([command(scan, columns, chosen(asked.lacking_types))]).done()
 
 
 def _scan(metadata: TableMetadata, storage: Storage, asked: LoadTable) -> ChangelogScan:
@@ -152,14 +154,15 @@ def _snapshot_at(metadata: TableMetadata, time_ms: int) -> int | None:
     return next((each.snapshot_id for each in ancestors if each.timestamp_ms <= time_ms), None)
 
 
-def command(scan: ChangelogScan, columns: Sequence[str] | None = None) -> bytes:
+def command(scan: ChangelogScan, columns: Sequence[str] | None = None, nanoseconds: str | None = None) -> bytes:
     """Pickles the function that streams changed rows in Spark's Python workers, past the driver.
 
     Args:
         scan: which changes.
         columns: which columns, in order; None takes all.
+        nanoseconds: what the session takes timestamps in nanoseconds for.
     """
-    pickled = pickle.dumps((scan, columns))
+    pickled = pickle.dumps((scan, columns, nanoseconds))
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from hms_iceberg.spark.reading.changes import read_changes
@@ -179,7 +182,7 @@ def read_changes(pickled: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[
     Returns:
         the rows in Spark's types, once for each row of `batches`.
     """
-    scan, columns = pickle.loads(pickled)
+    scan, columns, nanoseconds = pickle.loads(pickled)
     schema = changelog_schema(scan.projection())
     if columns is not None:
         schema = Schema(*(schema.find_field(name) for name in columns))
@@ -187,4 +190,4 @@ def read_changes(pickled: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[
     for batch in batches:
         for _ in range(batch.num_rows):
             for changes in scan.to_arrow_batch_reader():
-                yield for_spark(changes.select(names), schema)
+                yield for_spark(changes.select(names), shown(schema, nanoseconds))

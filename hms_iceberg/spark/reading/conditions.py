@@ -12,7 +12,7 @@ from typing import Any
 
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.literals import stored_literal
-from hms_iceberg.expressions.terms import Reference, Term, Transformed
+from hms_iceberg.expressions.terms import Reference, Term, Transformed, VariantGet
 from hms_iceberg.expressions.tree import (
     AlwaysFalse,
     AlwaysTrue,
@@ -31,6 +31,7 @@ from hms_iceberg.expressions.tree import (
     StartsWith,
     UnboundPredicate,
 )
+from hms_iceberg.spark.nanoseconds import shown_type, stored
 from hms_iceberg.spark.schemas import is_held
 from hms_iceberg.spec.data_types import (
     BinaryType,
@@ -46,6 +47,7 @@ from hms_iceberg.spec.data_types import (
 )
 from hms_iceberg.spec.metadata_columns import PARTITION_NAME
 from hms_iceberg.spec.partition_transforms import parse_transform
+from hms_iceberg.spec.primitive_types import NANO_TIMESTAMPS
 from hms_iceberg.spec.schema import Schema
 
 _COMPARISONS: Mapping[str, Any] = {
@@ -58,19 +60,22 @@ _COMPARISONS: Mapping[str, Any] = {
 }
 
 
-def row_filter(condition: Mapping[str, Any] | None, schema: Schema) -> tuple[BooleanExpression, bool]:
+def row_filter(
+    condition: Mapping[str, Any] | None, schema: Schema, nanoseconds: str | None = None
+) -> tuple[BooleanExpression, bool]:
     """The predicate of a condition.
 
     Args:
         condition: what the bridge's class FilterText wrote; None if the scan has no filter.
         schema: the columns that the scan reads.
+        nanoseconds: what the session takes timestamps in nanoseconds for.
 
     Returns:
         The predicate, and whether it says all that the condition says.
     """
     if condition is None:
         return AlwaysTrue(), True
-    converter = _ConditionConverter(schema)
+    converter = _ConditionConverter(schema, nanoseconds)
     return converter.convert(condition, False), converter.exact
 
 
@@ -84,8 +89,9 @@ def named_columns(condition: Mapping[str, Any]) -> set[str]:
 class _ConditionConverter:
     """Carries negations down to the leaves, so that what has no counterpart can be left out anywhere."""
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, nanoseconds: str | None) -> None:
         self._schema = schema
+        self._nanoseconds = nanoseconds
         self.exact = True
 
     def _anything(self) -> BooleanExpression:
@@ -110,11 +116,13 @@ class _ConditionConverter:
         if column is None:
             return self._anything()
         name, field_type = column
+        if "variant" in node:
+            return self._within_variant(op, name, node, negated)
         if op in ("is-null", "not-null"):
             if name == PARTITION_NAME:
                 return self._anything()  # whether it is null says nothing of files
             return _negated_if((op == "not-null") != negated, IsNull(name))
-        if not isinstance(field_type, PrimitiveType) or not is_held(field_type):
+        if not isinstance(field_type, PrimitiveType) or not is_held(shown_type(field_type, self._nanoseconds)):
             return self._anything()
         term: str | Term = name
         if "transform" in node:
@@ -127,11 +135,34 @@ class _ConditionConverter:
         if op == "is-nan":
             return _negated_if(negated, IsNaN(name))
         try:
+            if isinstance(field_type, NANO_TIMESTAMPS):
+                node = _in_nanoseconds(node, self._nanoseconds)
             if op == "in":
                 return _membership(term, field_type, node["values"], negated)
             return _comparison(op, term, field_type, node["value"], negated)
         except (InvalidInputError, ValueError, ArithmeticError):
             return self._anything()  # a literal that the column's type cannot hold says nothing about files
+
+    def _within_variant(self, op: str, name: str, node: Mapping[str, Any], negated: bool) -> BooleanExpression:
+        """A test of a value within a variant: it leaves out files, and Spark tests the rows by its own casts."""
+        self.exact = False
+        try:
+            term = VariantGet(name, node["variant"]["path"], node["variant"]["type"])
+            if op in ("is-null", "not-null"):
+                return _negated_if((op == "not-null") != negated, IsNull(term))
+            if op == "is-nan":
+                return _negated_if(negated, IsNaN(term))
+            assert isinstance(term.type, PrimitiveType)
+            if op == "in":
+                test = _membership(term, term.type, node["values"], negated)
+            else:
+                test = _comparison(op, term, term.type, node["value"], negated)
+            if node["variant"]["raises"] and not isinstance(term.type, (FloatType, DoubleType)):
+                # NaN has no place in bounds, and raises an error if it is cast to another number.
+                return Or(test, IsNaN(VariantGet(name, term.path, DoubleType())))
+            return test
+        except (InvalidInputError, ValueError, ArithmeticError):
+            return self._anything()
 
     def _column(self, path: list[str]) -> tuple[str, IcebergType] | None:
         name = ".".join(path)
@@ -148,6 +179,14 @@ class _ConditionConverter:
             names.append(self._schema.index_by_id[current].name)
             current = self._schema.parent_ids.get(current)
         return names[::-1] == path
+
+
+def _in_nanoseconds(node: Mapping[str, Any], choice: str | None) -> Mapping[str, Any]:
+    """A test of a column of nanoseconds, whose values are those of Spark."""
+    assert choice is not None
+    if "values" in node:
+        return {**node, "values": [None if each is None else stored(each, choice) for each in node["values"]]}
+    return {**node, "value": None if node["value"] is None else stored(node["value"], choice)}
 
 
 def _transformed(name: str, text: str, field_type: IcebergType) -> tuple[Term, PrimitiveType] | None:

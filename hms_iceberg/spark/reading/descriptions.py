@@ -8,6 +8,7 @@ from typing import Any
 
 from hms_iceberg import __version__
 from hms_iceberg.errors import ConfigurationError, UnsupportedError
+from hms_iceberg.spark.nanoseconds import chosen, shown
 from hms_iceberg.spark.read_options import START, TRAVELS, select
 from hms_iceberg.spark.read_questions import LoadTable, LoadView
 from hms_iceberg.spark.schemas import metadata_schema, spark_schema
@@ -54,7 +55,8 @@ def describe(metadata: TableMetadata, storage: Storage, asked: LoadTable) -> dic
         options = {**options, "branch": asked.wap_branch}
     selected = select(metadata, storage, asked.name, asked.version, asked.as_of_micros, options)
     snapshot, schema = selected.scan.snapshot(), selected.scan.table_schema
-    return described(metadata, schema, snapshot, asked.name, selected.start_snapshot_id)
+    choice = chosen(asked.lacking_types)
+    return described(metadata, schema, snapshot, asked.name, selected.start_snapshot_id, choice)
 
 
 def _is_current(asked: LoadTable) -> bool:
@@ -69,7 +71,12 @@ def _reads_wap_branch(metadata: TableMetadata, branch: str) -> bool:
 
 
 def described(
-    metadata: TableMetadata, schema: Schema, snapshot: Snapshot | None, name: str, start_snapshot_id: int | None = None
+    metadata: TableMetadata,
+    schema: Schema,
+    snapshot: Snapshot | None,
+    name: str,
+    start_snapshot_id: int | None = None,
+    nanoseconds: str | None = None,
 ) -> dict[str, Any]:
     """Describes one schema and snapshot, such as those of a table that is not committed yet.
 
@@ -79,6 +86,7 @@ def described(
         snapshot: the snapshot; None for a table without one.
         name: the table's name.
         start_snapshot_id: the snapshot after which changes are read; None for other reads.
+        nanoseconds: what the session takes timestamps in nanoseconds for.
 
     Returns:
         for the bridge's class IcebergTable: ids of table, snapshot and schema, columns and metadata columns in Spark's
@@ -89,7 +97,7 @@ def described(
         "snapshot_id": snapshot.snapshot_id if snapshot else None,
         "start_snapshot_id": start_snapshot_id,
         "schema_id": schema.schema_id,
-        "schema": spark_schema(schema, name),
+        "schema": spark_schema(shown(schema, nanoseconds, name), name),
         "metadata_schema": metadata_schema(metadata, schema),
         "partitioning": _partitioning(metadata.spec(), schema),
         "properties": shown_properties(metadata, schema, snapshot),

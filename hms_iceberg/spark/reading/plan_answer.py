@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hms_iceberg.errors import InvalidInputError, UnsupportedError
+from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, BooleanExpression
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.appends import snapshot_or_current
@@ -17,6 +17,7 @@ from hms_iceberg.scan.metadata_filter import with_metadata_columns
 from hms_iceberg.scan.partition_columns import field_types
 from hms_iceberg.scan.tasks import ScanPlan
 from hms_iceberg.spark.answers import AnswerWriter
+from hms_iceberg.spark.nanoseconds import chosen, has_nanoseconds
 from hms_iceberg.spark.read_questions import PlanScan
 from hms_iceberg.spark.reading.conditions import named_columns, row_filter
 from hms_iceberg.spark.reading.distributed_planning import PlanningJob, planned
@@ -58,12 +59,7 @@ def plan_answer(whole: ScanPlan, table: str, form: AnswerForm, aggregates: Seque
 
     Returns:
         the answer for the bridge: a header, then columns of paths, sizes and numbers of files and deletes.
-
-    Raises:
-        UnsupportedError: a file is encrypted; names it.
     """
-    for frame in (whole.files, whole.delete_files):
-        _check_readable(frame, table)
     plan, in_workers = split(whole, form.lacking_types)
     partitions = _Partitions(plan, table, form.partition_column)
     groups = _EqualityGroups(plan, table)
@@ -98,12 +94,6 @@ def plan_answer(whole: ScanPlan, table: str, form: AnswerForm, aggregates: Seque
         answer.longs(in_workers.files["file_size_in_bytes"])
         answer.blobs(pickled_tasks(in_workers))
     return answer.done()
-
-
-def _check_readable(frame: pl.DataFrame, table: str) -> None:
-    encrypted = frame.filter(pl.col("key_metadata").is_not_null())
-    if encrypted.height:
-        raise UnsupportedError(f"Cannot read the table {table}: {encrypted['file_path'][0]} is encrypted.")
 
 
 def _description(plan: ScanPlan, table: str) -> str:
@@ -307,7 +297,6 @@ def scan_answer(metadata: TableMetadata, storage: Storage, asked: PlanScan) -> b
 
     Raises:
         IcebergError: the scan cannot be planned.
-        UnsupportedError: a file is encrypted.
     """
     form = answer_form(asked)
     if asked.batch is not None:
@@ -315,8 +304,11 @@ def scan_answer(metadata: TableMetadata, storage: Storage, asked: PlanScan) -> b
     schema = metadata.schema_by_id(asked.schema_id)
     if asked.filter is not None:
         schema = with_metadata_columns(metadata, schema, named_columns(asked.filter) - {DELETED.name})
-    wanted, exact = row_filter(asked.filter, schema)
+    nanoseconds = chosen(asked.lacking_types)
+    wanted, exact = row_filter(asked.filter, schema, nanoseconds)
     aggregates = asked.aggregates if exact else None
+    if nanoseconds is not None and has_nanoseconds(schema) and any("column" in each for each in aggregates or ()):
+        aggregates = None  # metadata has other values than Spark
     answers = None
     if aggregates and isinstance(wanted, AlwaysTrue) and asked.start_snapshot_id is None:
         answers = row_counts(snapshot_or_current(metadata, asked.snapshot_id), aggregates, storage)

@@ -1,8 +1,9 @@
 """Reading data files in Spark's Python workers, in Spark's types.
 
-These are data files in ORC or Avro, Parquet files with a row deleted by an ORC or Avro file, and those with types that
-Spark's reader of Parquet does not know. Each becomes a pickled
-task, a row of a small relation that Spark spreads over its executors; ``read_in_worker`` turns tasks into rows.
+These are data files in ORC or Avro, Parquet files with a row deleted by an ORC or Avro file, those with types that
+Spark's reader of Parquet does not know, and encrypted ones, whose keys are in the tasks.
+Each becomes a pickled task, a row of a small relation that Spark spreads over its executors; ``read_in_worker`` turns
+tasks into rows.
 """
 
 from __future__ import annotations
@@ -18,11 +19,15 @@ import pyarrow as pa
 from hms_iceberg.arrow.columns.nested import children_of, make_struct, struct_children, with_children
 from hms_iceberg.arrow.reading.read import read_tasks
 from hms_iceberg.errors import UnsupportedError
+from hms_iceberg.expressions.bound import BoundPredicate, BoundVariantGet
+from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
+from hms_iceberg.expressions.visitors import RebuildingVisitor, fold
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.metadata_filter import with_metadata_columns
 from hms_iceberg.scan.tasks import FileScanTask, ScanPlan
+from hms_iceberg.spark.nanoseconds import shown, to_spark
 from hms_iceberg.spark.reading.worker_code import for_workers
-from hms_iceberg.spark.schemas import is_held
+from hms_iceberg.spark.schemas import is_held, needs_python
 from hms_iceberg.spec.data_types import (
     FixedType,
     GeographyType,
@@ -36,11 +41,12 @@ from hms_iceberg.spec.data_types import (
 )
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.metadata_columns import PARTITION_ID, metadata_column
+from hms_iceberg.spec.primitive_types import NANO_TIMESTAMPS
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
 
-# Among the types that Spark lacks (`UnsupportedTypes`): its reader of Parquet fails on the types of shapes.
-SHAPES_IN_PARQUET = "shapes in parquet"
+# Spark's numbers of coordinate reference systems.
+_SRIDS = {"OGC:CRS84": 4326, "EPSG:3857": 3857, "SRID:0": 0}
 # How Spark tells a variant from a struct.
 _VARIANT = [
     pa.field("value", pa.binary(), False),
@@ -49,7 +55,7 @@ _VARIANT = [
 
 
 def for_spark(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
-    """A batch with UUIDs as text, fixed bytes as bytes, times in nanoseconds, and variants marked, at any depth.
+    """A batch with UUIDs as text, fixed bytes as bytes, times in nanoseconds, and variants and shapes marked.
 
     A batch without columns gets one of nulls: between Spark and its workers, rows are counted by their columns.
 
@@ -90,6 +96,14 @@ def converted(array: Any, kind: IcebergType) -> Any:
     if isinstance(kind, VariantType):
         metadata, value = struct_children(array)
         return make_struct(array, [value, metadata], _VARIANT)
+    if isinstance(kind, (GeometryType, GeographyType)):
+        wkb = array.storage if isinstance(array, pa.ExtensionArray) else array
+        srid = _SRIDS[kind.crs.upper()]
+        marks = {"geometry" if isinstance(kind, GeometryType) else "geography": "true", "srid": str(srid)}
+        fields = [pa.field("srid", pa.int32(), False), pa.field("wkb", pa.binary(), False, marks)]
+        return make_struct(wkb, [pa.repeat(pa.scalar(srid, pa.int32()), len(wkb)), wkb.cast(pa.binary())], fields)
+    if pa.types.is_timestamp(array.type) and array.type.unit == "ns" and not isinstance(kind, NANO_TIMESTAMPS):
+        return to_spark(array, kind)
     if isinstance(kind, NestedType):
         below = zip(children_of(array), kind.children(), strict=True)
         children = [converted(child, field.field_type) for child, field in below]
@@ -114,24 +128,26 @@ def split(plan: ScanPlan, lacking_types: Collection[str]) -> tuple[ScanPlan, Sca
     Returns:
         both parts; the second is None if Spark reads all.
     """
-    others = _not_parquet(plan.files)
-    if SHAPES_IN_PARQUET in lacking_types and _has_shapes(plan.metadata):
+    others = _not_parquet(plan.files) | plan.files["key_metadata"].is_not_null()
+    if any(needs_python(each, lacking_types) for each in plan.metadata.schemas):
         others |= True
     deletes = _not_parquet(plan.delete_files) & plan.delete_files["content_size_in_bytes"].is_null()
-    deletes |= _of_unheld_keys(plan, lacking_types)
+    deletes |= _of_unheld_keys(plan, lacking_types) | plan.delete_files["key_metadata"].is_not_null()
     if not others.any() and not deletes.any():
         return plan, None
     numbers = plan.delete_files.with_row_index("delete_file").filter(deletes)["delete_file"]
     touched = plan.assignments.filter(pl.col("delete_file").is_in(numbers.implode()))["data_file"]
     rows = plan.files.with_row_index("data_file")["data_file"]
     mask = others | rows.is_in(touched.implode())
-    return plan.subset(~mask), plan.subset(mask)
+    in_workers = replace(plan.subset(mask), row_filter=fold(plan.row_filter, _WithoutVariants()))
+    return plan.subset(~mask), in_workers
 
 
-def _has_shapes(metadata: TableMetadata) -> bool:
-    """Whether a column is, or was, a geometry or geography: Spark opens no Parquet file that has one if it is old."""
-    fields = (field for schema in metadata.schemas for field in schema.index_by_id.values())
-    return any(isinstance(field.field_type, (GeometryType, GeographyType)) for field in fields)
+class _WithoutVariants(RebuildingVisitor):
+    """Leaves tests of values within variants to Spark, whose casts go by its time zone."""
+
+    def visit_bound(self, predicate: BoundPredicate) -> BooleanExpression:
+        return AlwaysTrue() if isinstance(predicate.term, BoundVariantGet) else predicate
 
 
 def _not_parquet(frame: pl.DataFrame) -> pl.Series:
@@ -161,10 +177,16 @@ class _Reading:
     metadata: TableMetadata
     storage: Storage
     marks_deleted: bool
+    nanoseconds: str | None
 
 
 def worker_command(
-    metadata: TableMetadata, schema: Schema, columns: Sequence[str], storage: Storage, marks_deleted: bool = False
+    metadata: TableMetadata,
+    schema: Schema,
+    columns: Sequence[str],
+    storage: Storage,
+    marks_deleted: bool = False,
+    nanoseconds: str | None = None,
 ) -> bytes:
     """Pickles the function that Spark's Python workers run, from batches of pickled tasks to batches of rows.
 
@@ -174,11 +196,12 @@ def worker_command(
         columns: names of the columns to read, in order; metadata columns may be among them.
         storage: where the files are.
         marks_deleted: whether the query uses the column ``_deleted``, and so gets deleted rows too.
+        nanoseconds: what the session takes timestamps in nanoseconds for.
 
     Raises:
         UnsupportedError: a column of a type that Spark cannot hold.
     """
-    reading = what_to_read(metadata, schema, columns, storage, marks_deleted)
+    reading = what_to_read(metadata, schema, columns, storage, marks_deleted, nanoseconds)
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from hms_iceberg.spark.reading.worker_files import read_in_worker
@@ -189,7 +212,12 @@ def worker_command(
 
 
 def what_to_read(
-    metadata: TableMetadata, schema: Schema, columns: Sequence[str], storage: Storage, marks_deleted: bool = False
+    metadata: TableMetadata,
+    schema: Schema,
+    columns: Sequence[str],
+    storage: Storage,
+    marks_deleted: bool = False,
+    nanoseconds: str | None = None,
 ) -> bytes:
     """Pickles what every task of a scan has in common, for `read_in_worker`; see `worker_command`.
 
@@ -199,13 +227,15 @@ def what_to_read(
         columns: names of the columns.
         storage: where the files are.
         marks_deleted: whether deleted rows are read too, and marked.
+        nanoseconds: what the session takes timestamps in nanoseconds for.
 
     Raises:
         UnsupportedError: a column of a type that Spark cannot hold.
     """
     filter_schema = with_metadata_columns(metadata, schema)
     projected = _projected(metadata, schema, columns)
-    return pickle.dumps(_Reading(filter_schema, projected, slim_metadata(metadata), storage, marks_deleted))
+    slim = slim_metadata(metadata)
+    return pickle.dumps(_Reading(filter_schema, projected, slim, storage, marks_deleted, nanoseconds))
 
 
 def pickled_tasks(plan: ScanPlan) -> list[bytes]:
@@ -235,7 +265,8 @@ def read_in_worker(reading: bytes, batches: Iterator[pa.RecordBatch]) -> Iterato
         batch_rows=_BATCH_ROWS,
         marks_deleted=common.marks_deleted,
     )
-    return (for_spark(rows, schema) for rows in read)
+    in_spark = shown(schema, common.nanoseconds)
+    return (for_spark(rows, in_spark) for rows in read)
 
 
 def _projected(metadata: TableMetadata, schema: Schema, columns: Sequence[str]) -> Schema:

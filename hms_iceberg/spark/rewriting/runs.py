@@ -16,7 +16,6 @@ from hms_iceberg.maintenance.rewrite.rewriting import DataFileRewrite, RewriteRe
 from hms_iceberg.scan.planner import plan_scan
 from hms_iceberg.scan.tasks import FileScanTask, ScanPlan, ScanRequest
 from hms_iceberg.spark.rowlevel.begin_rows import with_lineage
-from hms_iceberg.spark.targets import refuse_in_spark
 from hms_iceberg.spark.writing.begin_write import begun
 from hms_iceberg.spark.writing.commit_write import data_files
 from hms_iceberg.spark.writing.distribution import Distribution, clustered_order, quoted, sort_key, write_distribution
@@ -104,7 +103,7 @@ class SparkRewrite:
         self.storage: Storage = rewrite.table.storage
         self.failure: IcebergError | None = None
         self._rows = rows
-        self._metadata = refuse_in_spark(rewrite.table.metadata)
+        self._metadata = rewrite.table.metadata
         self._metadata_location = rewrite.table.metadata_location
         self._lock = threading.Lock()
         self._plan = self._whole_plan()

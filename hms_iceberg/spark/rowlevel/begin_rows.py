@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from hms_iceberg.spark.writing.begin_write import begun, decided
+from hms_iceberg.spark.writing.begin_write import begun, decided, has_functions
 from hms_iceberg.spark.writing.distribution import (
     MODES,
     Distribution,
@@ -165,7 +165,7 @@ def begin_rows(metadata: TableMetadata, storage: Storage, asked: BeginRows) -> d
     schema, spec = metadata.schema(), metadata.spec_by_id(output_spec_id(settings, metadata))
     copies = asked.kind == "replace-rows"
     distribution = row_distribution(
-        settings, schema, spec, metadata.sort_order(), asked.has_functions, asked.command, copies
+        settings, schema, spec, metadata.sort_order(), has_functions(asked, schema), asked.command, copies
     )
     if asked.command == "delete" and not copies:
         chosen = decided(asked, settings, metadata, distribution)

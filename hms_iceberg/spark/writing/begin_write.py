@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import msgspec
 
 from hms_iceberg.arrow.formats.content_files import format_name
 from hms_iceberg.arrow.storage.data_locations import LocationRules
+from hms_iceberg.encryption.encrypted_files import is_encrypted
 from hms_iceberg.errors import InvalidInputError, UnsupportedError
-from hms_iceberg.spark.schemas import is_held
+from hms_iceberg.spark.nanoseconds import BIGINT, chosen, has_nanoseconds, shown_type
+from hms_iceberg.spark.schemas import is_held, needs_python
 from hms_iceberg.spark.writing.distribution import Distribution, write_distribution
 from hms_iceberg.spark.writing.merge_schema import merged_columns, with_columns
 from hms_iceberg.spark.writing.parquet_settings import parquet_settings
@@ -24,6 +26,7 @@ from hms_iceberg.spec.data_types import NestedType
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partition_transforms import UnknownTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
+from hms_iceberg.spec.primitive_types import NANO_TIMESTAMPS
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.schema_json import schema_to_json
 from hms_iceberg.spec.sort_orders import UNSORTED, SortOrder
@@ -53,9 +56,21 @@ def begin_write(question: Mapping[str, Any], metadata: TableMetadata, storage: S
     metadata = metadata if columns is None else with_columns(metadata, columns)
     settings = WriteSettings(asked.name, asked.options, asked.session, metadata.properties)
     schema, spec = metadata.schema(), metadata.spec_by_id(output_spec_id(settings, metadata))
-    distribution = write_distribution(settings, schema, spec, metadata.sort_order(), has_functions=asked.has_functions)
+    distribution = write_distribution(
+        settings, schema, spec, metadata.sort_order(), has_functions=has_functions(asked, schema)
+    )
     answer = begun(asked, settings, metadata, distribution, schema, storage)
     return {**answer, "decided": {**answer["decided"], "columns": msgspec.to_builtins(columns)}}
+
+
+def has_functions(asked: BeginWrite, schema: Schema) -> bool:
+    """Whether Spark can bring rows together by transforms: it knows their functions, and none is of numbers for times.
+
+    Args:
+        asked: the question.
+        schema: the table's columns.
+    """
+    return asked.has_functions and not (chosen(asked.lacking_types) == BIGINT and has_nanoseconds(schema))
 
 
 def begun(
@@ -89,7 +104,7 @@ def begun(
     properties = write_properties(settings)
     rows = RowSchema.of(asked.schema, schema, _checks(asked, settings))
     spec = metadata.spec_by_id(output_spec_id(settings, metadata))
-    rules = write_rules(settings.name, metadata, schema, rows, [spec], properties, storage)
+    rules = write_rules(settings.name, metadata, schema, rows, [spec], properties, storage, asked.lacking_types)
     rules["fanout"] = distribution.fanout
     return {
         "rules": rules,
@@ -132,12 +147,15 @@ def _checks(asked: BeginWrite, settings: WriteSettings) -> Checks:
         asked.case_sensitive,
         nullability=settings.switch("check-nullability", True, of_session=True),
         ordering=settings.switch("check-ordering", True, of_session=True),
+        nanoseconds=chosen(asked.lacking_types),
     )
 
 
 def _check_held(asked: BeginWrite, schema: Schema) -> None:
+    nanoseconds = chosen(asked.lacking_types)
     for field_id, field in schema.index_by_id.items():
-        if not isinstance(field.field_type, NestedType) and not is_held(field.field_type, asked.lacking_types):
+        kind = shown_type(field.field_type, nanoseconds)
+        if not isinstance(kind, NestedType) and not is_held(kind, asked.lacking_types):
             raise UnsupportedError(
                 f"Cannot write to the table {asked.name} from Spark: its column {schema.find_column_name(field_id)} "
                 f"has the type {field.field_type}, which this Spark cannot hold. Write with the Python API."
@@ -191,6 +209,7 @@ def write_rules(
     specs: list[PartitionSpec],
     properties: Mapping[str, str],
     storage: Storage,
+    lacking_types: Collection[str] = (),
     suffix: str = "",
 ) -> dict[str, Any]:
     """How rows become files of one kind.
@@ -203,6 +222,7 @@ def write_rules(
         specs: how the files are partitioned; rows that come without a partition go by the first.
         properties: the table's properties, with those of the write before them.
         storage: where the files go.
+        lacking_types: the names of Iceberg's types that this Spark does not have.
         suffix: what names of files end with, before the extension.
 
     Returns:
@@ -217,11 +237,14 @@ def write_rules(
     parquet = parquet_settings(schema, properties)
     names = LocationRules.of(metadata.location, properties)
     written = Schema(*rows.fields, schema_id=schema.schema_id)
+    in_python = is_encrypted(metadata.properties) or needs_python(written, lacking_types)
+    in_spark = file_format == "parquet" and not in_python
+    nanoseconds = chosen(lacking_types)
     return {
         "schema": rows.rows,
         "file_schema": rows.files,
         "stored": rows.stored,
-        "specs": [_spec_rules(table, spec, schema, rows) for spec in specs],
+        "specs": [_spec_rules(table, spec, schema, rows, nanoseconds) for spec in specs],
         "spec_id": specs[0].spec_id,
         "target_size": TARGET_FILE_BYTES.of(properties),
         "fanout": True,
@@ -232,18 +255,23 @@ def write_rules(
             "partitioned_paths": names.partitioned_paths,
             "suffix": f"{suffix}.{file_format}",
         },
-        "job": None if file_format == "parquet" else write_job(file_format, written, metadata, properties, storage),
+        "job": None if in_spark else write_job(file_format, written, metadata, properties, storage),
         "codec": parquet.codec,
         "settings": parquet.settings,
         "footer": {"iceberg.schema": json.dumps(schema_to_json(written))},
     }
 
 
-def _spec_rules(table: str, spec: PartitionSpec, schema: Schema, rows: RowSchema) -> dict[str, Any]:
-    return {"spec_id": spec.spec_id, "fields": [_field_rules(table, field, schema, rows) for field in spec.fields]}
+def _spec_rules(
+    table: str, spec: PartitionSpec, schema: Schema, rows: RowSchema, nanoseconds: str | None
+) -> dict[str, Any]:
+    fields = [_field_rules(table, field, schema, rows, nanoseconds) for field in spec.fields]
+    return {"spec_id": spec.spec_id, "fields": fields}
 
 
-def _field_rules(table: str, field: PartitionField, schema: Schema, rows: RowSchema) -> dict[str, Any]:
+def _field_rules(
+    table: str, field: PartitionField, schema: Schema, rows: RowSchema, nanoseconds: str | None
+) -> dict[str, Any]:
     transform = field.transform
     if isinstance(transform, UnknownTransform):
         raise UnsupportedError(
@@ -263,4 +291,5 @@ def _field_rules(table: str, field: PartitionField, schema: Schema, rows: RowSch
         "path": path,
         "source": str(known.field_type),
         "type": rows.type_of(path),
+        "nanoseconds": nanoseconds if isinstance(known.field_type, NANO_TIMESTAMPS) else None,
     }

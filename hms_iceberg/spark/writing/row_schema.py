@@ -10,16 +10,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hms_iceberg.arrow.columns.arrow_schema import child_fields, to_arrow
 from hms_iceberg.arrow.columns.nested import children_of, with_children
 from hms_iceberg.arrow.formats.file_layout import sanitized
 from hms_iceberg.errors import SchemaMismatchError, TypeMismatchError, UnsupportedError
-from hms_iceberg.spark.schemas import FIELD_ID, ICEBERG_PRIMITIVES, KIND
+from hms_iceberg.spark.nanoseconds import shown_type
+from hms_iceberg.spark.schemas import FIELD_ID, ICEBERG_PRIMITIVES, KIND, shape_of
 from hms_iceberg.spec.data_types import (
     BinaryType,
     DecimalType,
     FixedType,
+    GeographyType,
+    GeometryType,
     IcebergType,
     ListType,
     MapType,
@@ -36,7 +40,7 @@ from hms_iceberg.spec.schema import Schema
 
 
 def from_spark(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
-    """A batch of Spark's rows as plain columns of a table: UUIDs as 16 bytes, times in microseconds.
+    """A batch of Spark's rows as plain columns of a table: UUIDs as 16 bytes, times in microseconds, shapes as bytes.
 
     Args:
         batch: the rows.
@@ -65,6 +69,8 @@ def _arrow_type(field: NestedField) -> Any:
 def _converted(array: Any, kind: IcebergType, target: Any) -> Any:
     if isinstance(kind, UUIDType):
         return pa.array([None if text is None else uuid.UUID(text).bytes for text in array.to_pylist()], pa.binary(16))
+    if isinstance(kind, (GeometryType, GeographyType)) and pa.types.is_struct(array.type):
+        return pc.struct_field(array, "wkb").cast(target)
     if isinstance(kind, NestedType):
         fields = child_fields(target)
         children = [
@@ -88,12 +94,14 @@ class Checks:
         case_sensitive: whether columns are named in their case.
         nullability: whether columns that may have nulls are refused if the table's may not.
         ordering: whether columns must stand in the table's order.
+        nanoseconds: what the session takes timestamps in nanoseconds for.
     """
 
     table: str
     case_sensitive: bool = False
     nullability: bool = True
     ordering: bool = True
+    nanoseconds: str | None = None
 
 
 @dataclass(frozen=True)
@@ -228,7 +236,7 @@ def _typed_kind(kind: Any, own: IcebergType, name: str, checks: Checks, problems
         value = _typed_kind(kind["valueType"], own.value_type, f"{name}.value", checks, problems)
         return MapType(own.key_id, key, own.value_id, value, own.value_required)
     incoming = None if isinstance(kind, dict) else primitive(kind)
-    if incoming is None or not _fits(incoming, own):
+    if incoming is None or not _fits(incoming, shown_type(own, checks.nanoseconds)):
         shown = kind["type"] if isinstance(kind, dict) else kind
         problems.append(f"{name}: {shown} cannot be written as {own}")
     return own
@@ -243,7 +251,7 @@ def primitive(kind: str) -> IcebergType | None:
         return TimeType()
     if kind.startswith(("string", "char(", "varchar(")):
         return StringType()
-    return ICEBERG_PRIMITIVES.get(kind)
+    return ICEBERG_PRIMITIVES.get(kind) or shape_of(kind)
 
 
 def _fits(incoming: IcebergType, own: IcebergType) -> bool:

@@ -1,4 +1,4 @@
-"""The process beside a task of Spark that writes its ORC and Avro files: the bridge's class PythonWriter starts it.
+"""The process beside a Spark task that writes its ORC, Avro and encrypted files: the bridge's PythonWriter starts it.
 
 It serves one task after the other, and ends if none comes for a minute.
 
@@ -26,6 +26,7 @@ from hms_iceberg.spark.writing.row_schema import from_spark
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.table_properties import PARQUET_ROW_GROUP_BYTES, PARQUET_ROW_GROUP_ROWS
 from hms_iceberg.storage import Storage
 
 _IDLE_SECONDS = 60
@@ -45,10 +46,10 @@ class _Job:
 def write_job(
     file_format: str, schema: Schema, metadata: TableMetadata, properties: Mapping[str, str], storage: Storage
 ) -> str:
-    """Pickles the job of the Python process that writes ORC or Avro files beside a task.
+    """Pickles the job of the Python process that writes files beside a task.
 
     Args:
-        file_format: `orc` or `avro`.
+        file_format: `orc`, `avro` or `parquet`.
         schema: the columns of the rows.
         metadata: the table.
         properties: the table's properties, with those of the write before them.
@@ -78,18 +79,34 @@ class _Files:
         self._schema = job.schema
         self._format = ContentFormat(job.storage, job.file_format, job.schema, job.properties, job.modes)
         self._open: dict[int, ContentWriter] = {}
+        self._waiting: dict[int, list[pa.RecordBatch]] = {}
+        is_grouped = job.file_format == "parquet"
+        self._group_bytes = PARQUET_ROW_GROUP_BYTES.of(job.properties) if is_grouped else 0
+        self._group_rows = PARQUET_ROW_GROUP_ROWS.of(job.properties)
 
     def open(self, number: int, location: str) -> dict[str, Any]:
         self._open[number] = self._format.open(location)
+        self._waiting[number] = []
         return {}
 
     def write(self, number: int, rows: bytes) -> dict[str, Any]:
-        writer = self._open[number]
+        waiting = self._waiting[number]
         with pa.ipc.open_stream(rows) as stream:
-            writer.write_row_group([from_spark(batch, self._schema) for batch in stream])
-        return {"size": writer.size}
+            waiting += [from_spark(batch, self._schema) for batch in stream]
+        size = sum(batch.nbytes for batch in waiting)
+        if size >= self._group_bytes or sum(batch.num_rows for batch in waiting) >= self._group_rows:
+            self._flush(number)
+            size = 0
+        return {"size": self._open[number].size + size}
+
+    def _flush(self, number: int) -> None:
+        if self._waiting[number]:
+            self._open[number].write_row_group(self._waiting[number])
+            self._waiting[number] = []
 
     def close(self, number: int) -> dict[str, Any]:
+        self._flush(number)
+        del self._waiting[number]
         file = self._open.pop(number).close()
         data = base64.b64encode(msgspec.msgpack.encode(file)).decode()
         return {"size": file.file_size_in_bytes, "data_file": data}
@@ -97,6 +114,7 @@ class _Files:
     def abandon(self, number: int | None = None) -> dict[str, Any]:
         for each in [number] if number is not None else list(self._open):
             if each in self._open:
+                self._waiting.pop(each, None)
                 self._open.pop(each).abandon()
         return {}
 

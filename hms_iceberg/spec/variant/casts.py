@@ -67,7 +67,7 @@ _BLANKS = "".join(map(chr, range(33))) + "\x7f"
 _JAVA_BLANKS = "".join(map(chr, range(33)))
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _REAL = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[dDfF]?")
-_EXACT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?")
+_EXACT = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,9})?")  # of any script, as Java's BigDecimal
 _SPECIAL = {"nan": "nan"} | {
     sign + word: sign + "inf" for sign in ("", "+", "-") for word in ("inf", "infinity")
 }  # in any case
@@ -378,7 +378,7 @@ def _to_timestamp(zoned: bool) -> Cast:
         if kind is Kind.DATE:
             return _long(value * MICROS_PER_DAY)
         if kind is Kind.STRING:
-            return _time_of_text(value)
+            return _time_of_text(value, zoned)
         if not zoned or kind not in INTEGERS | DECIMALS | FLOATS:
             return None
         if kind in FLOATS:
@@ -388,14 +388,15 @@ def _to_timestamp(zoned: bool) -> Cast:
     return cast
 
 
-def _time_of_text(text: str) -> int | None:
+def _time_of_text(text: str, zoned: bool) -> int | None:
     text = text.strip(_BLANKS)
     try:
         nanos, offset = parse_timestamp(text)
     except ValueError:
         days = _date_of_text(text) if _WHOLE_DATE.fullmatch(text) else None
         return None if days is None else _long(days * MICROS_PER_DAY)
-    return _long(nanos // 1000 - (offset or 0) * 1_000_000)
+    # Of a time without a zone, what stands where a zone may stand is left out.
+    return _long(nanos // 1000 - (offset or 0) * 1_000_000 * zoned)
 
 
 _WHOLE_DATE = re.compile(r"[+-]?[0-9]{4,7}(?:-[0-9]{1,2}(?:-[0-9]{1,2})?)?")

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 Path = tuple[str | int, ...]
 
-_PART = re.compile(r"""\.([^.\[]+)|\[(\d+)\]|\['([^'?]+)'\]|\["([^"?]+)"\]""")
+_PART = re.compile(r"""\.([^.\[]+)|\[(\d+)\]|\['([^']*)'\]|\["([^"]*)"\]""")
 _ESCAPES = {"\b": "\\b", "\t": "\\t", "\f": "\\f", "\n": "\\n", "\r": "\\r", "'": "\\'", "\\": "\\\\"}
 _MOST = 2**31 - 1
 
@@ -30,8 +30,8 @@ def parse_path(text: str) -> Path:
         found = _PART.match(text, at)
         if found is None:
             break
-        place = found[2]
-        parts.append(found[1] or found[3] or found[4] if place is None else int(place))
+        name = next((each for each in (found[1], found[3], found[4]) if each is not None), None)
+        parts.append(int(found[2]) if name is None else name)
         at = found.end()
     if text[:1] != "$" or at < len(text) or any(isinstance(each, int) and each > _MOST for each in parts):
         raise ValueError(f"{text!r} is no path into a variant; expected one such as $.a.b, $['a'] or $[0]")
@@ -42,7 +42,7 @@ def path_text(path: Path) -> str:
     """A path as `parse_path` reads it.
 
     Raises:
-        ValueError: a name has no form in paths: one with both kinds of quotes, or an empty one.
+        ValueError: a name has no form in paths: one with both kinds of quotes.
     """
     text = "$" + "".join(f"[{part}]" if isinstance(part, int) else _named(part) for part in path)
     if parse_path(text) != path:
@@ -51,7 +51,7 @@ def path_text(path: Path) -> str:
 
 
 def _named(name: str) -> str:
-    if not {".", "["} & set(name):
+    if name and not {".", "["} & set(name):
         return f".{name}"
     return f'["{name}"]' if "'" in name else f"['{name}']"
 

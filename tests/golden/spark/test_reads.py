@@ -25,7 +25,7 @@ from hms_iceberg.spec.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER, ROW_
 from hms_iceberg.spec.schema import Schema
 from tests.support.golden_rows import comparable, encoded_rows
 from tests.support.spark_session import as_before
-from tests.support.spark_tables import arrow_of
+from tests.support.spark_tables import arrow_of, rows_of
 from tests.support.spread import ALL, SEED
 
 if TYPE_CHECKING:
@@ -230,3 +230,14 @@ def test_tables_of_format_version_4_are_previewed_as_java_wrote_them(spark: Spar
             with pytest.raises(Exception, match=r"Cannot change table.*format version 4"):
                 spark.sql(statement).collect()
         assert sorted(folder.rglob("*")) == before
+
+
+@pytest.mark.since_spark("4.1", "the type geometry")
+@pytest.mark.parametrize("case", ["written", "deleted"])
+def test_shapes_are_those_that_java_reads(spark: SparkSession, case: str) -> None:
+    folder = GOLDEN.parent / "shapes" / case
+    spark.conf.set("spark.sql.geospatial.enabled", "true")
+    spark.read.format("iceberg").load(f"file:{folder}").createOrReplaceTempView("java_shapes")
+    columns = ", ".join(f"hex(st_asbinary({each}))" for each in ("geom", "metres", "geog", "s.g"))
+    found = rows_of(spark, f"select id, {columns} from java_shapes")
+    assert [list(row) for row in found] == json.loads((folder / "rows.json").read_text())

@@ -14,15 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
-from hms_iceberg.spec.data_types import (
-    GeographyType,
-    GeometryType,
-    LongType,
-    NestedField,
-    StructType,
-    TimestampNanoType,
-    VariantType,
-)
+from hms_iceberg.spec.data_types import LongType, NestedField, StructType, TimestampNanoType, VariantType
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
 from hms_iceberg.spec.partition_transforms import BucketTransform, DayTransform, IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
@@ -63,29 +55,11 @@ def test_only_a_query_that_uses_a_column_of_nanoseconds_is_refused(
             spark.sql(query.format(name)).collect()
     with pytest.raises(AnalysisException, match=r"UnsupportedError: Cannot read the column pair\.deep of "):
         spark.sql(f"select pair from {name}").collect()
+    assert rows_of(spark, f"select pos from {name}.position_deletes") == []
+    with pytest.raises(AnalysisException, match=r"UnsupportedError: Cannot read the column row\.at of "):
+        spark.sql(f"select row from {name}.position_deletes").collect()
     comments = {row.col_name: row.comment for row in spark.sql(f"describe {name}").collect()}
     assert comments["at"] == "when (Iceberg type timestamp_ns, which Spark cannot hold)"
-
-
-@pytest.mark.parametrize("form", ["parquet", "orc"])
-def test_the_other_columns_of_a_table_with_shapes_are_read_by_every_spark(
-    spark: SparkSession, catalog: Catalog, namespace: str, form: str
-) -> None:
-    point = bytes.fromhex("0101000000000000000000f03f0000000000000040")
-    fields = (
-        NestedField(1, "n", LongType()),
-        NestedField(2, "shape", GeometryType()),
-        NestedField(3, "at", GeographyType()),
-    )
-    name, settings = f"{namespace}.shapes", {"format-version": "3", "write.format.default": form}
-    table = catalog.create_table(name, Schema(*fields), properties=settings)
-    rows = [{"n": n, "shape": point if n % 2 else None, "at": point} for n in range(4)]
-    table.append(pa.Table.from_pylist(rows, to_arrow(table.schema(), extensions=False)))
-    assert rows_of(spark, f"select n from {name} where n > 0") == [(1,), (2,), (3,)]
-    table.delete("n = 2")
-    assert rows_of(spark, f"select n, n + 1 from {name}") == [(0, 1), (1, 2), (3, 4)]
-    with pytest.raises(Exception, match=r"Cannot read the column shape of .* geometry"):
-        spark.sql(f"select shape from {name}").collect()
 
 
 def test_a_time_is_read_where_spark_has_the_type(spark: SparkSession, catalog: Catalog, namespace: str) -> None:

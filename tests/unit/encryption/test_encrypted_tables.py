@@ -27,6 +27,8 @@ from hms_iceberg.errors import (
 from hms_iceberg.maintenance.check.consistency import check_table
 from hms_iceberg.maintenance.repair import plan_repair
 from hms_iceberg.metastore import TablePointer
+from hms_iceberg.migration.migrate import migrate
+from hms_iceberg.migration.migration_plan import MigrationOptions
 from hms_iceberg.scan.manifests.cache import shared_cache
 from hms_iceberg.spec.data_types import DoubleType, NestedField, VariantType
 from hms_iceberg.spec.metadata.metadata_json import compress, metadata_to_json
@@ -66,7 +68,8 @@ def test_every_file_but_the_metadata_is_encrypted(catalog: Catalog, file_format:
     chosen = {**ENCRYPTED, **modes, "write.format.default": file_format, "commit.manifest-merge.enabled": "true"}
     chosen |= {"commit.manifest.min-count-to-merge": "2"}
     encrypted = catalog.create_table("db.e", rows(0, 0).schema, properties=chosen)
-    plain = catalog.create_table("db.p", rows(0, 0).schema, properties={**chosen, "encryption.key-id": ""})
+    del chosen["encryption.key-id"]
+    plain = catalog.create_table("db.p", rows(0, 0).schema, properties=chosen)
     for table in (encrypted, plain):
         table.append(rows(0, 400))
         table.append(rows(400, 500))
@@ -177,6 +180,7 @@ def test_what_would_leave_plain_files_or_change_the_key_is_refused(catalog: Cata
     ("properties", "error", "told"),
     [
         ({"format-version": "2"}, InvalidInputError, "needs format-version 3"),
+        ({"encryption.key-id": ""}, InvalidInputError, "is empty"),
         ({"encryption.data-key-length": "17"}, ConfigurationError, "16, 24, 32"),
         ({"write.format.default": "orc"}, UnsupportedError, "ORC files cannot be encrypted"),
         ({"write.delete.format.default": "orc"}, UnsupportedError, "ORC files cannot be encrypted"),
@@ -245,3 +249,23 @@ def test_the_hash_of_metadata_is_that_of_its_json_as_java_writes_it(catalog: Cat
         with pytest.raises(TamperedFileError, match="not the one that was committed"):
             check_integrity(of_row, metadata_to_json(changed), changed, "m")
     check_integrity({}, b"", metadata, "m")
+
+
+def test_several_writers_each_add_the_key_of_their_list(catalog: Catalog) -> None:
+    catalog.create_table("db.t", rows(0, 0).schema, properties=ENCRYPTED)
+    first, second = catalog.load_table("db.t"), catalog.load_table("db.t")
+    first.append(rows(0, 1))
+    second.append(rows(1, 2))
+    first.delete("id = 0")
+    second.append(rows(2, 3))
+    table = catalog.load_table("db.t")
+    assert [each["id"] for each in found(table)] == [1, 2]
+    assert len(table.metadata.encryption_keys) == 1 + len(table.metadata.snapshots) == 5
+    with catalog.replace_table_transaction("db.t", rows(0, 0).schema) as transaction:
+        transaction.append(rows(9, 10))
+    assert [each["id"] for each in found(catalog.load_table("db.t"))] == [9]
+
+
+def test_a_hive_table_is_not_encrypted_in_place(catalog: Catalog) -> None:
+    with pytest.raises(UnsupportedError, match="migrate with --rewrite"):
+        migrate(catalog, "db.hive", MigrationOptions(properties=ENCRYPTED))

@@ -25,8 +25,10 @@ from hms_iceberg.spec.data_types import (
     NestedField,
     StringType,
     StructType,
+    TimestampNanoType,
     TimeType,
     UUIDType,
+    VariantType,
 )
 from hms_iceberg.spec.schema import Schema
 
@@ -188,3 +190,26 @@ def test_no_condition_is_always_true() -> None:
 def test_the_predicates_bind() -> None:
     condition = both(on("eq", "price", "1.25"), negated(on("in", "name", values=["a", "b"])))
     assert bind(Schema(*SCHEMA.fields[:4]), row_filter(condition, SCHEMA)[0]) is not None
+
+
+def test_values_within_variants_leave_out_files_and_are_tested_by_spark() -> None:
+    schema = Schema(NestedField(1, "v", VariantType()))
+    value = {"path": "$.a", "type": "int", "raises": False}
+    found, is_exact = row_filter(on("gt", "v", 5, variant=value), schema)
+    assert (str(found), is_exact) == ("variant_get(v, '$.a', 'int') > 5", False)
+    assert bind(schema, found) is not None
+    found, _ = row_filter(negated(on("gt", "v", 5, variant={**value, "raises": True})), schema)
+    assert str(found) == "variant_get(v, '$.a', 'int') <= 5 or variant_get(v, '$.a', 'double') is nan"
+    for unknown in ({**value, "path": "a"}, {**value, "type": "tinyint"}):
+        assert row_filter(on("gt", "v", 5, variant=unknown), schema) == (AlwaysTrue(), False)
+
+
+def test_nanoseconds_are_compared_as_the_session_shows_them() -> None:
+    schema = Schema(NestedField(1, "at", TimestampNanoType()))
+    for choice, value in (("micros", 5), ("bigint", 5000)):
+        for sent in (on("eq", "at", value), {**on("in", "at"), "values": [value, None]}):
+            found, is_exact = row_filter(sent, schema, choice)
+            test = evaluator(schema.as_struct(), bind(schema, found, True))
+            assert [test([each]) for each in (4999, 5000, 5001, None)] == [False, True, False, False]
+            assert is_exact
+    assert row_filter(on("eq", "at", 5), schema) == (AlwaysTrue(), False)

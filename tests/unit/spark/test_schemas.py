@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from hms_iceberg.errors import UnsupportedError
+from hms_iceberg.spark.nanoseconds import shown
 from hms_iceberg.spark.schemas import key_schema, metadata_schema, spark_schema, spark_type, spark_value
 from hms_iceberg.spec.data_types import (
     BinaryType,
@@ -137,3 +138,16 @@ def test_an_unknown_key_and_a_key_in_a_list_are_refused() -> None:
 
 def test_unknown_columns_are_void() -> None:
     assert spark_type(UnknownType(), "t", "c") == "void"
+
+
+def test_a_default_with_parts_of_a_microsecond_is_not_told_in_microseconds() -> None:
+    def schema(default: int) -> Schema:
+        return Schema(NestedField(1, "at", TimestampNanoType(), initial_default=1000, write_default=default))
+
+    assert shown(schema(2000), "micros") == Schema(
+        NestedField(1, "at", TimestampType(), initial_default=1, write_default=2)
+    )
+    assert shown(schema(2001), "bigint").fields[0].write_default == 2001
+    assert shown(schema(2001), None) == schema(2001)
+    with pytest.raises(UnsupportedError, match=r"the column at of the table db\.t in microseconds.*bigint"):
+        shown(schema(2001), "micros", "db.t")

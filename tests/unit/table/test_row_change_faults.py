@@ -47,12 +47,12 @@ def test_a_disk_that_is_full_leaves_the_table_as_it_was(tmp_path: Path, change: 
     table = create(tmp_path, 2, mode, spec=BY_CITY)
     table.append(numbered(0, 9))
     before, location = data_files_on_disk(table), table.metadata_location
-    table.storage = FailingStorage(outputs)
+    table._storage = FailingStorage(outputs)
     with pytest.raises(StorageError, match="full"):
         CHANGES[change](table)
     assert data_files_on_disk(table) == before
     assert table.refresh().metadata_location == location
-    table.storage = ArrowStorage()
+    table._storage = ArrowStorage()
     assert ids(table) == list(range(9))
     check(table)
 

@@ -9,7 +9,6 @@ import java.util.Set;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.read.ScanBuilder;
-import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
@@ -17,6 +16,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 final class MetadataTable implements SupportsRead {
   private final Planner planner;
   private final ObjectNode question;
+  /** With what Spark cannot hold marked. */
+  private final StructType known;
   private final StructType schema;
 
   /** The question is that which loads a table, and the kind of metadata. */
@@ -27,7 +28,8 @@ final class MetadataTable implements SupportsRead {
     question.put("kind", kind);
     JsonNode described = planner.ask(question).header();
     question.set("snapshot_id", described.get("snapshot_id"));
-    this.schema = IcebergTable.withoutIds((StructType) DataType.fromJson(described.get("schema").toString()));
+    this.known = UnsupportedTypes.parse(described.get("schema"));
+    this.schema = IcebergTable.withoutIds(known);
   }
 
   public String name() {
@@ -47,7 +49,7 @@ final class MetadataTable implements SupportsRead {
   }
 
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    return new MetadataScan(planner, name(), question, schema);
+    return new MetadataScan(planner, name(), question, known);
   }
 
   public boolean equals(Object other) {

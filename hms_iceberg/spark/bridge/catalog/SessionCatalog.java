@@ -328,7 +328,7 @@ public final class SessionCatalog extends DelegatingCatalogExtension
     seenInThisQuery().put(source.name().toLowerCase(Locale.ROOT), source.pointer());
   }
 
-  private static Pointer newest(Identifier ident) {
+  private static Pointer newest(Identifier ident, Planner planner) {
     Map parameters = MetastoreRows.parameters(ident.namespace()[0], ident.name());
     boolean isView = MetastoreRows.isIcebergView(parameters);
     if (!isView && !MetastoreRows.isIceberg(parameters)) {
@@ -339,6 +339,12 @@ public final class SessionCatalog extends DelegatingCatalogExtension
       throw Bridge.failure("CorruptMetadataError: the metastore says that " + TableName.text(ident)
           + " is an Iceberg table (table_type=ICEBERG) but has no metadata_location for it. Set the parameter to the table's newest"
           + " metadata file, or drop the row and register the table again.", null);
+    }
+    if (!isView && parameters.containsKey("encryption.key-id")) { // whoever changed the file must not be believed
+      ObjectNode question = Bridge.question("check-metadata");
+      question.put("metadata_location", location);
+      question.set("row", Bridge.JSON.valueToTree(parameters));
+      planner.ask(question);
     }
     return new Pointer(location, isView);
   }
@@ -380,7 +386,7 @@ public final class SessionCatalog extends DelegatingCatalogExtension
     }
 
     Pointer pointer() {
-      return newest(ident);
+      return newest(ident, planner);
     }
 
     void addTarget(ObjectNode question) {

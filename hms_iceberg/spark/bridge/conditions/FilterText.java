@@ -121,11 +121,14 @@ final class FilterText {
 
   /** A transform is null if its source is. */
   private ObjectNode onNull(String op, Expression child) {
-    return onColumn(op, TransformText.of(child) == null ? child : TransformText.source(child));
+    return VariantText.isGet(child) ? onTerm(op, child) : onColumn(op, TransformText.of(child) == null ? child : TransformText.source(child));
   }
 
-  /** A test of a column, or of a transform of one: system.bucket(4, id). */
+  /** A test of a column, of a transform of one (system.bucket(4, id)), or of a value within a variant. */
   private ObjectNode onTerm(String op, Expression term) {
+    if (VariantText.isGet(term)) {
+      return VariantText.onValue(onColumn(op, VariantText.variant(term)), term);
+    }
     String transform = TransformText.of(term);
     return onTerm(op, column(transform == null ? term : TransformText.source(term)), transform);
   }
@@ -151,7 +154,7 @@ final class FilterText {
       right = swapped;
       op = flipped;
     }
-    ObjectNode node = "starts-with".equals(op) ? onColumn(op, left) : onTerm(op, left);
+    ObjectNode node = "starts-with".equals(op) && !VariantText.isGet(left) ? onColumn(op, left) : onTerm(op, left);
     if (!node.has("column") || !(right instanceof Literal)) {
       return unknown();
     }

@@ -22,11 +22,11 @@ final class PartitionText {
     if ("time".equals(type)) {
       return DateTimeFormatter.ISO_LOCAL_TIME.format(LocalTime.ofNanoOfDay(((Long) value).longValue()));
     }
-    if ("timestamp".equals(type)) {
-      return DateTimeFormatter.ISO_LOCAL_DATE_TIME.format(at(((Long) value).longValue()).toLocalDateTime());
-    }
-    if ("timestamptz".equals(type)) {
-      return DateTimeFormatter.ISO_LOCAL_DATE_TIME.format(at(((Long) value).longValue()).toLocalDateTime()) + "+00:00";
+    if (type.startsWith("timestamp")) {
+      long perSecond = type.endsWith("_ns") ? 1000000000L : 1000000L;
+      String text = DateTimeFormatter.ISO_LOCAL_DATE_TIME.format(
+          at(((Long) value).longValue(), perSecond).toLocalDateTime());
+      return type.startsWith("timestamptz") ? text + "+00:00" : text;
     }
     if (value instanceof ByteBuffer) {
       return Base64.getEncoder().encodeToString(((ByteBuffer) value).array());
@@ -34,8 +34,8 @@ final class PartitionText {
     return value instanceof Decimal ? ((Decimal) value).toJavaBigDecimal().toPlainString() : value.toString();
   }
 
-  private static OffsetDateTime at(long micros) {
-    long seconds = Math.floorDiv(micros, 1000000L);
-    return Instant.ofEpochSecond(seconds, Math.floorMod(micros, 1000000L) * 1000L).atOffset(ZoneOffset.UTC);
+  private static OffsetDateTime at(long time, long perSecond) {
+    long nanos = Math.floorMod(time, perSecond) * (1000000000L / perSecond);
+    return Instant.ofEpochSecond(Math.floorDiv(time, perSecond), nanos).atOffset(ZoneOffset.UTC);
   }
 }

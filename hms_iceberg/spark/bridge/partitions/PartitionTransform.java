@@ -14,6 +14,9 @@ abstract class PartitionTransform implements Serializable {
   private int[] path;
   private int[] widths;
   private String kind;
+  /** Of a column of nanoseconds: values of the identity are multiplied to nanoseconds, others divided to microseconds. */
+  private long multiplier = 1;
+  private long divisor = 1;
   /** Iceberg's type of the column, and Spark's. */
   String source;
   DataType type;
@@ -48,6 +51,9 @@ abstract class PartitionTransform implements Serializable {
       transform.widths[i] = Json.at(Json.at(path, i), 1).asInt();
     }
     transform.source = field.get("source").asText();
+    String nanoseconds = field.has("nanoseconds") ? field.get("nanoseconds").asText() : "";
+    transform.multiplier = "micros".equals(nanoseconds) && transform instanceof Same ? 1000 : 1;
+    transform.divisor = "bigint".equals(nanoseconds) && !(transform instanceof Same) ? 1000 : 1;
     transform.type = DataType.fromJson(field.get("type").toString());
     return transform;
   }
@@ -64,7 +70,11 @@ abstract class PartitionTransform implements Serializable {
     if (struct.isNullAt(path[last])) {
       return null;
     }
-    return transformed(struct.get(path[last], type));
+    Object value = struct.get(path[last], type);
+    if (multiplier != divisor) {
+      value = Long.valueOf(Math.floorDiv(Math.multiplyExact(((Long) value).longValue(), multiplier), divisor));
+    }
+    return transformed(value);
   }
 
   static final class Nothing extends PartitionTransform {

@@ -34,16 +34,18 @@ final class MetadataScan implements ScanBuilder, SupportsPushDownRequiredColumns
   private final Planner planner;
   private final String name;
   private final ObjectNode described;
+  private final StructType known;
   private final StructType full;
   private StructType read;
   private ArrayNode order = Bridge.JSON.createArrayNode();
   private int limit = -1;
 
-  MetadataScan(Planner planner, String name, ObjectNode described, StructType full) {
+  MetadataScan(Planner planner, String name, ObjectNode described, StructType known) {
     this.planner = planner;
     this.name = name;
     this.described = described;
-    this.full = full;
+    this.known = known;
+    this.full = IcebergTable.withoutIds(known);
     this.read = full;
   }
 
@@ -118,6 +120,7 @@ final class MetadataScan implements ScanBuilder, SupportsPushDownRequiredColumns
     String[] names = read.fieldNames();
     for (int i = 0; i < names.length; i++) {
       columns.add(names[i]);
+      UnsupportedTypes.refuse(name, new StructType(new StructField[] {known.apply(names[i])}));
       if (names[i].equals(METRICS)) {
         putMetrics(question.putObject("metrics"), (StructType) read.fields()[i].dataType());
       }

@@ -155,12 +155,16 @@ public final class PlanScans extends Rule {
     if (scan.operation() instanceof CopyOnWrite) {
       return ((CopyOnWrite) scan.operation()).filter();
     }
-    ObjectNode filter = scan.condition() == null
-        ? null : FilterText.of(scan.condition(), CollectionConverters.asJava(scan.relation.output()));
+    ObjectNode filter = conditionText(scan);
     if (scan.operation() instanceof MergeOnRead) {
       ((MergeOnRead) scan.operation()).reads(filter);
     }
     return filter;
+  }
+
+  private static ObjectNode conditionText(Scan scan) {
+    return scan.condition() == null
+        ? null : FilterText.of(scan.condition(), CollectionConverters.asJava(scan.relation.output()));
   }
 
   static final class Planned implements Planner.AnswerReader {
@@ -201,7 +205,7 @@ public final class PlanScans extends Rule {
         files.partitionSchema(),
         new StructType((StructField[]) dataFields.toArray(new StructField[0])),
         Option.empty(),
-        new IcebergFormat(table, files, scan.operation() instanceof CopyOnWrite),
+        new IcebergFormat(table, files, scan.operation() instanceof CopyOnWrite, conditionText(scan)),
         FixedSettings.relationOptions(),
         table.sized(session));
     SQLConf conf = ((org.apache.spark.sql.classic.SparkSession) session).sessionState().conf();

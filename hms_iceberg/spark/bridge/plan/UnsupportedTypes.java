@@ -3,8 +3,11 @@ package hms_iceberg.bridge;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
+import java.util.NoSuchElementException;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.MapType;
@@ -19,28 +22,60 @@ import org.apache.spark.sql.types.StructType;
 final class UnsupportedTypes {
   private static final String TYPE = "iceberg.unsupported";
   private static final String PREFIX = "iceberg:";
+  private static final String TYPES = "org.apache.spark.sql.types.";
+  private static final List SHAPES = Arrays.asList(new String[] {"geometry", "geography"});
+  /** What a session takes timestamps in nanoseconds for, of which Spark has no type that is ready for use. */
+  private static final String NANOSECONDS = "spark.hms_iceberg.nanoseconds";
+  private static final List NANOSECONDS_AS = Arrays.asList(new String[] {"micros", "bigint"});
 
   /** Iceberg's types that not every version of Spark has, and Spark's classes for them. */
-  private static final String[][] NEW = {{"time", "TimeType"}, {"variant", "VariantType"}};
+  private static final String[][] NEW = {
+    {"time", TYPES + "TimeType"}, {"variant", TYPES + "VariantType"}, {"geometry", TYPES + "GeometryType"},
+    {"geography", TYPES + "GeographyType"},
+    // Python workers read and write such files instead
+    {"shapes in parquet", "org.apache.spark.sql.execution.datasources.parquet.ParquetVectorUpdaterFactory$GeometryUpdater"}
+  };
   private static final List LACKING = new ArrayList();
 
   static {
     for (int i = 0; i < NEW.length; i++) {
-      String type = StructType.class.getPackage().getName() + "." + NEW[i][1];
-      if (Shapes.absent(type, "") != null) {
+      if (Shapes.absent(NEW[i][1], "") != null) {
         LACKING.add(NEW[i][0]);
       }
-    }
-    if (Shapes.absent("org.apache.parquet.schema.LogicalTypeAnnotation$GeometryLogicalTypeAnnotation", "") != null) {
-      LACKING.add("shapes in parquet"); // whose files this Spark cannot open, whichever columns are read
     }
   }
 
   private UnsupportedTypes() {}
 
-  /** The names of Iceberg's types that this Spark lacks; Python refuses to write them. */
+  /** The names of Iceberg's types that this Spark lacks, and what is put in their place. */
   static JsonNode lacking() {
-    return Bridge.JSON.valueToTree(LACKING);
+    List all = new ArrayList(LACKING);
+    for (int i = 0; i < SHAPES.size(); i++) {
+      if (isLacking((String) SHAPES.get(i)) && !all.contains(SHAPES.get(i))) {
+        all.add(SHAPES.get(i));
+      }
+    }
+    String nanoseconds = SQLConf.get().getConfString(NANOSECONDS, null);
+    if (nanoseconds != null && !NANOSECONDS_AS.contains(nanoseconds)) {
+      throw Bridge.failure("ConfigurationError: the setting " + NANOSECONDS + " is \"" + nanoseconds
+          + "\"; it may be micros or bigint.", null);
+    }
+    if (nanoseconds != null) {
+      all.add("nanoseconds as " + nanoseconds);
+    }
+    return Bridge.JSON.valueToTree(all);
+  }
+
+  /** Spark 4.1 has shapes, but refuses every query of a table that has one until a setting allows them. */
+  private static boolean isLacking(String kind) {
+    if (LACKING.contains(kind) || !SHAPES.contains(kind)) {
+      return LACKING.contains(kind);
+    }
+    try {
+      return "false".equals(SQLConf.get().getConfString("spark.sql.geospatial.enabled"));
+    } catch (NoSuchElementException e) {
+      return false;
+    }
   }
 
   /** A struct from its JSON, in which the type of a column that Spark cannot hold is "iceberg:" and Iceberg's name. */
@@ -69,9 +104,10 @@ final class UnsupportedTypes {
   private static String missing(JsonNode type) {
     if (type.isTextual()) {
       String name = type.asText();
-      String kind = name.startsWith("time(") ? "time" : name;
-      if (LACKING.contains(kind)) {
-        return kind;
+      int end = name.indexOf('(');
+      String kind = end < 0 ? name : name.substring(0, end);
+      if (isLacking(kind)) {
+        return "time".equals(kind) ? kind : name;
       }
       return name.startsWith(PREFIX) ? name.substring(PREFIX.length()) : null;
     }

@@ -15,7 +15,9 @@ final class ChangesView {
   private ChangesView() {}
 
   static void create(SparkSession session, JsonNode view, byte[] command) {
-    StructType schema = IcebergTable.withoutIds(UnsupportedTypes.parse(view.get("schema")));
+    StructType known = UnsupportedTypes.parse(view.get("schema"));
+    UnsupportedTypes.refuse(view.get("name").asText(), known);
+    StructType schema = IcebergTable.withoutIds(known);
     List output = new ArrayList();
     StructField[] fields = schema.fields();
     for (int i = 0; i < fields.length; i++) {

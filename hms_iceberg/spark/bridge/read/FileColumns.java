@@ -284,6 +284,11 @@ final class FileColumns {
     return field.metadata().contains(KIND) ? field.metadata().getString(KIND) : null;
   }
 
+  /** The file's column of a table's column; null if it has none. */
+  Type find(StructField field) {
+    return find(field, file, mapping);
+  }
+
   private Type find(StructField field, GroupType group, JsonNode names) {
     if (!field.metadata().contains(ID)) {
       return null;

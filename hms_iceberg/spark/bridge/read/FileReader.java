@@ -31,6 +31,8 @@ final class FileReader extends AbstractFunction1 implements Serializable {
   private final StructType partitionSchema;
   private final String nameMapping;
   private final Filter[] filters;
+  /** See VariantGroups. */
+  private final String variantTests;
   private final boolean marksDeleted;
   private final ReadSettings settings;
   /** Of the task, which reads one file after the other: it is large, and many small files would copy it often. */
@@ -41,12 +43,13 @@ final class FileReader extends AbstractFunction1 implements Serializable {
 
   FileReader(
       ExecutorConf conf, StructType wanted, StructType partitionSchema, String nameMapping, Filter[] filters,
-      boolean marksDeleted, ReadSettings settings) {
+      String variantTests, boolean marksDeleted, ReadSettings settings) {
     this.conf = conf;
     this.wanted = wanted;
     this.partitionSchema = partitionSchema;
     this.nameMapping = nameMapping;
     this.filters = filters;
+    this.variantTests = variantTests;
     this.marksDeleted = marksDeleted;
     this.settings = settings;
   }
@@ -98,6 +101,9 @@ final class FileReader extends AbstractFunction1 implements Serializable {
     StructType fileColumns = columns.toRead(MetadataColumns.stored(all));
     StructType read = positions
         ? fileColumns.add(new StructField(POSITION, LongType$.MODULE$, true, Metadata.empty())) : fileColumns;
+    if (settings.pushFilters && variantTests != null) {
+      parquet.leaveOut(variantTests, wanted, columns);
+    }
     VectorizedParquetRecordReader reader = parquet.read(json(read), filter(parquet, columns));
     reader.initBatch(partitionSchema, file.partitionValues());
     reader.enableReturningBatches();

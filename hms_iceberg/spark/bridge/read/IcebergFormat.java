@@ -1,5 +1,6 @@
 package hms_iceberg.bridge;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.SparkSession;
@@ -27,9 +28,15 @@ public final class IcebergFormat extends ParquetFileFormat {
   private final boolean plain;
   private final boolean marksDeleted;
   private final boolean whole;
+  private final String variantTests;
 
-  /** The last argument says whether all rows of a file must be read by one task. */
-  IcebergFormat(IcebergTable table, ScanFiles files, boolean whole) {
+  /**
+   * Reads a plan's files.
+   *
+   * @param whole whether all rows of a file must be read, and by one task
+   * @param filter what Spark tests rows by, as FilterText tells it; or null
+   */
+  IcebergFormat(IcebergTable table, ScanFiles files, boolean whole, JsonNode filter) {
     this.table = table.name();
     this.description = files.description();
     this.idSchema = table.idSchema();
@@ -37,6 +44,7 @@ public final class IcebergFormat extends ParquetFileFormat {
     this.plain = files.isPlain();
     this.marksDeleted = files.marksDeleted();
     this.whole = whole;
+    this.variantTests = whole ? null : VariantGroups.tests(filter);
   }
 
   public boolean isSplitable(SparkSession session, Map options, Path path) {
@@ -86,7 +94,7 @@ public final class IcebergFormat extends ParquetFileFormat {
     settings.inThreshold = sqlConf.parquetFilterPushDownInFilterThreshold();
     return new FileReader(
         ExecutorConf.of(session, conf), wanted, partitionSchema, nameMapping,
-        CollectionTools.filters(filters), marksDeleted, settings);
+        CollectionTools.filters(filters), variantTests, marksDeleted, settings);
   }
 
   /** What Spark asks for (perhaps fewer nested fields) with the ids of the table's fields, found by name. */

@@ -28,6 +28,7 @@ import org.apache.spark.sql.catalyst.util.RebaseDateTime.RebaseSpec;
 import org.apache.spark.sql.execution.datasources.DataSourceUtils;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetReadSupport;
 import org.apache.spark.sql.execution.datasources.parquet.VectorizedParquetRecordReader;
+import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import scala.runtime.AbstractFunction1;
 
@@ -41,7 +42,7 @@ final class ParquetFile implements Closeable {
   private final long length;
   private final HadoopInputFile file;
   private final SeekableInputStream stream;
-  private final ParquetMetadata footer;
+  private ParquetMetadata footer;
   private final ReadSettings settings;
   private VectorizedParquetRecordReader reader;
 
@@ -70,6 +71,11 @@ final class ParquetFile implements Closeable {
 
   MessageType schema() {
     return footer.getFileMetaData().getSchema();
+  }
+
+  /** Does not read row groups of which tests of values within variants say that no row matches. */
+  void leaveOut(String variantTests, StructType wanted, FileColumns columns) {
+    footer = VariantGroups.kept(footer, variantTests, wanted, columns);
   }
 
   boolean hasFieldIds() {

@@ -46,9 +46,11 @@ final class CopyOnWrite extends RowOperation {
    */
   void prepare(ReplaceData plan) {
     DataSourceV2Relation relation = (DataSourceV2Relation) plan.originalTable();
-    filter = FilterText.of(plan.condition(), CollectionConverters.asJava(relation.withMetadataColumns().output()));
+    Expression condition = CommonExpressions.inlined(plan.condition(), plan.query());
+    filter = FilterText.of(condition, CollectionConverters.asJava(relation.withMetadataColumns().output()));
     boolean all = plan.groupFilterCondition().isEmpty() || isTrue((Expression) plan.groupFilterCondition().get());
-    matching = all ? null : matching(relation, (Expression) plan.groupFilterCondition().get());
+    matching = all ? null : matching(
+        relation, CommonExpressions.inlined((Expression) plan.groupFilterCondition().get(), plan.query()));
   }
 
   private static boolean isTrue(Expression condition) {
