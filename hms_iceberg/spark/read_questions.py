@@ -5,7 +5,7 @@ Every one has the name of the table in the query, for errors, and the metadata f
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -75,6 +75,7 @@ class InspectRows(msgspec.Struct, frozen=True):
         metrics: of ``readable_metrics``, the columns that the query uses, and which metrics of each.
         order: by which of the columns the query sorts before it takes the first rows; empty if it takes any.
         limit: how many rows the query takes at most; None for all. More may be answered, as Spark counts again.
+        aggregates: of all rows; if there are any, they are the answer, in one row.
     """
 
     name: str
@@ -85,6 +86,19 @@ class InspectRows(msgspec.Struct, frozen=True):
     metrics: dict[str, list[str]] | None = None
     order: list[SortKey] = []
     limit: int | None = None
+    aggregates: list[Aggregate] = []
+
+
+class Aggregate(msgspec.Struct, frozen=True):
+    """An aggregate of all rows of a metadata table.
+
+    Args:
+        op: count, sum, min or max.
+        column: of what; None counts rows. Sums are of integers, the least and the greatest of texts too.
+    """
+
+    op: Literal["count", "sum", "min", "max"]
+    column: str | None
 
 
 class SortKey(msgspec.Struct, frozen=True):

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from hms_iceberg.arrow.columns.arrow_schema import to_arrow_type
 from hms_iceberg.arrow.columns.frames import frame_to_arrow
 from hms_iceberg.arrow.deletes.position_delete_table import position_deletes, position_deletes_schema
 from hms_iceberg.errors import InvalidInputError, UnsupportedError
@@ -27,7 +29,7 @@ from hms_iceberg.scan.metadata_tables import (
     metadata_table_start,
 )
 from hms_iceberg.spark.read_options import select
-from hms_iceberg.spark.read_questions import DescribeMetadataTable, InspectRows, SortKey
+from hms_iceberg.spark.read_questions import Aggregate, DescribeMetadataTable, InspectRows, SortKey
 from hms_iceberg.spark.reading.worker_files import for_spark
 from hms_iceberg.spark.schemas import spark_schema, spark_type
 from hms_iceberg.spec.data_types import NestedField, StructType
@@ -40,6 +42,8 @@ _KINDS = frozenset({*METADATA_TABLES, _POSITION_DELETES})
 _OF_ONE_SNAPSHOT = frozenset(
     {"files", "data_files", "delete_files", "entries", "manifests", "partitions", _POSITION_DELETES}
 )
+_MOST = 2**63 - 1
+_COMBINED: Mapping[str, Callable[[Sequence[Any]], Any]] = {"count": sum, "sum": sum, "min": min, "max": max}
 _PART_BYTES = 6_000_000  # of Arrow: more of them are read by several tasks
 _TASK_BYTES = 800_000  # compressed: Spark warns of tasks that are larger than a megabyte
 
@@ -96,10 +100,13 @@ def inspection_rows(metadata: TableMetadata, storage: Storage, asked: InspectRow
     held = _schema(metadata, storage, kind, asked.name, asked.metrics)
     wanted = Schema(*(held.find_field(name) for name in asked.columns))
     names = [field.name for field in wanted.fields]
-    columns = names or [held.fields[0].name]
+    used = {each.column for each in asked.aggregates if each.column is not None}
+    columns = names or [field.name for field in held.fields if field.name in used] or [held.fields[0].name]
     request = MetadataRequest(
         metadata, storage, asked.snapshot_id, asked.metadata_location, columns=columns, metrics=asked.metrics
     )
+    if asked.aggregates:
+        return _written([_encoded(_aggregates(kind, request, asked.aggregates, held))])
     if not names:
         rows = sum(batch.num_rows for batch in _batches(kind, request, (), asked.limit))
         return {"path": None, "parts": [[0, rows]] if rows else []}
@@ -110,11 +117,72 @@ def inspection_rows(metadata: TableMetadata, storage: Storage, asked: InspectRow
 
     if asked.limit is not None and not asked.order:
         request = metadata_table_start(kind, request, asked.limit)
-    parts = [request] if kind == _POSITION_DELETES else metadata_table_parts(kind, request, os.cpu_count() or 1)
+    parts = _parts(kind, request)
     if len(parts) == 1:
         return _written(map(encoded, parts))
     with ThreadPoolExecutor(len(parts), thread_name_prefix="iceberg-inspect") as pool:
         return _written(pool.map(lambda part: list(encoded(part)), parts))
+
+
+def _parts(kind: str, request: MetadataRequest) -> Sequence[MetadataRequest]:
+    """The request in parts that may be answered at once."""
+    return [request] if kind == _POSITION_DELETES else metadata_table_parts(kind, request, os.cpu_count() or 1)
+
+
+def _aggregates(kind: str, request: MetadataRequest, asked: Sequence[Aggregate], schema: Schema) -> pa.RecordBatch:
+    """The aggregates of all rows; of what they come to, Spark makes the aggregates once more."""
+
+    def of_part(part: MetadataRequest) -> list[Any]:
+        return _aggregated([_of_batch(batch, asked) for batch in _batches(kind, part, (), None)], asked)
+
+    parts = _parts(kind, request)
+    with ThreadPoolExecutor(max(len(parts), 1), thread_name_prefix="iceberg-inspect") as pool:
+        found = _aggregated(list(pool.map(of_part, parts)), asked)
+    types = [
+        to_arrow_type(schema.find_field(each.column).field_type)
+        if each.op in ("min", "max") and each.column is not None
+        else pa.int64()
+        for each in asked
+    ]
+    columns = [_in_rows(each, value) for each, value in zip(asked, found, strict=True)]
+    rows = max(map(len, columns))
+    padded = [
+        pa.array([*column, *[0 if each.op == "count" else None] * (rows - len(column))], kind)
+        for each, column, kind in zip(asked, columns, types, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(padded, [f"{each.op}_{place}" for place, each in enumerate(asked)])
+
+
+def _in_rows(asked: Aggregate, value: Any) -> list[Any]:
+    """One value, or for a sum that no long holds several ones, so that Spark tells of it or not, as it is set."""
+    if asked.op != "sum" or value is None or abs(value) <= _MOST:
+        return [value]
+    times, rest = divmod(abs(value), _MOST)
+    sign = 1 if value > 0 else -1
+    return [*[sign * _MOST] * times, sign * rest]
+
+
+def _aggregated(rows: Sequence[Sequence[Any]], asked: Sequence[Aggregate]) -> list[Any]:
+    """The aggregates of all rows from those of some."""
+    found = []
+    for place, each in enumerate(asked):
+        known = [row[place] for row in rows if row[place] is not None]
+        found.append(_COMBINED[each.op](known) if known else 0 if each.op == "count" else None)
+    return found
+
+
+def _of_batch(batch: pa.RecordBatch, asked: Sequence[Aggregate]) -> list[Any]:
+    return [batch.num_rows if each.column is None else _aggregate(each.op, batch.column(each.column)) for each in asked]
+
+
+def _aggregate(op: str, values: pa.Array) -> Any:
+    """An aggregate of some rows; None if there is no value in them, unless it counts."""
+    if op == "count":
+        return len(values) - values.null_count
+    if op == "sum":
+        exact = pc.sum(values.cast(pa.decimal128(19))).as_py()  # a sum of longs would begin anew past the largest one
+        return None if exact is None else int(exact)
+    return pc.min_max(values)[op].as_py()
 
 
 def _batches(

@@ -117,6 +117,46 @@ def test_the_first_rows_are_those_of_plain_spark(spark: SparkSession, parted: Ta
     assert arrow_of(spark.table(f"{namespace}.parted.position_deletes").drop("row").limit(1)).num_rows == 1
 
 
+def test_aggregates_are_those_of_plain_spark(
+    spark: SparkSession, catalog: Catalog, parted: Table, namespace: str
+) -> None:
+    from pyspark.errors import ArithmeticException
+    from pyspark.sql.types import IntegerType, StringType
+    from pyspark.sql.types import LongType as Long
+
+    def outcome(text: str) -> object:
+        try:
+            return spark.sql(text).collect()
+        except ArithmeticException as error:  # a sum of ids of snapshots
+            return type(error)
+
+    catalog.create_table(f"{namespace}.bare", parted.schema())
+    tables = [("parted", kind) for kind in ("files", "entries", "manifests", "snapshots", "position_deletes")]
+    for table, kind in (*tables, ("bare", "files"), ("bare", "snapshots")):
+        whole = spark.table(f"{namespace}.{table}.{kind}").drop("row")
+        spark.createDataFrame(whole.collect(), whole.schema).createOrReplaceTempView("plain_rows")
+        asked, sums, first = ["count(*)", *(f"count({name})" for name in whole.columns)], [], whole.columns[0]
+        for field in whole.schema:
+            if isinstance(field.dataType, IntegerType | Long | StringType):
+                asked += [f"min({field.name})", f"max({field.name})"]
+            if isinstance(field.dataType, IntegerType | Long):
+                sums.append(f"sum({field.name})")
+        queries = [
+            f"select {', '.join(asked)} from {{}}",
+            f"select {', '.join(each for each in sums if 'id' not in each) or 'count(*)'}, count(*) from {{}}",
+            *(f"select {each} from {{}}" for each in sums if "snapshot_id" in each),
+            f"select round(avg({sums[-1][4:-1]}), 3), count(distinct {first}) from {{}}" if sums else "select 1",
+            f"select {first}, count(*) from {{}} group by 1 order by 1",
+            f"select count(*), max({first}) from {{}} where {first} is not null having count(*) > 0",
+            f"select * from (select count({first}) n from {{}} limit 3) where n >= 0 limit 1",
+        ]
+        for text in queries:
+            assert outcome(text.format(f"{namespace}.{table}.{kind}")) == outcome(text.format("plain_rows")), text
+    query = spark.sql(f"select count(*), sum(record_count), max(file_path) from {namespace}.parted.files")
+    plan = query._jdf.queryExecution().executedPlan().toString()
+    assert all(name in plan for name in ("count_0", "sum_1", "max_2"))
+
+
 def data_files_of(table: Table, snapshot_id: int) -> int:
     return table.inspect.data_files(snapshot_id).num_rows
 

@@ -7,29 +7,41 @@ import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.util.Arrays;
+import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.NullOrdering;
 import org.apache.spark.sql.connector.expressions.SortDirection;
 import org.apache.spark.sql.connector.expressions.SortOrder;
+import org.apache.spark.sql.connector.expressions.aggregate.AggregateFunc;
+import org.apache.spark.sql.connector.expressions.aggregate.Aggregation;
+import org.apache.spark.sql.connector.expressions.aggregate.Avg;
+import org.apache.spark.sql.connector.expressions.aggregate.Count;
+import org.apache.spark.sql.connector.expressions.aggregate.CountStar;
+import org.apache.spark.sql.connector.expressions.aggregate.Max;
+import org.apache.spark.sql.connector.expressions.aggregate.Min;
+import org.apache.spark.sql.connector.expressions.aggregate.Sum;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.read.SupportsPushDownAggregates;
 import org.apache.spark.sql.connector.read.SupportsPushDownLimit;
 import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.connector.read.SupportsPushDownTopN;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.IntegerType$;
 import org.apache.spark.sql.types.LongType$;
+import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.StringType$;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /** A scan of a metadata table. Python writes the columns that are used as Arrow; tasks carry pieces of it. */
 final class MetadataScan implements ScanBuilder, SupportsPushDownRequiredColumns, SupportsPushDownTopN,
-    SupportsPushDownLimit, Scan, Batch {
+    SupportsPushDownLimit, SupportsPushDownAggregates, Scan, Batch {
   private static final String METRICS = "readable_metrics";
+  private static final DataType STRING = StringType$.MODULE$;
 
   private final Planner planner;
   private final String name;
@@ -38,6 +50,8 @@ final class MetadataScan implements ScanBuilder, SupportsPushDownRequiredColumns
   private final StructType full;
   private StructType read;
   private ArrayNode order = Bridge.JSON.createArrayNode();
+  private ArrayNode aggregates = Bridge.JSON.createArrayNode();
+  private boolean hasAverage;
   private int limit = -1;
 
   MetadataScan(Planner planner, String name, ObjectNode described, StructType known) {
@@ -79,7 +93,7 @@ final class MetadataScan implements ScanBuilder, SupportsPushDownRequiredColumns
   }
 
   private static boolean isOrdered(DataType type) {
-    return type == StringType$.MODULE$ || type == IntegerType$.MODULE$ || type == LongType$.MODULE$;
+    return type == STRING || type == IntegerType$.MODULE$ || type == LongType$.MODULE$;
   }
 
   public boolean pushLimit(int rows) {
@@ -90,6 +104,76 @@ final class MetadataScan implements ScanBuilder, SupportsPushDownRequiredColumns
   /** Each part has its own first rows, of which Spark takes the first ones. */
   public boolean isPartiallyPushed() {
     return true;
+  }
+
+  /** Spark would make a sum and a count of an average, and a sum of longs may be too large where an average is not. */
+  public boolean supportCompletePushDown(Aggregation aggregation) {
+    for (AggregateFunc function : aggregation.aggregateExpressions()) {
+      hasAverage |= function instanceof Avg;
+    }
+    return false;
+  }
+
+  /** Aggregates of all rows, which Python answers by one row, as if the table had no more; Spark makes the last step. */
+  public boolean pushAggregation(Aggregation aggregation) {
+    AggregateFunc[] functions = aggregation.aggregateExpressions();
+    ArrayNode asked = Bridge.JSON.createArrayNode();
+    StructField[] fields = new StructField[functions.length];
+    for (int i = 0; i < functions.length; i++) {
+      Answered answered = Answered.by(functions[i], full);
+      if (answered == null || hasAverage || aggregation.groupByExpressions().length > 0) {
+        return false;
+      }
+      asked.addObject().put("op", answered.op).put("column", answered.column);
+      fields[i] = new StructField(answered.op + "_" + i, answered.type, true, Metadata.empty());
+    }
+    aggregates = asked;
+    read = new StructType(fields);
+    return true;
+  }
+
+  /** An aggregate that Python answers as Spark does. */
+  private static final class Answered {
+    private final String op;
+    private final String column;
+    private final DataType type;
+
+    private Answered(String op, String column, DataType type) {
+      this.op = op;
+      this.column = column;
+      this.type = type;
+    }
+
+    static Answered by(AggregateFunc function, StructType full) {
+      if (function instanceof CountStar) {
+        return new Answered("count", null, LongType$.MODULE$);
+      }
+      if (function instanceof Count && !((Count) function).isDistinct()) {
+        String column = column(((Count) function).column());
+        return column == null ? null : new Answered("count", column, LongType$.MODULE$);
+      }
+      if (function instanceof Sum && !((Sum) function).isDistinct()) {
+        String column = column(((Sum) function).column());
+        boolean isSummed = column != null && isOrdered(type(full, column)) && type(full, column) != STRING;
+        return isSummed ? new Answered("sum", column, LongType$.MODULE$) : null;
+      }
+      if (function instanceof Min || function instanceof Max) {
+        boolean isMin = function instanceof Min;
+        String column = column(isMin ? ((Min) function).column() : ((Max) function).column());
+        boolean isCompared = column != null && isOrdered(type(full, column));
+        return isCompared ? new Answered(isMin ? "min" : "max", column, type(full, column)) : null;
+      }
+      return null;
+    }
+
+    private static DataType type(StructType full, String column) {
+      return full.apply(column).dataType();
+    }
+
+    private static String column(Expression expression) {
+      String[] name = expression instanceof NamedReference ? ((NamedReference) expression).fieldNames() : new String[0];
+      return name.length == 1 ? name[0] : null;
+    }
   }
 
   public Scan build() {
@@ -117,7 +201,7 @@ final class MetadataScan implements ScanBuilder, SupportsPushDownRequiredColumns
     ObjectNode question = (ObjectNode) described.deepCopy();
     question.put("call", "inspect-rows");
     ArrayNode columns = question.putArray("columns");
-    String[] names = read.fieldNames();
+    String[] names = aggregates.isEmpty() ? read.fieldNames() : new String[0];
     for (int i = 0; i < names.length; i++) {
       columns.add(names[i]);
       UnsupportedTypes.refuse(name, new StructType(new StructField[] {known.apply(names[i])}));
@@ -126,6 +210,7 @@ final class MetadataScan implements ScanBuilder, SupportsPushDownRequiredColumns
       }
     }
     question.set("order", order);
+    question.set("aggregates", aggregates);
     if (limit >= 0) {
       question.put("limit", limit);
     }
@@ -173,7 +258,7 @@ final class MetadataScan implements ScanBuilder, SupportsPushDownRequiredColumns
   public boolean equals(Object other) {
     return other instanceof MetadataScan && described.equals(((MetadataScan) other).described)
         && read.equals(((MetadataScan) other).read) && limit == ((MetadataScan) other).limit
-        && order.equals(((MetadataScan) other).order);
+        && order.equals(((MetadataScan) other).order) && aggregates.equals(((MetadataScan) other).aggregates);
   }
 
   public int hashCode() {
