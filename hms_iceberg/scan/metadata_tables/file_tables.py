@@ -10,7 +10,9 @@ from typing import Any, cast
 
 from hms_iceberg.encryption.encrypted_files import manifest_bytes
 from hms_iceberg.lazy import pl
+from hms_iceberg.scan.manifests.cache import shared_cache
 from hms_iceberg.scan.manifests.manifest_frames import MANIFEST, ManifestDecoder, file_dtypes, metric_dtypes
+from hms_iceberg.scan.manifests.manifest_source import ManifestSource
 from hms_iceberg.scan.manifests.metric_columns import map_values
 from hms_iceberg.scan.metadata_tables.request import MetadataRequest, MetadataTable, partition_struct
 from hms_iceberg.scan.partition_columns import polars_dtype, stored_bounds
@@ -28,7 +30,12 @@ from hms_iceberg.spec.data_types import (
     StringType,
     StructType,
 )
-from hms_iceberg.spec.manifests.manifest_values import ManifestContent, ManifestEntryStatus, ManifestFile
+from hms_iceberg.spec.manifests.manifest_values import (
+    DataFileContent,
+    ManifestContent,
+    ManifestEntryStatus,
+    ManifestFile,
+)
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.values.single_values import point_text
 
@@ -167,8 +174,19 @@ def _of(manifests: Sequence[ManifestFile], content: ManifestContent) -> list[Man
 
 def _files(request: MetadataRequest, manifests: Sequence[ManifestFile]) -> MetadataTable:
     fields = _wanted(request, [*_file_fields(request.partition_type), _readable_field(request)])
-    frame = live(entry_frame(request, manifests, _maps(fields)))
+    maps = _maps(fields)
+    frame = live(entry_frame(request, manifests, maps)) if maps else _planned_files(request, manifests)
     return MetadataTable(Schema(*fields), frame.select(*_columns(request, frame, fields)))
+
+
+def _planned_files(request: MetadataRequest, manifests: Sequence[ManifestFile]) -> pl.DataFrame:
+    """The live files of some manifests without maps of metrics: what plans keep in their cache, too."""
+    source = ManifestSource(request.storage, request.partitions, shared_cache())
+    frames = source.map(manifests, lambda spec_id, found: found.frame)
+    dtypes = {**file_dtypes(), **request.partitions.dtypes}
+    found = pl.concat([pl.DataFrame(schema=dtypes), *(each for each in frames if each.height)], how="diagonal_relaxed")
+    # Plans know of data files that they are.
+    return found.with_columns(pl.col("content").fill_null(int(DataFileContent.DATA)))
 
 
 def _entries(request: MetadataRequest, manifests: Sequence[ManifestFile]) -> MetadataTable:
