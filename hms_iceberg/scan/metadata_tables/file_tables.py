@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import accumulate, count
+from itertools import accumulate, count, groupby
 from typing import Any, cast
 
 from hms_iceberg.encryption.encrypted_files import manifest_bytes
@@ -182,7 +182,9 @@ def _files(request: MetadataRequest, manifests: Sequence[ManifestFile]) -> Metad
 def _planned_files(request: MetadataRequest, manifests: Sequence[ManifestFile]) -> pl.DataFrame:
     """The live files of some manifests without maps of metrics: what plans keep in their cache, too."""
     source = ManifestSource(request.storage, request.partitions, shared_cache())
-    frames = source.map(manifests, lambda spec_id, found: found.frame)
+    # Frames of delete files have more columns, so that they are not put together with those of data files.
+    alike = [list(run) for _, run in groupby(manifests, key=lambda each: each.content)]
+    frames = [frame for run in alike for frame in source.map(run, lambda _, found: found.frame)]
     dtypes = {**file_dtypes(), **request.partitions.dtypes}
     found = pl.concat([pl.DataFrame(schema=dtypes), *(each for each in frames if each.height)], how="diagonal_relaxed")
     # Plans know of data files that they are.
