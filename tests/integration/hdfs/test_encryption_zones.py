@@ -12,11 +12,13 @@ import pytest
 from hms_iceberg import load_catalog
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.errors import StorageError
+from hms_iceberg.migration import migrate, rollback
 from tests.support.hdfs_cluster.cluster import HdfsCluster
+from tests.support.hive_warehouse import HiveWarehouse
 from tests.support.kms import Kms
 from tests.support.maven import UnavailableError
 from tests.support.refusals import one_line_within_ten_seconds
-from tests.support.store_tables import SCHEMA, ids, rows
+from tests.support.store_tables import SCHEMA, catalog_of, ids, metastore_in, rows
 
 pytestmark = [pytest.mark.slow, pytest.mark.whole]
 
@@ -68,6 +70,24 @@ def test_a_table_in_a_zone_is_made_changed_and_maintained(zoned: HdfsCluster) ->
             table.maintenance.rewrite_data_files(options={"rewrite-all": "true"})
             table.maintenance.expire_snapshots().older_than(2**62).retain_last(1).commit()
             assert ids(table) == [2, 3]
+
+
+def test_a_hive_table_in_a_zone_is_migrated_changed_and_brought_back(zoned: HdfsCluster) -> None:
+    with (
+        metastore_in(f"{zoned.nameservice}/zone/warehouse", lambda: (), zoned.settings) as metastore,
+        catalog_of(metastore, zoned.settings) as catalog,
+    ):
+        hive, name = HiveWarehouse(catalog, "web"), ("web", "clicks")
+        location = hive.create("clicks", "id bigint, page string", "day string").table.sd.location
+        hive.add_partition("clicks", ["mon"], rows(1, 2), rows(3))
+        files = {file.location for file in catalog.storage.list(location)}
+        assert migrate(catalog, name).records == 3
+        table = catalog.load_table(name)
+        table.delete("id = 1")
+        assert ids(table) == [2, 3]
+        rollback(catalog, name, discard_changes=True)
+        assert files <= {file.location for file in catalog.storage.list(location)}
+        assert len(hive.rows("clicks").partitions) == 1
 
 
 def test_if_no_server_of_keys_answers_that_is_said_and_nothing_is_left(zoned: HdfsCluster) -> None:

@@ -202,16 +202,21 @@ def test_a_job_works_with_the_package_of_its_archive(
 
 
 @pytest.mark.parametrize(
-    ("mode", "tokens"),
-    [("cluster", ["HDFS_DELEGATION_TOKEN", "HIVE_DELEGATION_TOKEN"]), ("client", ["HDFS_DELEGATION_TOKEN"])],
+    ("mode", "way", "tokens"),
+    [
+        ("cluster", "ticket", ["HDFS_DELEGATION_TOKEN", "HIVE_DELEGATION_TOKEN"]),
+        ("cluster", "keytab", ["HDFS_DELEGATION_TOKEN"]),
+        ("client", "ticket", ["HDFS_DELEGATION_TOKEN"]),
+    ],
 )
-def test_a_job_uses_hdfs_and_the_metastore_by_the_tokens_that_spark_got(
-    mode: str, tokens: list[str], secured_yarn: YarnCluster, secured: HdfsCluster, secured_metastore: HiveServer,
-    realm: Kdc, archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+def test_a_job_uses_hdfs_and_the_metastore_by_the_tokens_that_spark_got_or_a_keytab(
+    mode: str, way: str, tokens: list[str], secured_yarn: YarnCluster, secured: HdfsCluster,
+    secured_metastore: HiveServer, realm: Kdc, archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     tickets = tmp_path / "tickets"
     variables = {"KRB5_CONFIG": str(realm.krb5_conf), "KRB5CCNAME": f"FILE:{tickets}"}
-    realm.ticket(USER, realm.keytab(USER), tickets)
+    keytab = realm.keytab(USER)
+    realm.ticket(USER, keytab, tickets)
     monkeypatch.delenv("HADOOP_USER_NAME")
     for variable, value in variables.items():
         monkeypatch.setenv(variable, value)
@@ -222,9 +227,17 @@ def test_a_job_uses_hdfs_and_the_metastore_by_the_tokens_that_spark_got(
         "spark.hadoop.hive.metastore.kerberos.principal": PRINCIPAL,
         "spark.sql.warehouse.dir": f"{secured.nameservice}/warehouse",
     }
-    name = f"{mode}.visits"
+    if way == "keytab":  # Spark gets no token for the metastore then, and renews those for HDFS in its JVM alone
+        in_driver = {"KRB5_CLIENT_KTNAME": str(keytab), "KRB5CCNAME": "MEMORY:"}
+        settings |= {f"spark.yarn.appMasterEnv.{variable}": value for variable, value in in_driver.items()}
+        for each in ("spark.yarn.appMasterEnv", "spark.executorEnv"):
+            settings[f"{each}.KRB5_CONFIG"] = str(realm.krb5_conf)
+        for each in ("spark.kerberos.", "spark.hms_iceberg.hdfs.kerberos-"):
+            settings |= {f"{each}principal": USER, f"{each}keytab": str(keytab)}
+    namespace = f"{mode}_{way}"
+    name = f"{namespace}.visits"
     with load_catalog("secured", **properties) as catalog:
-        catalog.create_namespace(mode, {"location": f"{secured.nameservice}/user/{USER}/{mode}"})
+        catalog.create_namespace(namespace, {"location": f"{secured.nameservice}/user/{USER}/{namespace}"})
         variables["SPARK_SUBMIT_OPTS"] = " ".join(realm.java_options)
         told = submit(mode, secured_yarn, archive, tmp_path, name, settings, properties, variables, realm.java_options)
         assert rows_of(catalog, name) == ROWS
