@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -17,6 +17,7 @@ from hms_iceberg.maintenance.service.assessment import Need, needs_of
 from hms_iceberg.maintenance.service.claim import claimed, new_owner
 from hms_iceberg.maintenance.service.policy import Policies, Policy
 from hms_iceberg.metastore import Identifier, TableRows
+from hms_iceberg.spec.snapshots_and_refs import Operation
 from hms_iceberg.table.needed.neighbours import RememberedRows
 from hms_iceberg.table.needed.ways_back import table_rows_of
 from hms_iceberg.table.table import Table
@@ -223,8 +224,10 @@ class MaintenanceService:
         return settled is not None and settled.state == _state(table) and time.monotonic() < settled.until
 
     def _maintain(self, table: Table, policy: Policy, budget: _Budget, note: Callable[[Step], None]) -> object:
-        """Does what a table needs, and returns the state of the table at which nothing more was needed."""
+        """Does what a table needs, and returns the state of the table at which nothing more was needed, or None if the
+        next run has to look again."""
         name = ".".join(table.identifier)
+        known = {snapshot.snapshot_id for snapshot in table.snapshots()}
         with claimed(table, self._owner) as claim:
             if claim is None:
                 note(Step(name, "", "", _LEFT, "another service is at work on it"))
@@ -236,7 +239,8 @@ class MaintenanceService:
                     (each for each in needs_of(table.refresh(), policy, self._rows) if each.action not in done), None
                 )
                 if need is None:
-                    return _state(table)
+                    # What others wrote meanwhile may need an action that was done before they wrote.
+                    return None if _has_new_rows(table, known) else _state(table)
                 done.add(need.action)
                 if not budget.take(need.input_bytes):
                     note(Step(name, need.action, need.why, _LEFT, "the limits of this run are reached"))
@@ -257,6 +261,12 @@ class MaintenanceService:
             logger.warning("%s of table %s failed: %s", need.action, name, error)
             result, outcome = f"{type(error).__name__}: {error}", _FAILED
         return Step(name, need.action, need.why, outcome, result, time.monotonic() - started)
+
+
+def _has_new_rows(table: Table, known: Set[int]) -> bool:
+    """Whether a snapshot beside the known ones did more than replace files, as maintenance does."""
+    new = [snapshot for snapshot in table.snapshots() if snapshot.snapshot_id not in known]
+    return any(snapshot.summary is None or snapshot.summary.operation != Operation.REPLACE for snapshot in new)
 
 
 def _state(table: Table) -> object:

@@ -125,6 +125,16 @@ def test_what_cannot_be_done_is_tried_again_when_the_table_has_changed_or_after_
     assert services[0].run().failed and not services[0].run().failed
 
 
+def test_what_is_written_while_a_table_is_compacted_is_compacted_by_the_next_run(catalog: Any) -> None:
+    table = make(catalog, "web.busy", 2, **{"maintenance.compact-min-files": "2"})
+    late = iter([rows(7)])
+    service = MaintenanceService(catalog, on_step=lambda _: [table.refresh().append(each) for each in late])
+    for _ in range(2):
+        assert outcomes(service.run()) == [("web.busy", "rewrite_data_files", "done")]
+    assert len(list(table.refresh().scan().plan_files())) == 1
+    assert service.run().steps == ()
+
+
 def test_a_run_that_fails_is_told_in_one_line_and_the_next_one_follows(
     catalog: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
