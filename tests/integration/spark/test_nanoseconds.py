@@ -22,6 +22,7 @@ from hms_iceberg.spec.data_types import (
 from hms_iceberg.spec.partition_transforms import BucketTransform, DayTransform, IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
+from tests.support.pyspark_home import spark_release
 from tests.support.spark_tables import data_files, rows_of
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ def test_nanoseconds_are_read_filtered_and_written(
     appended = f"select {in_spark(choice)} from {name}.changes where n < 100 and _change_ordinal = 0"
     assert rows_of(session, appended) == shown(rows(), choice)
     table.refresh()
-    if form == "parquet":  # whose rows are copied, so that another reader needs no deletes
+    if form == "parquet" and spark_release() >= (4, 0):  # rows are copied, so that another reader needs no deletes
         paths = [file.file_path for file in data_files(table)]
         times = 'epoch_ns("at"), epoch_ns(zoned), epoch_ns("inner"."at")'
         columns = f'n, {times}, "inner".k, list_transform(many, lambda each: epoch_ns(each))'
