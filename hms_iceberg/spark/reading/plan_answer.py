@@ -64,8 +64,10 @@ def plan_answer(whole: ScanPlan, table: str, form: AnswerForm, aggregates: Seque
     partitions = _Partitions(plan, table, form.partition_column)
     groups = _EqualityGroups(plan, table)
     positions = plan.assignments.filter(~pl.col("delete_file").is_in(groups.delete_files.implode()))
+    is_keyed = plan.files["key_metadata"].null_count() < plan.files.height
     header = {
         "files": plan.files.height,
+        "keyed": is_keyed,
         "rows": int(plan.files["record_count"].sum() or 0),
         "location": plan.metadata.location,
         "description": _description(whole, table),
@@ -85,6 +87,8 @@ def plan_answer(whole: ScanPlan, table: str, form: AnswerForm, aggregates: Seque
     answer.longs(plan.files["sequence_number"].fill_null(0))
     answer.longs(plan.files["first_row_id"].fill_null(-1))
     answer.ints(partitions.numbers)
+    if is_keyed:
+        answer.blobs([key or b"" for key in plan.files["key_metadata"].to_list()])
     if plan.delete_files.height:
         _spread(answer, plan.files.height, positions["data_file"], positions["delete_file"])
     if groups.groups:

@@ -1,9 +1,8 @@
 """Reading data files in Spark's Python workers, in Spark's types.
 
-These are data files in ORC or Avro, Parquet files with a row deleted by an ORC or Avro file, those with types that
-Spark's reader of Parquet does not know, and encrypted ones, whose keys are in the tasks.
-Each becomes a pickled task, a row of a small relation that Spark spreads over its executors; ``read_in_worker`` turns
-tasks into rows.
+These are data files in ORC or Avro, Parquet files with a row deleted by an ORC, Avro or encrypted file, and those with
+types that Spark's reader of Parquet does not know. Each becomes a pickled task, a row of a small relation that Spark
+spreads over its executors; ``read_in_worker`` turns tasks into rows.
 """
 
 from __future__ import annotations
@@ -128,7 +127,7 @@ def split(plan: ScanPlan, lacking_types: Collection[str]) -> tuple[ScanPlan, Sca
     Returns:
         both parts; the second is None if Spark reads all.
     """
-    others = _not_parquet(plan.files) | plan.files["key_metadata"].is_not_null()
+    others = _not_parquet(plan.files)
     if any(needs_python(each, lacking_types) for each in plan.metadata.schemas):
         others |= True
     deletes = _not_parquet(plan.delete_files) & plan.delete_files["content_size_in_bytes"].is_null()

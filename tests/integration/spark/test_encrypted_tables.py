@@ -1,4 +1,4 @@
-"""Spark reads and changes encrypted tables: their files are read and written by Python beside its tasks."""
+"""Spark reads and changes encrypted tables: its tasks read Parquet files, all others and writing are left to Python."""
 
 from __future__ import annotations
 
@@ -194,3 +194,38 @@ def test_a_hive_table_is_migrated_into_an_encrypted_one_by_a_copy(spark: SparkSe
     assert rows(table) == [(n, f"t{n}") for n in range(10)]
     assert beginnings(table) == {b"PARE", b"AGS1"}
     assert rows_of(session, "select count(*), max(text) from locked.hive") == [(10, "t9")]
+
+
+def test_parquet_files_without_deletes_are_read_by_spark_in_splits(spark: SparkSession, keyed: Catalog) -> None:
+    properties = {"format-version": "3", "encryption.key-id": "one", "encryption.data-key-length": "32"}
+    properties |= {"write.parquet.row-group-limit": "1000", "read.split.target-size": "20000"}
+    schema = pa.schema([("id", pa.int64()), ("text", pa.string()), ("real", pa.float64())])
+    table = keyed.create_table("locked.split", schema, properties=properties)
+    ids = range(10_000)
+    table.append(
+        pa.table({"id": ids, "text": [None if n % 7 == 0 else f"t{n % 50}" for n in ids], "real": [n / 3 for n in ids]})
+    )
+    frame = spark.sql("select * from keyed.locked.split")
+    assert "Python" not in frame._jdf.queryExecution().executedPlan().toString()
+    expected = [tuple(each.values()) for each in table.scan().to_arrow().to_pylist()]
+    assert sorted(rows_of(spark, "select * from keyed.locked.split")) == sorted(expected)
+    filtered = "select id from keyed.locked.split where text = 't3' and id > 9000 and real < 3200"
+    assert sorted(rows_of(spark, filtered)) == [
+        (n,) for n in ids if n % 7 and n % 50 == 3 and n > 9000 and n / 3 < 3200
+    ]
+    assert rows_of(spark, "select count(*), max(text) from keyed.locked.split") == [(10_000, "t9")]
+
+
+def test_a_data_file_that_somebody_changed_is_told(spark: SparkSession, keyed: Catalog) -> None:
+    properties = {"format-version": "3", "encryption.key-id": "one"}
+    table = keyed.create_table("locked.bits", pa.schema([("id", pa.int64())]), properties=properties)
+    table.append(pa.table({"id": range(1000)}))
+    [task] = table.scan().plan_files()
+    path = Path(task.file.file_path.removeprefix("file:"))
+    content = path.read_bytes()
+    for place in (100, len(content) - 40):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+        with pytest.raises(Exception, match="TamperedFileError: Cannot decrypt"):
+            spark.sql("select * from keyed.locked.bits").collect()
+    path.write_bytes(content)
+    assert rows_of(spark, "select sum(id) from keyed.locked.bits") == [(499_500,)]

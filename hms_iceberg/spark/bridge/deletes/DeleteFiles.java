@@ -129,7 +129,7 @@ final class DeleteFiles {
     Map byFile = new HashMap();
     UTF8String onlyPath = only == null ? null : UTF8String.fromString(only);
     ParquetFile parquet = new ParquetFile(
-        new Configuration(conf), "delete file", new Path(file.path), 0, file.size, settings);
+        new Configuration(conf), "delete file", new Path(file.path), 0, file.size, null, settings);
     try {
       BatchColumns batchColumns = open(parquet, file, POSITIONS, conf, only);
       ColumnVector[] columns = batchColumns.vectors(POSITIONS);
@@ -163,7 +163,7 @@ final class DeleteFiles {
       DeletedKeys deleted, DeleteFile file, StructType columns, Configuration conf, ReadSettings settings)
       throws Exception {
     ParquetFile parquet = new ParquetFile(
-        new Configuration(conf), "delete file", new Path(file.path), 0, file.size, settings);
+        new Configuration(conf), "delete file", new Path(file.path), 0, file.size, null, settings);
     try {
       ColumnarBatch keys = new ColumnarBatch(open(parquet, file, columns, conf, null).vectors(columns));
       while (parquet.nextBatch()) {

@@ -41,6 +41,8 @@ final class ScanFiles implements FileIndex, Cloneable {
   private final long[] sequenceNumbers;
   private final long[] firstRowIds;
   private final int[] specIds;
+  /** What each file is encrypted by, empty for one that is not; null if none is. */
+  private final byte[][] keys;
   private final DeleteFile[][] positionDeletes;
   private final EqualityDeletes[][] equalityDeletes;
   private final long totalSize;
@@ -58,6 +60,7 @@ final class ScanFiles implements FileIndex, Cloneable {
     this.sequenceNumbers = plan.takeLongs(count);
     this.firstRowIds = plan.takeLongs(count);
     this.partitionOf = plan.takeInts(count);
+    this.keys = header.get("keyed").asBoolean() ? plan.takeBlobs(count) : null;
     this.partitionSchema = UnsupportedTypes.parse(header.get("partition_schema"));
     JsonNode tuples = header.get("partitions");
     this.partitions = new InternalRow[tuples.size()];
@@ -248,7 +251,7 @@ final class ScanFiles implements FileIndex, Cloneable {
     FileTask task = new FileTask(
         paths[i], specIds[partition], sequenceNumbers[i], firstRowIds[i], constants[partition],
         partitionValues[partition] == null ? null : partitionValues[partition].toString(), positionDeletes[i],
-        equalityDeletes[i]);
+        equalityDeletes[i], keys == null || keys[i].length == 0 ? null : keys[i]);
     return new FileStatusWithMetadata(
         status, (scala.collection.immutable.Map) Map$.MODULE$.empty().updated(FileTask.KEY, task));
   }

@@ -60,7 +60,8 @@ final class FileReader extends AbstractFunction1 implements Serializable {
     Configuration hadoop = conf.value();
     ParquetFile parquet = null;
     try {
-      parquet = new ParquetFile(own(hadoop), "data file", file.toPath(), file.start(), file.length(), settings);
+      parquet = new ParquetFile(
+          own(hadoop), "data file", file.toPath(), file.start(), file.length(), task.key, settings);
       Rows rows = rows(parquet, file, task, hadoop);
       if (TaskContext.get() != null) {
         TaskContext.get().addTaskCompletionListener((TaskCompletionListener) new CloseAtEnd(rows));

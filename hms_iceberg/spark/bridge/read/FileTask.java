@@ -18,10 +18,12 @@ final class FileTask implements Serializable {
   final String partition;
   final DeleteFile[] positionDeletes;
   final EqualityDeletes[] equalityDeletes;
+  /** What the file is encrypted by, as manifests have it; null if it is not. */
+  final byte[] key;
 
   FileTask(
       String path, int specId, long sequenceNumber, long firstRowId, Map constants, String partition,
-      DeleteFile[] positionDeletes, EqualityDeletes[] equalityDeletes) {
+      DeleteFile[] positionDeletes, EqualityDeletes[] equalityDeletes, byte[] key) {
     this.path = path;
     this.specId = specId;
     this.sequenceNumber = sequenceNumber;
@@ -30,6 +32,7 @@ final class FileTask implements Serializable {
     this.partition = partition;
     this.positionDeletes = positionDeletes;
     this.equalityDeletes = equalityDeletes;
+    this.key = key;
   }
 
   boolean hasDeletes() {

@@ -15,6 +15,7 @@ import org.apache.hadoop.mapreduce.TaskType;
 import org.apache.hadoop.mapreduce.task.TaskAttemptContextImpl;
 import org.apache.parquet.HadoopReadOptions;
 import org.apache.parquet.ParquetReadOptions;
+import org.apache.parquet.crypto.ParquetCryptoRuntimeException;
 import org.apache.parquet.filter2.predicate.FilterPredicate;
 import org.apache.parquet.hadoop.ParquetFileReader;
 import org.apache.parquet.hadoop.ParquetInputFormat;
@@ -46,8 +47,11 @@ final class ParquetFile implements Closeable {
   private final ReadSettings settings;
   private VectorizedParquetRecordReader reader;
 
-  /** What kind of file it is stands in the error of one that is missing. The configuration becomes its own. */
-  ParquetFile(Configuration conf, String kind, Path path, long start, long length, ReadSettings settings)
+  /**
+   * What kind of file it is stands in the error of one that is missing. The configuration becomes its own. The key is
+   * what manifests say of that of an encrypted file; null for others.
+   */
+  ParquetFile(Configuration conf, String kind, Path path, long start, long length, byte[] key, ReadSettings settings)
       throws IOException {
     this.conf = conf;
     this.path = path;
@@ -59,9 +63,22 @@ final class ParquetFile implements Closeable {
     } catch (FileNotFoundException e) {
       throw missing(kind, path);
     }
-    ParquetReadOptions options = HadoopReadOptions.builder(conf, path).withRange(start, start + length).build();
+    ParquetReadOptions.Builder options = HadoopReadOptions.builder(conf, path).withRange(start, start + length);
+    if (key != null) {
+      options.withDecryption(FileKey.of(key, path).decryption());
+    }
     this.stream = file.newStream();
-    this.footer = ParquetFileReader.readFooter(file, options, stream);
+    try {
+      this.footer = ParquetFileReader.readFooter(file, options.build(), stream);
+    } catch (ParquetCryptoRuntimeException e) {
+      stream.close();
+      throw tampered(path, e);
+    }
+  }
+
+  private static IOException tampered(Path path, ParquetCryptoRuntimeException cause) {
+    return new IOException("TamperedFileError: Cannot decrypt " + path + ": it was changed after it was written, another"
+        + " file was put in its place, or it was encrypted by another key. Restore it from a copy that you trust.", cause);
   }
 
   static FileNotFoundException missing(String kind, Path path) {
@@ -125,7 +142,11 @@ final class ParquetFile implements Closeable {
   }
 
   boolean nextBatch() throws IOException {
-    return reader.nextBatch();
+    try {
+      return reader.nextBatch();
+    } catch (ParquetCryptoRuntimeException e) {
+      throw tampered(path, e);
+    }
   }
 
   RebaseSpec rebase(boolean int96) {
