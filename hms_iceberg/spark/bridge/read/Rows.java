@@ -13,7 +13,6 @@ import scala.collection.AbstractIterator;
 /** The live rows of one split, or all of them with the deleted ones marked, as batches or one by one. */
 final class Rows extends AbstractIterator implements Closeable {
   private ParquetFile file;
-  private VectorizedParquetRecordReader reader;
   private ColumnarBatch batch;
   private ColumnarBatch read;
   private DeletedRows deleted;
@@ -28,7 +27,6 @@ final class Rows extends AbstractIterator implements Closeable {
       ParquetFile file, VectorizedParquetRecordReader reader, ColumnarBatch batch, DeletedRows deleted,
       DeletedMarks marks, Shape shape) {
     this.file = file;
-    this.reader = reader;
     this.read = reader.resultBatch();
     this.dictionaries = new TextDictionary[read.numCols()];
     this.batch = batch;
@@ -67,7 +65,7 @@ final class Rows extends AbstractIterator implements Closeable {
   /** The next batch that has a row to show. */
   private boolean advance() {
     try {
-      while (!closed && reader.nextBatch()) {
+      while (!closed && file.nextBatch()) {
         TextDictionary.replace(read, dictionaries);
         int count = read.numRows();
         int[] live = deleted == null ? null : deleted.live(count);
@@ -110,7 +108,6 @@ final class Rows extends AbstractIterator implements Closeable {
       } finally {
         // The task holds on to this until it ends, and may read thousands of files.
         file = null;
-        reader = null;
         batch = null;
         read = null;
         dictionaries = null;
