@@ -386,7 +386,9 @@ class Service:
     said: Path
 
     def compacts(self) -> None:
-        """Waits until the service has made one file of several."""
+        """Waits until the service has made one file of several, and is at its end with that, so that it has no lock."""
+        told = "looked at"
+        self.waits_for(lambda: told in self.said.read_text().rpartition("rewrite_data_files")[2])
         self.waits_for(lambda: len(list(self.table.refresh().scan().plan_files())) == 1)
 
     def is_busy(self) -> None:
