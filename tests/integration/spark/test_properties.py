@@ -68,11 +68,15 @@ def _plain(value: Any) -> Any:
 
 
 def spark_takes(expression: Any) -> bool:
-    """Whether Spark can translate a condition for any source, plain Parquet too: not with one of the first times that
-    its type holds ("long overflow").
+    """Whether Spark can translate a condition for any source, plain Parquet too: not with one of the first times or
+    days that its types hold ("long overflow", "integer overflow").
     """
-    times = re.findall(r"timestamp_micros\(cast\('(-?\d+)'", condition(expression))
-    return all(int(each) > -(2**63) + 10 * 86_400_000_000 for each in times)
+    text = condition(expression)
+    times = re.findall(r"timestamp_micros\(cast\('(-?\d+)'", text)
+    days = re.findall(r"date_from_unix_date\((-?\d+)\)", text)
+    return all(int(each) > -(2**63) + 10 * 86_400_000_000 for each in times) and all(
+        int(each) > -(2**31) + 50_000 for each in days
+    )
 
 
 @settings(
