@@ -13,7 +13,8 @@ from collections.abc import Mapping
 
 from hms_iceberg.errors import InvalidInputError, TamperedFileError, UnsupportedError
 from hms_iceberg.spec.data_types import DoubleType
-from hms_iceberg.spec.metadata.metadata_json import metadata_to_json, uncompressed
+from hms_iceberg.spec.metadata.metadata_file import uncompressed
+from hms_iceberg.spec.metadata.metadata_json import metadata_to_json
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.table_properties import DATA_KEY_LENGTH, DELETE_FILE_FORMAT, ENCRYPTION_KEY_ID, FILE_FORMAT
 from hms_iceberg.spec.values.single_values import human_string

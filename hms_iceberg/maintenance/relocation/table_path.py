@@ -25,7 +25,8 @@ from hms_iceberg.spec.manifests.manifest_values import (
     ManifestEntry,
     ManifestFile,
 )
-from hms_iceberg.spec.metadata.metadata_json import compress, metadata_to_json
+from hms_iceberg.spec.metadata.metadata_file import compress
+from hms_iceberg.spec.metadata.metadata_json import metadata_to_json
 from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.table import Table

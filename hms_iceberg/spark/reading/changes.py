@@ -182,6 +182,7 @@ def read_changes(pickled: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[
     Returns:
         the rows in Spark's types, once for each row of `batches`.
     """
+    # From this session's driver, within the function that Spark itself unpickles.
     scan, columns, nanoseconds = pickle.loads(pickled)
     schema = changelog_schema(scan.projection())
     if columns is not None:

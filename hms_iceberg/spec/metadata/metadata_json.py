@@ -1,17 +1,15 @@
-"""Table metadata files of format versions 1 to 3 and their parts as JSON, plain or gzip-compressed."""
+"""Table metadata of format versions 1 to 3, and a preview of 4, and their parts as JSON."""
 
 from __future__ import annotations
 
-import gzip
 import json
 import logging
-import zlib
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
-from hms_iceberg.errors import CorruptMetadataError, IcebergError, InvalidInputError, UnsupportedError
+from hms_iceberg.errors import CorruptMetadataError, InvalidInputError, UnsupportedError
 from hms_iceberg.spec.json_model import JsonObject, set_json_form, shown
 from hms_iceberg.spec.metadata.encryption_keys import encryption_key_from_json, encryption_key_to_json
+from hms_iceberg.spec.metadata.metadata_file import read_metadata_file
 from hms_iceberg.spec.metadata.relative_paths import table_location, with_absolute_locations
 from hms_iceberg.spec.metadata.table_metadata import (
     PREVIEWED_FORMAT_VERSION,
@@ -47,13 +45,8 @@ from hms_iceberg.spec.snapshots_and_refs import (
 )
 from hms_iceberg.spec.sort_orders import UNSORTED, SortOrder, sort_order_from_json, sort_order_to_json
 
-T = TypeVar("T")
-
-_GZIP_MAGIC = b"\x1f\x8b"
 NO_SNAPSHOT = -1
 """What v1 and v2 files hold as `current-snapshot-id` of a table without data."""
-MAX_METADATA_BYTES = 2**31 - 1
-"""More than that in a compressed file is taken for an attempt to exhaust the memory."""
 
 
 # ---------------------------------------------------------------------------------------------- writing
@@ -74,11 +67,6 @@ def metadata_to_json(metadata: TableMetadata) -> bytes:
             f"Cannot write the metadata of the table at {metadata.location}: a name, property or comment holds half a "
             f"character ({error.object[error.start : error.end]!r}); remove it"
         ) from error
-
-
-def compress(data: bytes) -> bytes:
-    """The content of a gzip-compressed metadata file (`write.metadata.compression-codec` = gzip)."""
-    return gzip.compress(data, mtime=0)
 
 
 def metadata_to_dict(metadata: TableMetadata) -> dict[str, Any]:
@@ -137,55 +125,6 @@ def metadata_from_json(data: bytes, location: str | None = None, *, preview: boo
     return read_metadata_file(
         data, "table metadata", location, lambda parsed: _metadata(parsed, location, preview=preview)
     )
-
-
-def read_metadata_file(data: bytes, what: str, location: str | None, parse: Callable[[Any], T]) -> T:
-    """Applies a function to the JSON of a metadata file; errors name the file.
-
-    Args:
-        data: the content of the file, gzip-compressed or not.
-        what: the kind of metadata, for messages.
-        location: where it was read, for messages.
-        parse: makes the metadata of the parsed JSON.
-
-    Raises:
-        UnsupportedError: `parse` does not know the format version.
-        CorruptMetadataError: it is no JSON, or `parse` refuses it.
-    """
-    name = f"{what} {location}" if location else what
-    try:
-        return parse(json.loads(uncompressed(bytes(data)).decode("utf-8")))
-    except UnsupportedError as error:
-        raise UnsupportedError(f"Cannot read {name}: {error}") from error
-    except IcebergError as error:
-        raise CorruptMetadataError(f"Cannot read {name}: {error}") from error
-    except (ValueError, zlib.error, RecursionError) as error:
-        raise CorruptMetadataError(
-            f"Cannot read {name}: it is not a JSON file as Iceberg writes it ({type(error).__name__}: {error})"
-        ) from error
-
-
-def uncompressed(data: bytes) -> bytes:
-    """The content of a metadata file, which may be gzip-compressed.
-
-    Raises:
-        CorruptMetadataError: it is cut off, or too large.
-        zlib.error: it is damaged.
-    """
-    if not data.startswith(_GZIP_MAGIC):
-        return data
-    parts: list[bytes] = []
-    left = MAX_METADATA_BYTES
-    while data:
-        member = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
-        parts.append(member.decompress(data, left + 1))
-        left -= len(parts[-1])
-        if left < 0:
-            raise CorruptMetadataError(f"its content is larger than {MAX_METADATA_BYTES} bytes")
-        if not member.eof:
-            raise CorruptMetadataError("its gzip content is cut off")
-        data = member.unused_data
-    return b"".join(parts)
 
 
 def metadata_from_dict(data: Any) -> TableMetadata:

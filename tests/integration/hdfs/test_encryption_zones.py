@@ -37,7 +37,7 @@ def zoned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsCluster]:
             cluster.command("encryption-zone", "/zone")
             yield cluster
     except UnavailableError as error:
-        pytest.skip(str(error))
+        pytest.skip(str(error))  # no Java, or jars that are in no cache and Maven cannot fetch here
 
 
 def test_hadoops_client_reads_what_is_written_and_what_it_wrote_is_read_from_any_position(

@@ -105,7 +105,7 @@ def running(folder: Path, cluster: HdfsCluster) -> Iterator[YarnCluster]:
                 cluster.command("setowner", home, USER)
             yield yarn
     except UnavailableError as error:
-        pytest.skip(str(error))
+        pytest.skip(str(error))  # no Java, or jars that are in no cache and Maven cannot fetch here
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +118,7 @@ def secured_metastore(
         with server.secured_metastore(HIVE_3_1, tmp_path_factory.mktemp("metastore"), secured, realm) as running:
             yield running
     except UnavailableError as error:
-        pytest.skip(str(error))
+        pytest.skip(str(error))  # no Java, or jars that are in no cache and Maven cannot fetch here
 
 
 @pytest.fixture(scope="module")

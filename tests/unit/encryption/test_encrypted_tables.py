@@ -31,7 +31,8 @@ from hms_iceberg.migration.migrate import migrate
 from hms_iceberg.migration.migration_plan import MigrationOptions
 from hms_iceberg.scan.manifests.cache import shared_cache
 from hms_iceberg.spec.data_types import DoubleType, NestedField, VariantType
-from hms_iceberg.spec.metadata.metadata_json import compress, metadata_to_json
+from hms_iceberg.spec.metadata.metadata_file import compress
+from hms_iceberg.spec.metadata.metadata_json import metadata_to_json
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.table import Table
 
