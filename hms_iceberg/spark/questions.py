@@ -85,7 +85,7 @@ from hms_iceberg.spark.reading.descriptions import describe, describe_view, rele
 from hms_iceberg.spark.reading.inspection import describe_inspection, inspection_rows
 from hms_iceberg.spark.reading.plan_answer import answer_form, plan_answer, scan_answer
 from hms_iceberg.spark.reading.streams import check_stream, latest_offset
-from hms_iceberg.spark.reading.worker_files import worker_command
+from hms_iceberg.spark.reading.worker_files import what_to_read, worker_command
 from hms_iceberg.spark.rewriting.rewrite_questions import (
     FailedRewrite,
     OfRewrite,
@@ -184,8 +184,8 @@ def _worker_command(tables: OpenTables, asked: WorkerCommand, question: Mapping[
     metadata, storage = tables.version(question).metadata, tables.storage(question)
     schema = metadata.schema_by_id(asked.schema_id)
     nanoseconds = chosen(asked.lacking_types)
-    command = worker_command(metadata, schema, asked.columns, storage, asked.deleted_column, nanoseconds)
-    return AnswerWriter({}).blobs([command]).done()
+    reading = what_to_read(metadata, schema, asked.columns, storage, asked.deleted_column, nanoseconds)
+    return AnswerWriter({}).blobs([worker_command(reading)]).done()
 
 
 def _run_statement(tables: OpenTables, asked: RunStatement, question: Mapping[str, Any]) -> None:

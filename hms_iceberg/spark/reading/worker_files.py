@@ -179,28 +179,12 @@ class _Reading:
     nanoseconds: str | None
 
 
-def worker_command(
-    metadata: TableMetadata,
-    schema: Schema,
-    columns: Sequence[str],
-    storage: Storage,
-    marks_deleted: bool = False,
-    nanoseconds: str | None = None,
-) -> bytes:
+def worker_command(reading: bytes) -> bytes:
     """Pickles the function that Spark's Python workers run, from batches of pickled tasks to batches of rows.
 
     Args:
-        metadata: the table.
-        schema: the columns that the tasks' filters are bound to.
-        columns: names of the columns to read, in order; metadata columns may be among them.
-        storage: where the files are.
-        marks_deleted: whether the query uses the column ``_deleted``, and so gets deleted rows too.
-        nanoseconds: what the session takes timestamps in nanoseconds for.
-
-    Raises:
-        UnsupportedError: a column of a type that Spark cannot hold.
+        reading: what every task of a scan has in common; see `what_to_read`.
     """
-    reading = what_to_read(metadata, schema, columns, storage, marks_deleted, nanoseconds)
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from hms_iceberg.spark.reading.worker_files import read_in_worker
@@ -218,14 +202,14 @@ def what_to_read(
     marks_deleted: bool = False,
     nanoseconds: str | None = None,
 ) -> bytes:
-    """Pickles what every task of a scan has in common, for `read_in_worker`; see `worker_command`.
+    """Pickles what every task of a scan has in common, for `read_in_worker`.
 
     Args:
-        metadata: the table's metadata.
-        schema: the table's schema.
-        columns: names of the columns.
+        metadata: the table.
+        schema: the columns that the tasks' filters are bound to.
+        columns: names of the columns to read, in order; metadata columns may be among them.
         storage: where the files are.
-        marks_deleted: whether deleted rows are read too, and marked.
+        marks_deleted: whether the query uses the column ``_deleted``, and so gets deleted rows too.
         nanoseconds: what the session takes timestamps in nanoseconds for.
 
     Raises:

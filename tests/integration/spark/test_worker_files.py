@@ -116,9 +116,9 @@ def test_a_worker_without_the_package_says_what_to_install(mixed: Table) -> None
     import subprocess
     import sys
 
-    from hms_iceberg.spark.reading.worker_files import worker_command
+    from hms_iceberg.spark.reading.worker_files import what_to_read, worker_command
 
-    command = worker_command(mixed.metadata, mixed.schema(), ["n"], mixed.storage)
+    command = worker_command(what_to_read(mixed.metadata, mixed.schema(), ["n"], mixed.storage))
     program = (
         "import pickle, sys; sys.modules['hms_iceberg'] = None\n"
         "function, _ = pickle.load(sys.stdin.buffer)\nfunction(iter([]))"
