@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from hms_iceberg.arrow.storage.hdfs.hadoop_settings import is_of_clusters
-from hms_iceberg.errors import MissingDependencyError, UnsupportedError
+from hms_iceberg.errors import ConfigurationError, MissingDependencyError, UnsupportedError
 from hms_iceberg.spark.compiler import java_version, load_bridge
 from hms_iceberg.spark.workers import choose_python, worker_function
 
@@ -60,7 +60,8 @@ def extend(
     Raises:
         UnsupportedError: a Spark Connect session, or a version of Spark that has not what is needed.
         MissingDependencyError: PySpark is not installed.
-        ConfigurationError: the server that the bridge asks cannot be started.
+        ConfigurationError: the server that the bridge asks cannot be started; or the session uses another catalog
+            of such a name already.
     """
     _require_classic(spark)
     from pyspark.sql import SparkSession
@@ -84,7 +85,11 @@ def extend(
             raise
         session = SparkSession(spark.sparkContext, extended)
     for name, settings in (catalogs or {}).items():
-        bridge.addCatalog(session._jsparkSession, name, dict(settings))
+        if not bridge.addCatalog(session._jsparkSession, name, dict(settings)):
+            raise ConfigurationError(
+                f"This session uses another catalog named {name} already, and Spark keeps a catalog until its session "
+                f"ends: give the new one another name, or extend spark.newSession()."
+            )
     _make_default(session, bridge)
     return session
 

@@ -104,7 +104,7 @@ def test_java_reads_and_changes_the_shapes_that_python_writes(iceberg_java: Any,
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
 def test_java_and_spark_change_shapes_in_turns(iceberg_java: Any, spark: SparkSession, mode: str) -> None:
     folders = {"type": "hadoop", "warehouse": str(iceberg_java.files), "cache-enabled": "false"}
-    extend(spark, catalogs={"folders": folders})
+    extend(spark, catalogs={"turns": folders})
     for run in (iceberg_java.sql, spark.sql):
         run("set spark.sql.geospatial.enabled=true")
     catalog = load_catalog("files", **folders)
@@ -112,7 +112,7 @@ def test_java_and_spark_change_shapes_in_turns(iceberg_java: Any, spark: SparkSe
     name = f"shapes.turns_{mode.replace('-', '_')}"
     properties = ", ".join(f"'write.{each}.mode' = '{mode}'" for each in ("delete", "update", "merge"))
     spark.sql(
-        f"create table folders.{name} (id bigint, shape geometry(4326), place geography(4326), metres geometry(3857), "
+        f"create table turns.{name} (id bigint, shape geometry(4326), place geography(4326), metres geometry(3857), "
         f"s struct<g: geometry(4326)>) using iceberg tblproperties ('format-version' = '3', {properties})"
     )
     table = catalog.load_table(name)
@@ -129,7 +129,7 @@ def test_java_and_spark_change_shapes_in_turns(iceberg_java: Any, spark: SparkSe
         return f"({number}, {shape(text)}, {place}, {shape(text, srid=3857)}, struct({shape(text)}))"
 
     values = [row(n, *each) for n, each in enumerate(zip(SHAPES, PLACES, strict=True))]
-    spark.sql(f"insert into folders.{name} values {', '.join(values[:5])}")
+    spark.sql(f"insert into turns.{name} values {', '.join(values[:5])}")
     iceberg_java.sql(f"insert into files.{name} values {', '.join(values[5:])}")
     asked = ", ".join(f"hex(st_asbinary({each}))" for each in ("shape", "place", "metres", "s.g"))
 
@@ -137,14 +137,14 @@ def test_java_and_spark_change_shapes_in_turns(iceberg_java: Any, spark: SparkSe
         table.refresh()
         found = rows(table)
         assert iceberg_java.sql(f"select id, {asked} from files.{name} order by id") == found
-        assert [list(each) for each in rows_of(spark, f"select id, {asked} from folders.{name}")] == found
+        assert [list(each) for each in rows_of(spark, f"select id, {asked} from turns.{name}")] == found
         return found
 
     before = everywhere()
     assert [each[1] for each in before] == [text and wkb(text).hex().upper() for text in SHAPES]
-    spark.sql(f"update folders.{name} set shape = {shape(THERE)} where id in (1, 6)")
+    spark.sql(f"update turns.{name} set shape = {shape(THERE)} where id in (1, 6)")
     iceberg_java.sql(f"update files.{name} set metres = {shape(THERE, srid=3857)} where id in (2, 6)")
-    spark.sql(f"delete from folders.{name} where id in (0, 5)")
+    spark.sql(f"delete from turns.{name} where id in (0, 5)")
     iceberg_java.sql(f"delete from files.{name} where id = 3")
     there = wkb(THERE).hex().upper()
     wanted = [

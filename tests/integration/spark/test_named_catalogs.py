@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from hms_iceberg.catalog import load_catalog
+from hms_iceberg.errors import ConfigurationError
 from hms_iceberg.spark import extend
 from tests.support.spark_tables import rows_of
 
@@ -59,7 +60,12 @@ def test_a_catalog_of_folders_with_settings_of_java(spark: SparkSession, tmp_pat
     with pytest.raises(AnalysisException, match=r"UnsupportedError: .* a folder has none"):
         spark.sql("create namespace folders.told comment 'of a test'")
     assert {row[0] for row in spark.sql("show namespaces in folders").collect()} == {"db", "more"}
-    other = extend(spark.newSession(), catalogs={"unset": {}})
+    elsewhere = {"type": "hadoop", "warehouse": str(tmp_path / "elsewhere")}
+    with pytest.raises(ConfigurationError, match="uses another catalog named folders already"):
+        extend(spark, catalogs={"folders": elsewhere})
+    assert rows_of(spark, "select id from folders.db.t") == [(1,), (2,)]
+    other = extend(spark.newSession(), catalogs={"unset": {}, "folders": elsewhere})
+    assert rows_of(other, "show namespaces in folders") == []
     with pytest.raises(AnalysisException, match=r"ConfigurationError: The catalog unset has no metastore"):
         other.table("unset.db.t")
 

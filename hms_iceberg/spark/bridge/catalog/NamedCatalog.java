@@ -50,6 +50,11 @@ public final class NamedCatalog
     }
   }
 
+  /** Whether it was opened with these properties, among others. */
+  boolean has(Map wanted) {
+    return properties.entrySet().containsAll(wanted.entrySet());
+  }
+
   public String name() {
     return name;
   }

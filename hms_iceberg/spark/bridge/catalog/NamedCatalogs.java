@@ -1,8 +1,12 @@
 package hms_iceberg.bridge;
 
+import java.util.HashMap;
 import java.util.Iterator;
 import java.util.Map;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.CatalogManager;
+import org.apache.spark.sql.connector.catalog.CatalogPlugin;
+import scala.Option;
 import scala.jdk.javaapi.CollectionConverters;
 
 /** The settings of named catalogs. */
@@ -12,12 +16,25 @@ final class NamedCatalogs {
 
   private NamedCatalogs() {}
 
-  static void add(Extension extension, SparkSession session, String name, Map properties) {
+  static boolean add(Extension extension, SparkSession session, String name, Map properties) {
+    Map settings = new HashMap();
     for (Iterator it = properties.entrySet().iterator(); it.hasNext();) {
       Map.Entry entry = (Map.Entry) it.next();
-      extension.set(session, PREFIX + name + "." + entry.getKey(), String.valueOf(entry.getValue()));
+      settings.put(entry.getKey(), String.valueOf(entry.getValue()));
+    }
+    CatalogManager manager = session.sessionState().catalogManager();
+    if (manager.listCatalogs(Option.empty()).contains(name)) {
+      CatalogPlugin used = manager.catalog(name);
+      if (!(used instanceof NamedCatalog && ((NamedCatalog) used).has(settings))) {
+        return false;
+      }
+    }
+    for (Iterator it = settings.entrySet().iterator(); it.hasNext();) {
+      Map.Entry entry = (Map.Entry) it.next();
+      extension.set(session, PREFIX + name + "." + entry.getKey(), (String) entry.getValue());
     }
     extension.set(session, PREFIX + name, NamedCatalog.class.getName());
+    return true;
   }
 
   /** Catalogs that were set up for Iceberg's JAR are ours if there is no such JAR. */

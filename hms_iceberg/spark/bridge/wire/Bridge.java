@@ -57,9 +57,13 @@ public final class Bridge {
     SparkSession.setActiveSession(session);
   }
 
-  /** Makes the tables of another metastore known under a name; a catalog of that name that is in use stays. */
-  public static void addCatalog(SparkSession session, String name, Map properties) {
-    NamedCatalogs.add(Extension.of(session.sessionState().conf()), session, name, properties);
+  /**
+   * Makes the tables of another metastore known under a name.
+   *
+   * @return false, and nothing is changed, if the session uses another catalog of that name already: Spark keeps it
+   */
+  public static boolean addCatalog(SparkSession session, String name, Map properties) {
+    return NamedCatalogs.add(Extension.of(session.sessionState().conf()), session, name, properties);
   }
 
   /** Rewrites the groups of files that Python has planned, and asks it about each. */
