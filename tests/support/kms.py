@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-import socket
-import subprocess
-import time
-from pathlib import Path
 
 from hms_iceberg.hms.embedded.server import answers
 from tests.support.hdfs_cluster.cluster import site
 from tests.support.hive_server.releases import HIVE_4_1
 from tests.support.maven import Artifact, fetched
+from tests.support.started_server import StartedServer
 
 _RELEASE = "3.4.1"  # the newest that Maven has; the release of Hadoop of Hive 4.1 too
 _START_SECONDS = 120.0
@@ -19,28 +16,13 @@ _CALLS = ("MANAGEMENT", "GENERATE_EEK", "DECRYPT_EEK", "READ")
 _RIGHTS = {f"default.key.acl.{call}": "*" for call in _CALLS}
 
 
-class Kms:
-    """A running server of keys, as a context manager.
-
-    Args:
-        folder: an empty folder for its keys and its log.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._process: subprocess.Popen[bytes] | None = None
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self._port: int = free.getsockname()[1]
+class Kms(StartedServer):
+    """A running server of keys, as a context manager."""
 
     @property
     def uri(self) -> str:
         """What `hadoop.security.key.provider.path` says."""
-        return f"kms://http@localhost:{self._port}/kms"
-
-    @property
-    def log(self) -> str:
-        """What it said."""
-        return (self.folder / "log").read_text(errors="replace")
+        return f"kms://http@localhost:{self.port}/kms"
 
     def __enter__(self) -> Kms:
         """Starts it and waits until it listens.
@@ -51,7 +33,7 @@ class Kms:
         jars = fetched(f"kms-{_RELEASE}", (Artifact("org.apache.hadoop", "hadoop-kms", _RELEASE),))
         settings = {
             "hadoop.kms.http.host": "localhost",
-            "hadoop.kms.http.port": str(self._port),
+            "hadoop.kms.http.port": str(self.port),
             "hadoop.kms.key.provider.uri": f"jceks://file@{self.folder / 'keys.jceks'}",
             "hadoop.kms.authentication.type": "simple",
         }
@@ -68,18 +50,5 @@ class Kms:
             *("-cp", os.pathsep.join((str(self.folder), str(jars / "*")))),
             "org.apache.hadoop.crypto.key.kms.server.KMSWebServer",
         ]
-        with open(self.folder / "log", "wb") as log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, cwd=self.folder)
-        deadline = time.monotonic() + _START_SECONDS
-        while not answers("127.0.0.1", self._port):
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                self.__exit__()
-                raise AssertionError(f"the server of keys did not start: {self.log[-3000:]}")
-            time.sleep(0.1)
+        self.start(command, lambda: answers("127.0.0.1", self.port), _START_SECONDS)
         return self
-
-    def __exit__(self, *_: object) -> None:
-        process, self._process = self._process, None
-        if process is not None:
-            process.kill()
-            process.wait()

@@ -6,7 +6,6 @@ import base64
 import json
 import os
 import shutil
-import socket
 import subprocess
 import tarfile
 import time
@@ -33,6 +32,7 @@ from hms_iceberg.spec.data_types import (
     TimeType,
 )
 from tests.support.maven import CACHE, UnavailableError
+from tests.support.started_server import StartedServer
 
 VERSION = "476"  # the last whose server is in Maven Central
 JAVA = 24
@@ -80,7 +80,7 @@ def _java() -> Path:
     return found[-1]
 
 
-class Trino:
+class Trino(StartedServer):
     """A server with the catalog `ice`, as a context manager.
 
     Args:
@@ -90,12 +90,9 @@ class Trino:
     """
 
     def __init__(self, uri: str, folder: Path, settings: str = "") -> None:
+        super().__init__(folder)
         self._uri = uri
         self._settings = settings
-        self._folder = folder
-        self._process: subprocess.Popen[bytes] | None = None
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self._port: int = free.getsockname()[1]
 
     def __enter__(self) -> Trino:
         """Starts it, and waits until it takes statements.
@@ -108,40 +105,27 @@ class Trino:
         command = [
             *(str(java), "-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djdk.attach.allowAttachSelf=true"),
             *("--add-modules=jdk.incubator.vector", "--sun-misc-unsafe-memory-access=allow", "-Duser.timezone=UTC"),
-            *(f"-Dconfig={self._folder / 'etc/config.properties'}", f"-Dplugin.dir={server / 'plugin'}"),
-            *(f"-Dlog.levels-file={self._folder / 'etc/log.properties'}", "-cp", f"{server / 'lib'}/*"),
+            *(f"-Dconfig={self.folder / 'etc/config.properties'}", f"-Dplugin.dir={server / 'plugin'}"),
+            *(f"-Dlog.levels-file={self.folder / 'etc/log.properties'}", "-cp", f"{server / 'lib'}/*"),
             "io.trino.server.TrinoServer",
         ]
-        with open(self._folder / "log", "wb") as log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, cwd=self._folder)
-        deadline = time.monotonic() + _START_SECONDS
-        while not self._ready():
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                self.__exit__()
-                raise AssertionError(f"Trino did not start: {(self._folder / 'log').read_text()[-3000:]}")
-            time.sleep(0.5)
+        self.start(command, self._ready, _START_SECONDS)
         return self
 
-    def __exit__(self, *_: object) -> None:
-        process, self._process = self._process, None
-        if process is not None:
-            process.kill()
-            process.wait()
-
     def _configure(self) -> None:
-        (self._folder / "etc" / "catalog").mkdir(parents=True)
+        (self.folder / "etc" / "catalog").mkdir(parents=True)
         own = {
             "coordinator": "true",
             "node-scheduler.include-coordinator": "true",
-            "http-server.http.port": str(self._port),
-            "discovery.uri": f"http://127.0.0.1:{self._port}",
+            "http-server.http.port": str(self.port),
+            "discovery.uri": f"http://127.0.0.1:{self.port}",
             "node.environment": "tests",
             "node.id": str(uuid.uuid4()),
             "node.bind-ip": "127.0.0.1",
             "node.internal-address": "127.0.0.1",
             "query.max-memory-per-node": "256MB",
             "memory.heap-headroom-per-node": "256MB",
-            "catalog.config-dir": str(self._folder / "etc" / "catalog"),
+            "catalog.config-dir": str(self.folder / "etc" / "catalog"),
         }
         iceberg = {
             "connector.name": "iceberg",
@@ -152,10 +136,10 @@ class Trino:
         }
         for name, settings in (("config.properties", own), ("catalog/ice.properties", iceberg)):
             lines = (f"{key}={value}\n" for key, value in settings.items())
-            (self._folder / "etc" / name).write_text("".join(lines))
+            (self.folder / "etc" / name).write_text("".join(lines))
         if self._settings:
-            (self._folder / "etc" / "catalog" / "ice.properties").write_text(self._settings)
-        (self._folder / "etc" / "log.properties").write_text("io.trino=WARN\n")
+            (self.folder / "etc" / "catalog" / "ice.properties").write_text(self._settings)
+        (self.folder / "etc" / "log.properties").write_text("io.trino=WARN\n")
 
     def _ready(self) -> bool:
         try:
@@ -178,7 +162,7 @@ class Trino:
     def _answer(self, statement: str) -> list[list[Any]]:
         headers = {"X-Trino-User": "tests", "X-Trino-Time-Zone": "UTC", "X-Trino-Catalog": "ice"}
         headers["X-Trino-Client-Capabilities"] = "PARAMETRIC_DATETIME"  # without it times lose their microseconds
-        address = f"http://127.0.0.1:{self._port}/v1/statement"
+        address = f"http://127.0.0.1:{self.port}/v1/statement"
         request = urllib.request.Request(address, statement.encode(), headers)
         rows: list[list[Any]] = []
         while True:

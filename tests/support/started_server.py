@@ -1,0 +1,51 @@
+"""Servers that tests start as processes of their own, and that end with the test."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+
+class StartedServer:
+    """A server on a free port of loopback.
+
+    Args:
+        folder: an empty folder for its settings and its log.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port: int = free.getsockname()[1]
+
+    @property
+    def log(self) -> str:
+        """What it said."""
+        return (self.folder / "log").read_text(errors="replace")
+
+    def start(self, command: Sequence[str], is_ready: Callable[[], bool], seconds: float) -> None:
+        """Starts it, and waits until it is ready.
+
+        Args:
+            command: the process.
+            is_ready: whether it takes questions.
+            seconds: how long that may take.
+        """
+        with open(self.folder / "log", "wb") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, cwd=self.folder)
+        deadline = time.monotonic() + seconds
+        while not is_ready():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.__exit__()
+                raise AssertionError(f"{type(self).__name__} did not start: {self.log[-3000:]}")
+            time.sleep(0.2)
+
+    def __exit__(self, *_: object) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
