@@ -26,6 +26,11 @@ class LockAgents:
         self._process = secrets.token_hex(6)
         self._in_use: set[str] = set()
 
+    @property
+    def in_use(self) -> frozenset[str]:
+        """The agents that are in use now."""
+        return frozenset(self._in_use)
+
     def new(self) -> str:
         """An agent for one lock, in use until it is retired."""
         agent = f"Iceberg-{str(uuid.uuid4())[:23]}-{self._process}/hms_iceberg/{Process.this().mark}"

@@ -362,6 +362,7 @@ class TableLock:
     def _ahead(self, deadline: float) -> int:
         """How many locks on the table have a lower number; -1 if the metastore does not tell."""
         timeout = max(0.1, min(_ANSWER_SECONDS, deadline - time.monotonic()))
+        used = AGENTS.in_use  # before the list: what is given back while it is made is not left behind
         try:
             rows = self._client.show_locks(self._database, self._table, timeout)
         except MetastoreUnavailableError:
@@ -370,16 +371,17 @@ class TableLock:
             logger.info("The locks on %s cannot be listed: %s", self.name, error)
             return -1
         assert self._lock_id is not None
-        return sum(row.lockid < self._lock_id and not self._taken_from_nobody(row) for row in rows)
+        return sum(row.lockid < self._lock_id and not self._taken_from_nobody(row, used) for row in rows)
 
-    def _taken_from_nobody(self, row: ttypes.ShowLocksResponseElement) -> bool:
+    def _taken_from_nobody(self, row: ttypes.ShowLocksResponseElement, used: frozenset[str]) -> bool:
         """Releases an abandoned lock that would block the table until the metastore's time-out.
 
         It is of an earlier request of ours, one that this process could not give back, or of a killed process of this
         machine. What such a process sent last is given a moment to be over.
         """
-        if row.agentInfo != self._agent and not AGENTS.is_left_behind(row.agentInfo):
-            if not is_dead(row.hostname, row.agentInfo):
+        agent = row.agentInfo
+        if agent != self._agent and (agent in used or not AGENTS.is_left_behind(agent)):
+            if not is_dead(row.hostname, agent):
                 return False
             if time.monotonic() - self._dead_since.setdefault(row.lockid, time.monotonic()) < _DEAD_SECONDS:
                 return False

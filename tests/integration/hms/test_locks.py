@@ -25,7 +25,7 @@ from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.hms.hive_metastore import hive_client
 from hms_iceberg.hms.locking.lock_admin import blocked_by, is_abandoned, list_locks, release_lock
-from hms_iceberg.hms.locking.lock_info import ACQUIRED, LockAgents
+from hms_iceberg.hms.locking.lock_info import ACQUIRED, AGENTS, LockAgents
 from hms_iceberg.hms.locking.lock_settings import LockSettings
 from hms_iceberg.hms.locking.table_lock import TableLock
 from tests.support.commit_operations import MODES, OPERATIONS
@@ -286,6 +286,30 @@ def test_a_lock_in_use_by_this_process_is_never_taken_for_one_left_behind() -> N
     assert not agents.is_left_behind("Iceberg-of-joe")
     agents.retire(mine)
     assert agents.is_left_behind(mine)
+
+
+def test_a_lock_that_is_given_back_while_locks_are_listed_is_not_taken_for_one_left_behind(
+    client: HmsClient, database: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    agent, listed = AGENTS.new(), client.show_locks
+    component = ttypes.LockComponent(
+        type=ttypes.LockType.EXCLUSIVE, level=ttypes.LockLevel.TABLE, dbname=database, tablename="t"
+    )
+    held = client.lock(ttypes.LockRequest([component], user="me", hostname="here", agentInfo=agent), "t").lockid
+
+    def show_locks(*arguments: object) -> list[ttypes.ShowLocksResponseElement]:
+        rows = listed(*arguments)
+        if agent in AGENTS.in_use:
+            client.unlock(held, "t")
+            AGENTS.retire(agent)
+        return rows
+
+    monkeypatch.setattr(client, "show_locks", show_locks)
+    mine = table_lock(client, database)
+    mine.acquire()
+    mine.release()
+    assert "nobody uses" not in caplog.text
+    assert list_locks(client, database) == []
 
 
 def test_a_lock_that_somebody_released_is_given_back_without_a_word(
