@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from datetime import date, datetime
+from datetime import date, datetime, timezone
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 import pytest
@@ -36,6 +37,22 @@ COLUMNS = {
 }
 JAVA_COLUMNS = """id bigint, text string, real double, exact decimal(10,2), day date, at timestamp_ntz, bytes binary,
     list array<int>, deep struct<a: string>"""
+# Texts of these could be written in several ways. (Those of some fractions are other ones by Java 17 than by Java 21.)
+DEFAULTS = [
+    ("timestamp", datetime(1970, 1, 1)),
+    ("timestamp", datetime(9999, 12, 31, 23, 59, 59, 500_000)),
+    ("timestamptz", datetime(1960, 2, 3, 4, 5, 6, 10, timezone.utc)),
+    ("date", date(1, 1, 1)),
+    ("binary", b"\x00\xff"),
+    ("fixed[2]", b"\xab\xcd"),
+    ("uuid", UUID(int=2**127 + 10)),
+    ("decimal(38,0)", Decimal("-99999999999999999999999999999999999999")),
+    ("decimal(9,8)", Decimal("0.00000001")),
+    ("double", 1e-300),
+    ("string", 'ü😀"\x7f\u2028/\\'),
+    ("boolean", False),
+    ("long", -(2**63)),
+]
 MODES = ["copy-on-write", "merge-on-read"]
 
 
@@ -161,10 +178,15 @@ def test_the_row_in_the_metastore_says_what_javas_says(keyed: Catalog, iceberg_j
     with ours_first.update_schema() as update:
         update.add_column("large", DoubleType(), doc='a "number"', default_value=1e10)
         update.add_column("small", FloatType(), default_value=0.1)
+    with ours_first.update_schema() as update:
+        for number, (kind, default) in enumerate(DEFAULTS):
+            update.add_column(f"default_{number}", kind, default_value=default)
     ours_first.manage_snapshots().create_branch(None, "b", 10**9, 10**9, 30).commit()
     ours_first.manage_snapshots().create_tag(None, "t").commit()
-    assert [each[-2:] for each in javas(iceberg_java, names[0])] == [[1e10, pytest.approx(0.1)]] * 2
-    iceberg_java.sql(f"alter table keyed.{names[0]} drop columns (large, small)")
+    numbers = f"select large, small, default_0, default_4 from keyed.{names[0]}"
+    assert iceberg_java.sql(numbers) == [[1e10, pytest.approx(0.1), "1970-01-01T00:00:00", "00ff"]] * 2
+    added = ", ".join(["large", "small", *(f"default_{number}" for number in range(len(DEFAULTS)))])
+    iceberg_java.sql(f"alter table keyed.{names[0]} drop columns ({added})")
     ours_first.refresh()
     keyed.create_table(names[1], rows(0, 0).schema, properties=asked)
     iceberg_java.sql(f"insert into keyed.{names[1]} select * from keyed.{names[0]}")

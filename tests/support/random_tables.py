@@ -200,7 +200,7 @@ def _stored(array: pa.Array, field: NestedField) -> list[Any]:
     return array.to_pylist() if isinstance(kind, ListType) else to_stored(array, kind)
 
 
-def _can_be_default(kind: IcebergType, value: Any) -> bool:
+def can_be_default(kind: IcebergType, value: Any) -> bool:
     """Whether a value can be given as a default: JSON has no infinity, and Python no dates beyond the year 9999."""
     if isinstance(value, float):
         return math.isfinite(value)
@@ -270,7 +270,7 @@ def random_tables(
     append()
     if draw(st.booleans()):
         kind = draw(st.sampled_from(kinds))
-        defaults = near_values(kind).filter(lambda each: _can_be_default(kind, each))
+        defaults = near_values(kind).filter(lambda each: can_be_default(kind, each))
         made.add_column(kind, draw(st.none() | defaults) if made.table.format_version >= 3 else None)
     if evolve and draw(st.booleans()):
         made.promote()

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hms_iceberg.arrow.columns.arrow_schema import child_fields, to_arrow
-from hms_iceberg.arrow.columns.nested import children_of, with_children
+from hms_iceberg.arrow.columns.nested import children_of, with_children, without_nulls
 from hms_iceberg.arrow.formats.file_layout import sanitized
 from hms_iceberg.errors import SchemaMismatchError, TypeMismatchError, UnsupportedError
 from hms_iceberg.spark.nanoseconds import shown_type
@@ -77,8 +77,19 @@ def _converted(array: Any, kind: IcebergType, target: Any) -> Any:
             _converted(child, known.field_type, field.type)
             for child, known, field in zip(children_of(array), kind.children(), fields, strict=True)
         ]
+        if isinstance(kind, StructType):
+            children = [_required(*each, array) for each in zip(children, kind.fields, strict=True)]
         return with_children(array, children, fields)
     return array.cast(target)
+
+
+def _required(child: Any, field: NestedField, struct: Any) -> Any:
+    """A field of a struct; one that is required is null only where the struct is, which Parquet's writer refuses."""
+    if field.optional or not child.null_count:
+        return child
+    if pc.any(pc.and_(child.is_null(), struct.is_valid())).as_py():
+        raise ValueError(f"the field {field.name!r} within it is required, and null")
+    return without_nulls(child)
 
 
 NESTED = "iceberg.nested"

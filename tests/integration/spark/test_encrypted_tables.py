@@ -63,12 +63,12 @@ def test_statements_on_an_encrypted_table_leave_encrypted_files(
     modes = ", ".join(f"'write.{each}.mode' = '{mode}'" for each in ("delete", "update", "merge"))
     form = f"'write.format.default' = '{file_format}'"
     spark.sql(
-        f"create table {name} (id bigint, text string, d double, l array<int>) using iceberg "
-        f"partitioned by (bucket(2, id)) tblproperties ({SETTINGS}, {modes}, {form})"
+        f"create table {name} (id bigint, text string, d double, l array<int>, s struct<x: int not null>) "
+        f"using iceberg partitioned by (bucket(2, id)) tblproperties ({SETTINGS}, {modes}, {form})"
     )
     spark.sql(
         f"insert into {name} select id, if(id % 3 = 0, null, concat('t', id)), if(id = 4, double('nan'), id / 2), "
-        "array(int(id), null) from range(200)"
+        "array(int(id), null), if(id % 5 = 0, null, named_struct('x', int(id))) from range(200)"
     )
     spark.sql(f"delete from {name} where id in (1, 7)").collect()
     spark.sql(f"update {name} set text = 'changed' where id between 10 and 12").collect()
@@ -81,6 +81,8 @@ def test_statements_on_an_encrypted_table_leave_encrypted_files(
     expected = {n: None if n % 3 == 0 else f"t{n}" for n in range(200) if n not in (1, 7)}
     expected |= dict.fromkeys(range(10, 13), "changed") | dict.fromkeys(range(195, 205), "merged")
     assert sorted(found) == sorted(expected.items())
+    structs = {n: None if n % 5 == 0 or n >= 200 else {"x": n} for n in expected}
+    assert [(row[0], row[-1]) for row in rows(table)] == sorted(structs.items())
     assert [row[:2] for row in rows(table)] == sorted(expected.items())
     assert rows_of(spark, f"select id from {name} where id > 100 and text = 'changed'") == []
     assert rows_of(spark, f"select count(*) from {name}.files where content = 0")[0][0] > 0

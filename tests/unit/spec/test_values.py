@@ -229,8 +229,8 @@ def test_a_value_is_read_back_from_its_json(typed):
         (UUIDType(), uuid.UUID(UUID_TEXT), UUID_TEXT),
         (FloatType(), 3.4028234663852886e38, 3.4028235e38),
         (FloatType(), -3.4028234663852886e38, -3.4028235e38),
-        (FixedType(4), b"\x00\x01\x02\xff", "000102ff"),
-        (BinaryType(), b"\x00\x01\x02\xff", "000102ff"),
+        (FixedType(4), b"\x00\x01\x02\xff", "000102FF"),
+        (BinaryType(), b"\x00\x01\x02\xff", "000102FF"),
         (
             StructType(NestedField(1, "a", IntegerType()), NestedField(2, "b", StringType())),
             {1: 1, 2: "bar"},
@@ -255,8 +255,18 @@ def test_hexadecimal_digits_are_read_in_either_case():
     assert from_json(BinaryType(), "00FF") == from_json(BinaryType(), "00ff") == b"\x00\xff"
 
 
-def test_timestamps_are_read_with_fewer_digits_of_fraction():
-    assert from_json(TimestampType(), "2017-11-16T22:31:08") == 1510871468000000
+@pytest.mark.parametrize(
+    ("kind", "value", "short", "long"),
+    [
+        (TimestampType(), 1510871468000000, "2017-11-16T22:31:08", "2017-11-16T22:31:08.000000"),
+        (TimestamptzType(), 1510871468500000, "2017-11-16T22:31:08.5+00:00", "2017-11-16T22:31:08.500000+00:00"),
+        (TimestampNanoType(), 10, "1970-01-01T00:00:00.00000001", "1970-01-01T00:00:00.000000010"),
+        (TimeType(), 60_000_000, "00:01:00", "00:01:00.000000"),
+    ],
+)
+def test_times_are_read_with_any_digits_of_fraction_and_written_with_the_fewest_as_in_java(kind, value, short, long):
+    assert from_json(kind, short) == from_json(kind, long) == value
+    assert to_json(kind, value) == short
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def _fixed_reader(kind: FixedType, data: bytes) -> bytes:
 def _fixed_to_json(kind: FixedType, value: bytes) -> str:
     if len(value) != kind.length:
         raise ValueError(f"expected {kind.length} bytes, got {len(value)}")
-    return value.hex()
+    return value.hex().upper()
 
 
 def _fixed_from_json(kind: FixedType, value: Any) -> bytes:
@@ -129,7 +129,7 @@ _FIXED = ValueForms(
 _BINARY = ValueForms(
     to_bytes=_bytes_writer,
     from_bytes=lambda _, data: bytes(data),
-    to_json=lambda _, value: value.hex(),
+    to_json=lambda _, value: value.hex().upper(),
     from_json=lambda _, value: bytes.fromhex(parsed_text(value)),
     from_python=_binary,
     text=_base64,

@@ -99,6 +99,11 @@ def _datetime_nanos(value: dt.date) -> tuple[int, int | None]:
     return (value - epoch) // _MICROSECOND * 1_000 + below_micro, offset
 
 
+def _shortest(text: str, end: str = "") -> str:
+    """Without zeros at the end of the fraction: Java's digits, of which it makes the hash of encrypted tables."""
+    return text.rstrip("0").removesuffix(".") + end
+
+
 def _short_clock(text: str) -> str:
     """Without trailing groups of three zeros in the fraction, and without seconds of zero, as Java prints times."""
     while "." in text and text.endswith("000"):
@@ -119,7 +124,7 @@ _DATE = ValueForms(
 _TIME = ValueForms(
     to_bytes=number_writer(LONG),
     from_bytes=number_reader(LONG),
-    to_json=lambda _, value: datetimes.format_time(check_integer(value, _DAY_RANGE)),
+    to_json=lambda _, value: _shortest(datetimes.format_time(check_integer(value, _DAY_RANGE))),
     from_json=lambda _, value: datetimes.parse_time(parsed_text(value)),
     from_python=_time,
     text=lambda _, value: _short_clock(datetimes.format_time(value)),
@@ -138,14 +143,8 @@ def timestamp_forms(unit: int, name: str, zoned: bool) -> ValueForms:
     """
 
     def to_json(_: IcebergType, value: Any) -> str:
-        count = check_integer(value, LONG_RANGE)
-        if unit == 1:
-            return datetimes.format_timestamp_nanos(count, utc=zoned)
-        return datetimes.format_timestamp(count, utc=zoned)
-
-    def text(_: IcebergType, value: Any) -> str:
-        shown = datetimes.format_timestamp_nanos(value * unit).rstrip("0").removesuffix(".")
-        return shown + ("+00:00" if zoned else "")
+        nanos = check_integer(value, LONG_RANGE) * unit
+        return _shortest(datetimes.format_timestamp_nanos(nanos), "+00:00" if zoned else "")
 
     return ValueForms(
         to_bytes=number_writer(LONG),
@@ -153,7 +152,7 @@ def timestamp_forms(unit: int, name: str, zoned: bool) -> ValueForms:
         to_json=to_json,
         from_json=lambda _, value: _timestamp_from_json(value, unit, zoned),
         from_python=_timestamp(unit, zoned),
-        text=text,
+        text=to_json,
         hash=lambda kind, value: hash_long(kind, value * unit // datetimes.NANOS_PER_MICRO),
         avro={"type": "long", "logicalType": f"timestamp-{name}", "adjust-to-utc": zoned},
     )
