@@ -149,7 +149,7 @@ def shown(rows: Iterable[Sequence[Any]]) -> Rows:
 
 @pytest.fixture(scope="module")
 def new_catalogs(metastore: Any, iceberg_java: Any, spark: SparkSession) -> dict[str, Catalog]:
-    """Our catalogs `keyed` and `files` in Python and Spark, which Java has too."""
+    """Java's catalogs `keyed` and `files` as ours; in the Spark that all tests share, `keyed_here` and `files_here`."""
     settings = {
         "keyed": {
             "type": "hive", "uri": metastore.uri, "warehouse": str(metastore.warehouse),
@@ -157,7 +157,7 @@ def new_catalogs(metastore: Any, iceberg_java: Any, spark: SparkSession) -> dict
         },
         "files": {"type": "hadoop", "warehouse": str(iceberg_java.files), "cache-enabled": "false"},
     }  # fmt: skip
-    extend(spark, catalogs=settings)
+    extend(spark, catalogs={f"{name}_here": properties for name, properties in settings.items()})
     return {name: load_catalog(name, **properties) for name, properties in settings.items()}
 
 
@@ -177,7 +177,7 @@ def test_so_have_they_of_encrypted_tables_and_those_of_new_types(
     form, history = NEW[number]
     for run in (spark.sql, iceberg_java.sql):
         run("set spark.sql.geospatial.enabled=true")
-    compare(Engines(spark, iceberg_java, new_catalogs[form.place], (form.place, form.place)), history)
+    compare(Engines(spark, iceberg_java, new_catalogs[form.place], (f"{form.place}_here", form.place)), history)
 
 
 def compare(engines: Engines, history: list[Step]) -> None:
