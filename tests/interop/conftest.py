@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import inspect
 import json
 import os
 import subprocess
 import sys
+import textwrap
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -49,9 +51,10 @@ class JavaIceberg:
         """The schema of a query's rows, in Spark's JSON."""
         return self._answer(sql=statement)["schema"]
 
-    def bounds(self, shapes: list[str]) -> list[str] | None:
-        """The bounds of geometries in digits by Apache Iceberg's own writer; None without."""
-        return self._answer(shapes=shapes)["bounds"]
+    def ask(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """What a function gives over there for Java's session and JSON values, as such; it imports what it needs."""
+        source = textwrap.dedent(inspect.getsource(function))
+        return self._answer(source=source, name=function.__name__, arguments=arguments)["result"]
 
     def _answer(self, **request: Any) -> dict[str, Any]:
         assert self._process.stdin is not None and self._process.stdout is not None

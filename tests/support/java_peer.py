@@ -1,8 +1,8 @@
 """Apache Iceberg's own Spark runtime as a process that answers SQL over its standard streams.
 
 Runs in a PySpark of the version that the runtime was built for, so it imports nothing of this project.
-One JSON object a line: ``{"sql": …}`` in, ``{"rows": …, "schema": …}`` or ``{"error": …}`` out. ``{"shapes": …}``, the
-digits of shapes, gives their ``bounds`` by Apache Iceberg's own writer of Parquet files, which its Spark does not use.
+One JSON object a line: ``{"sql": …}`` in, ``{"rows": …, "schema": …}`` or ``{"error": …}`` out. ``{"source": …, "name":
+…, "arguments": […]}`` defines a function, and answers what it gives for the session and the arguments as ``result``.
 """
 
 from __future__ import annotations
@@ -31,18 +31,6 @@ def encode(value: Any) -> Any:
     if isinstance(value, dict):
         return sorted([encode(key), encode(item)] for key, item in value.items())
     return value
-
-
-def bounds(java: Any, shapes: list[str]) -> list[str] | None:
-    """The bounds of geometries as `GeometryFieldMetrics` makes them, in digits."""
-    kind = java.org.apache.iceberg.types.Types.GeometryType.crs84()
-    builder = getattr(java.org.apache.iceberg, "GeometryFieldMetrics$Builder")(1, kind)
-    for shape in shapes:
-        builder.addValue(java.java.nio.ByteBuffer.wrap(bytes.fromhex(shape)))
-    metrics = builder.build()
-    if not metrics.hasBounds():
-        return None
-    return [bytes(each.toByteBuffer().array()).hex() for each in (metrics.lowerBound(), metrics.upperBound())]
 
 
 def main() -> None:
@@ -86,8 +74,10 @@ def main() -> None:
         request = json.loads(line)
         try:
             answer: dict[str, Any]
-            if "shapes" in request:
-                answer = {"bounds": bounds(spark._jvm, request["shapes"])}
+            if "source" in request:
+                scope: dict[str, Any] = {"Any": Any}
+                exec(request["source"], scope)
+                answer = {"result": scope[request["name"]](spark, *request["arguments"])}
             else:
                 frame = spark.sql(request["sql"])
                 rows = [encode(row) for row in frame.collect()]

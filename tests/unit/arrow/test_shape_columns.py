@@ -111,6 +111,8 @@ def test_a_column_of_any_shapes_extends_over_what_each_of_them_does():
     data += list(shapely.to_wkb(shapely.points(generator.normal(0, 60, (50, 3))), flavor="iso", byte_order=0))
     data += list(shapely.to_wkb(shapely.linestrings(generator.normal(0, 60, (50, 4, 2)))))
     data += [struct.pack("<BIddd", 1, 2001, *generator.normal(0, 9, 3)) for _ in range(5)]
+    lines = (" , ".join(" ".join(map(str, point)) for point in generator.normal(0, 9, (3, 4))) for _ in range(5))
+    data += [wkb(f"MULTILINESTRING ZM (({line}), ({line}))") for line in lines]
     data += [struct.pack("<BIdd", 1, 1, 1, math.nan), struct.pack("<BIII8d", 1, 3, 1, 4, 0, 0, 1, 1, 2, 0, 0, 0)]
     generator.shuffle(data)
     column = pa.array([b"hidden", *data], pa.binary()).slice(1)
@@ -119,6 +121,9 @@ def test_a_column_of_any_shapes_extends_over_what_each_of_them_does():
         if each is None:
             assert np.isnan(found.low[place]).all()
             continue
+        corners = shapely.get_coordinates(shapely.from_wkb(each), include_z=True, include_m=True)
+        np.testing.assert_array_equal(found.low[place], np.fmin.reduce(corners, initial=math.nan))
+        np.testing.assert_array_equal(found.high[place], np.fmax.reduce(corners, initial=math.nan))
         one = extent_of(each)
         for name in ("low", "high", "east", "west"):
             np.testing.assert_array_equal(getattr(found, name)[place], getattr(one, name))
