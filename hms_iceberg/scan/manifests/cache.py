@@ -50,7 +50,10 @@ class ManifestFrame:
         return int(self.frame.estimated_size()) + self.metrics.size + self.source.size
 
     def without_file(self) -> ManifestFrame:
-        """A frame that keeps its columns and drops the manifest's bytes; other columns are read from storage again."""
+        """A frame that keeps its columns and drops what is large: the manifest's bytes, and whole maps of metrics.
+
+        What it lacks is read from storage again.
+        """
         source = self.source.without_file()
         return ManifestFrame(self.frame, source, self.metrics.on(source))
 
@@ -282,7 +285,7 @@ class ManifestCache:
             return slot.manifest
 
     def put(self, key: Hashable, manifest: ManifestFrame, plan: int) -> None:
-        """Keeps a manifest as it is now, if it fits; in the second half of the room without the bytes of its file.
+        """Keeps a manifest as it is now, if it fits; in the second half of the room without what is large.
 
         Args:
             key: what it is found by.

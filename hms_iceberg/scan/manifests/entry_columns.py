@@ -149,13 +149,13 @@ class _Reader:
     def _read_maps(self, fields: Sequence[Mapping[str, Any]], at: np.ndarray) -> np.ndarray:
         places: list[dict[int, Places]] = []
         for field in fields:
-            wanted = [metric for metric in self._metrics if metric[0] == field["name"]]
-            places.append({field_id: Places(self._rows) for _, field_id in wanted})
+            wanted = [field_id for name, field_id in self._metrics if name == field["name"]]
+            places.append({field_id: Places(self._rows) for field_id in wanted if field_id is not None})
         ends = self._walk.skip_maps([field["type"] for field in fields], at, places, np.arange(self._rows))
         for field, noted in zip(fields, places, strict=True):
             for field_id, each in noted.items():
                 metric = field["name"], field_id
-                self._found[metric_name(metric)] = self._values.at_places(each, metric_dtype(metric[0]))
+                self._found[metric_name(metric)] = self._values.at_places(each, metric_dtype(metric))
         return ends
 
 

@@ -109,7 +109,7 @@ class ManifestDecoder:
         dtypes = {**file_dtypes(), **{name: self._partitions.dtypes[name] for name in self._names}}
         if all(each.content is ManifestContent.DATA for each in self.manifests):
             dtypes = {name: dtype for name, dtype in dtypes.items() if name not in DELETE_ONLY}
-        dtypes |= {metric_name(each): metric_dtype(each[0]) for each in metrics}
+        dtypes |= {metric_name(each): metric_dtype(each) for each in metrics}
         frame = live.select(MANIFEST, **_columns(live, dtypes, self.manifests))
         _check_sequence_numbers(frame, self.manifests)
         return frame
@@ -253,12 +253,7 @@ def file_dtypes() -> dict[str, Any]:
 @lru_cache(maxsize=1)
 def metric_dtypes() -> dict[str, Any]:
     """The polars type of each of ``METRIC_COLUMNS`` and of ``column_sizes``."""
-
-    def pairs(value: Any) -> Any:
-        return pl.List(pl.Struct({"key": pl.Int32, "value": value}))
-
-    names = ("column_sizes", *METRIC_COLUMNS)
-    return {name: pairs(pl.Binary if name.endswith("bounds") else pl.Int64) for name in names}
+    return {name: metric_dtype((name, None)) for name in ("column_sizes", *METRIC_COLUMNS)}
 
 
 # ------------------------------------------------------------------------------------------- inheritance
@@ -394,22 +389,26 @@ def _decode(
     try:
         rows, blocks = _inflated(containers, manifests)
         present = [metric for metric in metrics if metric[0] in flat.columns]
+        whole = [name for name, field_id in present if field_id is None]
         frame = None
-        if sum(rows) >= FEWEST_ENTRIES and set(MAPS).isdisjoint(columns):
+        if sum(rows) >= FEWEST_ENTRIES and set(MAPS).isdisjoint((*columns, *whole)):
             frame = entry_columns(blocks, sum(rows), flat.text, columns, present)
         if frame is None:
             maps = [name for name in dict.fromkeys(name for name, _ in present) if name not in columns]
             frame = _read_avro(blocks, sum(rows), flat.text, [*columns, *maps])
             if frame is None:
                 frame = _decode_slowly(containers, manifests, flat, [*columns, *maps])
-            if present:
-                found = [map_values(frame[each[0]], [each[1]])[0].alias(metric_name(each)) for each in present]
-                frame = frame.drop(maps).hstack(found)
+            found = [
+                map_values(frame[name], [field_id])[0].alias(metric_name((name, field_id)))
+                for name, field_id in present
+                if field_id is not None
+            ]
+            frame = frame.drop(set(maps) - set(whole)).hstack(found)
     except CorruptManifestError:
         raise
     except CorruptFileError as error:
         raise CorruptManifestError(str(error)) from error
-    missing = {metric_name(each): pl.lit(None, metric_dtype(each[0])) for each in metrics if each not in present}
+    missing = {metric_name(each): pl.lit(None, metric_dtype(each)) for each in metrics if each not in present}
     return rows, frame.with_columns(**missing) if missing else frame
 
 

@@ -17,20 +17,23 @@ from hms_iceberg.lazy import pl
 from hms_iceberg.scan.partition_columns import decode_bounds
 from hms_iceberg.spec.data_types import IcebergType, UUIDType
 
-# A map of metrics and a field: ("lower_bounds", 3).
-Metric = tuple[str, int]
+# A map of metrics and a field: ("lower_bounds", 3). Without a field, the whole map.
+Metric = tuple[str, int | None]
 # How many values of maps are looked for in one go.
 _PLACES_AT_ONCE = 4_000_000
 
 
 def metric_name(metric: Metric) -> str:
     """The column that a metric is decoded to."""
-    return f"{metric[0]}.{metric[1]}"
+    name, field_id = metric
+    return name if field_id is None else f"{name}.{field_id}"
 
 
-def metric_dtype(name: str) -> Any:
-    """The polars type of the values of a map of metrics."""
-    return pl.Binary if name.endswith("bounds") else pl.Int64
+def metric_dtype(metric: Metric) -> Any:
+    """The polars type of a metric: of the values of a map, or of the map."""
+    name, field_id = metric
+    value = pl.Binary if name.endswith("bounds") else pl.Int64
+    return pl.List(pl.Struct({"key": pl.Int32, "value": value})) if field_id is None else value
 
 
 class ContentMetrics(Protocol):
@@ -94,12 +97,13 @@ class ObjectMetrics:
 
     def load(self, metrics: Sequence[Metric]) -> Mapping[Metric, pl.Series]:
         """Loads metrics of fields."""
-        return {metric: self._column(*metric) for metric in metrics}
+        return {metric: self._column(metric) for metric in metrics}
 
-    def _column(self, name: str, field_id: int) -> pl.Series:
-        maps: list[Mapping[int, Any] | None] = [getattr(each, name) for each in self._files]
+    def _column(self, metric: Metric) -> pl.Series:
+        name, field_id = metric
+        maps: list[Mapping[int | None, Any] | None] = [getattr(each, name) for each in self._files]
         values = [None if each is None else each.get(field_id) for each in maps]
-        return pl.Series(values, dtype=metric_dtype(name))
+        return pl.Series(values, dtype=metric_dtype(metric))
 
 
 class MetricColumns:
@@ -137,8 +141,8 @@ class MetricColumns:
         return self._values.keys() >= set(metrics)
 
     def on(self, source: MetricSource) -> MetricColumns:
-        """Keeps the loaded columns, and loads others from another source."""
-        copy = MetricColumns(source, self._values)
+        """Keeps the loaded columns but for whole maps, which are large, and loads others from another source."""
+        copy = MetricColumns(source, {each: values for each, values in self._values.items() if each[1] is not None})
         copy._bounds.update(self._bounds)
         return copy
 
@@ -152,7 +156,8 @@ class MetricColumns:
         """Takes metrics that were loaded elsewhere."""
         for metric, values in loaded.items():
             # A negative count stands for an unknown one.
-            self._values[metric] = values.set(values < 0, None) if metric[0].endswith("counts") else values
+            is_count = metric[0].endswith("counts") and metric[1] is not None
+            self._values[metric] = values.set(values < 0, None) if is_count else values
 
     @property
     def columns_made(self) -> int:

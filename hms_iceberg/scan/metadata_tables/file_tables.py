@@ -10,10 +10,10 @@ from typing import Any, cast
 
 from hms_iceberg.encryption.encrypted_files import manifest_bytes
 from hms_iceberg.lazy import pl
-from hms_iceberg.scan.manifests.cache import shared_cache
+from hms_iceberg.scan.manifests.cache import ManifestFrame, shared_cache
 from hms_iceberg.scan.manifests.manifest_frames import MANIFEST, ManifestDecoder, file_dtypes, metric_dtypes
 from hms_iceberg.scan.manifests.manifest_source import ManifestSource
-from hms_iceberg.scan.manifests.metric_columns import map_values
+from hms_iceberg.scan.manifests.metric_columns import Metric, map_values
 from hms_iceberg.scan.metadata_tables.request import MetadataRequest, MetadataTable, partition_struct
 from hms_iceberg.scan.partition_columns import polars_dtype, stored_bounds
 from hms_iceberg.spec.data_types import (
@@ -174,18 +174,23 @@ def _of(manifests: Sequence[ManifestFile], content: ManifestContent) -> list[Man
 
 def _files(request: MetadataRequest, manifests: Sequence[ManifestFile]) -> MetadataTable:
     fields = _wanted(request, [*_file_fields(request.partition_type), _readable_field(request)])
-    maps = _maps(fields)
-    frame = live(entry_frame(request, manifests, maps)) if maps else _planned_files(request, manifests)
+    frame = _planned_files(request, manifests, _maps(fields))
     return MetadataTable(Schema(*fields), frame.select(*_columns(request, frame, fields)))
 
 
-def _planned_files(request: MetadataRequest, manifests: Sequence[ManifestFile]) -> pl.DataFrame:
-    """The live files of some manifests without maps of metrics: what plans keep in their cache, too."""
+def _planned_files(request: MetadataRequest, manifests: Sequence[ManifestFile], maps: Sequence[str]) -> pl.DataFrame:
+    """The live files of some manifests, with some maps of metrics; the cache of plans keeps them."""
     source = ManifestSource(request.storage, request.partitions, shared_cache())
+    metrics: list[Metric] = [(name, None) for name in maps]
+
+    def with_maps(_: int, found: ManifestFrame) -> pl.DataFrame:
+        return found.frame.with_columns(**{name: found.metrics.loaded[name, None] for name in maps})
+
     # Frames of delete files have more columns, so that they are not put together with those of data files.
     alike = [list(run) for _, run in groupby(manifests, key=lambda each: each.content)]
-    frames = [frame for run in alike for frame in source.map(run, lambda _, found: found.frame)]
+    frames = [frame for run in alike for frame in source.map(run, with_maps, lambda _: metrics)]
     dtypes = {**file_dtypes(), **request.partitions.dtypes}
+    dtypes |= {name: metric_dtypes()[name] for name in maps}
     found = pl.concat([pl.DataFrame(schema=dtypes), *(each for each in frames if each.height)], how="diagonal_relaxed")
     # Plans know of data files that they are.
     return found.with_columns(pl.col("content").fill_null(int(DataFileContent.DATA)))

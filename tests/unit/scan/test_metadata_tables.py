@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError
+from hms_iceberg.scan.manifests.cache import shared_cache
 from hms_iceberg.scan.manifests.entry_columns import MAPS
 from hms_iceberg.scan.manifests.manifest_frames import ManifestDecoder
+from hms_iceberg.scan.manifests.metric_columns import Metric
 from hms_iceberg.scan.metadata_tables import (
     METADATA_TABLES,
     MetadataRequest,
@@ -99,19 +101,26 @@ def test_some_columns_are_those_of_the_whole_table(name: str, monkeypatch: pytes
     table.commit(deletes)
     whole = rows(table, name)
     asked: list[Sequence[str]] = []
-    entries = ManifestDecoder.entries
+    entries, files = ManifestDecoder.entries, ManifestDecoder.files
 
     def remembering(decoder: ManifestDecoder, metrics: Sequence[str]) -> Any:
         asked.append(metrics)
         return entries(decoder, metrics)
 
+    def remembering_maps(decoder: ManifestDecoder, metrics: Sequence[Metric] = ()) -> Any:
+        asked.append([name for name, field_id in metrics if field_id is None])
+        return files(decoder, metrics)
+
     monkeypatch.setattr(ManifestDecoder, "entries", remembering)
+    monkeypatch.setattr(ManifestDecoder, "files", remembering_maps)
     for column in whole[0]:
+        shared_cache().clear()
         assert rows(table, name, columns=[column]) == [{column: row[column]} for row in whole]
         is_map = column.endswith(("counts", "sizes", "_bounds"))
         maps = MAPS if column in ("data_file", "readable_metrics") else [column] if is_map else []
-        assert all(sorted(each) == sorted(maps) for each in asked)
+        assert asked and all(sorted(each) == sorted(maps) for each in asked)
         asked.clear()
+    shared_cache().clear()
     some = rows(
         table,
         name,
@@ -128,7 +137,28 @@ def test_some_columns_are_those_of_the_whole_table(name: str, monkeypatch: pytes
         }
         for row in whole_metrics
     ]
-    assert all(set(each) == {"value_counts", "nan_value_counts", "upper_bounds"} for each in asked)
+    assert asked and all(set(each) == {"value_counts", "nan_value_counts", "upper_bounds"} for each in asked)
+
+
+def test_maps_of_metrics_are_decoded_once_and_no_plan_takes_them_for_metrics() -> None:
+    table = ManifestTable(SCHEMA, BY_CITY)
+    table.cache = shared_cache()
+    table.commit(
+        data_file("a", partition=("x",), value_counts={1: 10, 2: -1}, lower_bounds={1: to_bytes(LongType(), 5)}),
+        data_file("b", partition=("y",), upper_bounds={1: to_bytes(LongType(), 4)}),
+        data_file("d", content=DataFileContent.EQUALITY_DELETES, partition=("x",), value_counts={1: 3}),
+    )
+    for columns in (["file_path"], ["file_path", "value_counts"]):  # the second finds files without maps
+        rows(table, "files", columns=columns)
+    whole = rows(table, "files")
+    assert [(row["value_counts"], row["lower_bounds"]) for row in whole if row["file_path"] != "b"] == [
+        ([{"key": 1, "value": 10}, {"key": 2, "value": -1}], [{"key": 1, "value": to_bytes(LongType(), 5)}]),
+        ([{"key": 1, "value": 3}], None),
+    ]
+    assert [row["file_path"] for row in table.plan("id > 4").files.to_dicts()] == ["a"]
+    for manifest in table.manifests:
+        table.storage.delete(manifest.manifest_path)
+    assert rows(table, "files") == whole
 
 
 def test_files_of_a_table_that_was_never_partitioned_have_no_partition() -> None:
