@@ -325,6 +325,12 @@ def _readable_type(kind: IcebergType) -> IcebergType:
     return StringType() if isinstance(kind, (GeometryType, GeographyType)) else kind
 
 
+def _readable_dtype(name: str, field: NestedField, parts: Sequence[str]) -> Any:
+    bound = polars_dtype(_readable_type(field.field_type))
+    dtypes = {part: bound if part.endswith("_bound") else pl.Int64 for part in parts}
+    return pl.Field(name, pl.Struct(dtypes))
+
+
 def _readable_bound(stored: pl.Series, kind: IcebergType) -> pl.Series:
     if not isinstance(kind, (GeometryType, GeographyType)):
         return stored_bounds(stored, kind)
@@ -334,6 +340,8 @@ def _readable_bound(stored: pl.Series, kind: IcebergType) -> pl.Series:
 def _readable_values(request: MetadataRequest, frame: pl.DataFrame) -> pl.Series:
     """The column `readable_metrics` of the files of a frame, with bounds as values of their types."""
     measured = [(name, field, _parts(request, name)) for name, field in _measured(request)]
+    if not frame.height:  # as whoever asks for the columns alone need not wait for them
+        return pl.Series(_METRICS, dtype=pl.Struct([_readable_dtype(*each) for each in measured if each[2]]))
     found: dict[tuple[str, str], pl.Series] = {}
     for part in _READABLE:
         columns = [(name, field) for name, field, parts in measured if part in parts]

@@ -27,6 +27,7 @@ from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, Partition
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots_and_refs import MetadataLogEntry, SnapshotRef
 from hms_iceberg.spec.values.single_values import to_bytes
+from tests.support.every_type import EVERY_TYPE
 from tests.support.snapshots import ManifestTable
 
 SCHEMA = Schema(
@@ -138,6 +139,13 @@ def test_some_columns_are_those_of_the_whole_table(name: str, monkeypatch: pytes
         for row in whole_metrics
     ]
     assert asked and all(set(each) == {"value_counts", "nan_value_counts", "upper_bounds"} for each in asked)
+
+
+def test_the_columns_of_an_empty_table_have_the_types_of_a_full_one() -> None:
+    table = ManifestTable(EVERY_TYPE, format_version=3)
+    empty = metadata_table("files", MetadataRequest(table.metadata, table.storage)).frame
+    table.commit(data_file("a"))
+    assert metadata_table("files", MetadataRequest(table.metadata, table.storage)).frame.schema == empty.schema
 
 
 def test_maps_of_metrics_are_decoded_once_and_no_plan_takes_them_for_metrics() -> None:
