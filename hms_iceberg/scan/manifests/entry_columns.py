@@ -15,14 +15,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from itertools import accumulate, chain, groupby
+from itertools import accumulate, groupby
 from typing import Any
 
 import numpy as np
 
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.manifests.entry_values import EntryValues
-from hms_iceberg.scan.manifests.entry_walk import EntryWalk, IrregularError, Places
+from hms_iceberg.scan.manifests.entry_walk import EntryWalk, Places
+from hms_iceberg.scan.manifests.map_shape import IrregularError
 from hms_iceberg.scan.manifests.metric_columns import Metric, metric_dtype, metric_name
 
 # For fewer entries, polars is done sooner.
@@ -115,16 +116,12 @@ class _Reader:
             prefix = prefix.rpartition(b"/")[0]
             if len(prefix) <= 1:
                 raise IrregularError
-            pieces = [list(map(len, block.split(prefix))) for block in self._blocks]
-            counts = np.fromiter(map(len, pieces), np.int64, len(pieces))
-            found = int(counts.sum()) - len(pieces)
-            if found == self._rows:
+            pieces = self._values.lengths_between(prefix)
+            if len(pieces) > self._rows:
                 break
-            if found > self._rows:
-                raise IrregularError
-        lengths = np.fromiter(chain.from_iterable(pieces), np.int64, self._rows + len(pieces))
-        before = np.arange(len(lengths)) - np.repeat(np.arange(len(pieces)), counts)
-        return np.delete(np.cumsum(lengths) + before * len(prefix), np.cumsum(counts) - 1)
+        if len(pieces) - 1 != self._rows:
+            raise IrregularError
+        return np.cumsum(pieces[:-1]) + np.arange(self._rows) * len(prefix)
 
     def _skip_front(self, front: Sequence[Mapping[str, Any]]) -> np.ndarray:
         """Where the path of the first entry of each block begins, with its length."""
@@ -139,11 +136,20 @@ class _Reader:
             if is_map:
                 at = self._read_maps(list(group), at)
                 continue
-            for field in group:
-                if field["name"] in self._columns:
-                    self._found[field["name"]], at = self._values.read(field["type"], at)
-                else:
-                    at = self._walk.skip(field["type"], at)
+            others = list(group)
+            alike = self._walk.alike([field["type"] for field in others], at)
+            at = at + self._read_each(others[:alike], at[:1]) - at[0]
+            at = self._read_each(others[alike:], at)
+        return at
+
+    def _read_each(self, fields: Sequence[Mapping[str, Any]], at: np.ndarray) -> np.ndarray:
+        """Reads fields of all entries, or of the first one what is the same in all."""
+        for field in fields:
+            if field["name"] not in self._columns:
+                at = self._walk.skip(field["type"], at)
+                continue
+            values, at = self._values.read(field["type"], at)
+            self._found[field["name"]] = values if len(at) == self._rows else values.new_from_index(0, self._rows)
         return at
 
     def _read_maps(self, fields: Sequence[Mapping[str, Any]], at: np.ndarray) -> np.ndarray:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from hms_iceberg.lazy import pl
-from hms_iceberg.scan.manifests.entry_walk import EntryWalk, IrregularError, Places, distinct_values
+from hms_iceberg.scan.manifests.entry_walk import EntryWalk, Places, distinct_values
+from hms_iceberg.scan.manifests.map_shape import IrregularError
 
 # A view holds a text of up to so many bytes itself.
 _MOST_INLINE = 12
@@ -82,6 +83,16 @@ class EntryValues:
         if not np.array_equal(ends, places.ends[rows]):
             raise IrregularError
         return _spread(values, rows, len(places.ends))
+
+    def lengths_between(self, text: bytes) -> np.ndarray:
+        """How many bytes there are before a text, between it and the next, and after the last one."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        ends = np.array([0, self._walk.size])
+        whole = pa.Array.from_buffers(pa.large_binary(), 1, [None, pa.py_buffer(ends), pa.py_buffer(self._walk.body)])
+        pieces = pc.split_pattern(whole, text).values
+        return np.asarray(pc.binary_length(pieces).to_numpy(), np.int64)
 
     def texts(self, begun: np.ndarray, sizes: np.ndarray) -> pl.Series:
         """Copies of texts.

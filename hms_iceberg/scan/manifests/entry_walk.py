@@ -10,11 +10,12 @@ Source: Avro specification, "Binary Encoding".
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from hms_iceberg.errors import IcebergError
+from hms_iceberg.scan.manifests.map_shape import IrregularError, MapShape, branch_of, map_value_type
 from hms_iceberg.spec.manifests.avro_container import decode_long
 
 # Entries that differ in more ways are read faster one by one.
@@ -23,19 +24,27 @@ _FEW_VALUES = 4_096
 # Which part of the entries a layout must fit to be used, first of so many.
 _WORTH = 0.25
 _SAMPLED = 16
+# Up to so many bytes, values are compared before they are read.
+_MOST_ALIKE = 64
 _HIGH_BITS = np.uint64(0x8080808080808080)
 # In a length that has two bytes, or is negative.
 _NOT_SHORT = 0x81
+_MOST_BYTE = 0xFF
+# Numbers are passed over by looking at so many words at once, each of at least so many numbers if it is common.
+_MOST_WORDS = 31
+_NUMBERS_OF_WORD = 4
 _EVERY_BYTE = np.uint64(0x0101010101010101)
 _LOW_BITS = 0x7F
+# Takes the lowest bit of each byte into the last byte.
+_GATHER_BITS = np.uint64(0x0102040810204080)
+_COUNTED_BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little").cumsum(axis=1)
+# For each set of bits in a byte, the place of the first, second, … bit, counted from one.
+_PLACES_OF_STOPS = (_COUNTED_BITS[:, None] == np.arange(1, 9)[:, None]).argmax(axis=2).astype(np.int64).ravel() + 1
 _SIZES = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 _WORD = 8
+_BEYOND = _MOST_WORDS * _WORD
 # The number that a byte is.
 _UNZIGZAG = np.array([(byte >> 1) ^ -(byte & 1) for byte in range(_LOW_BITS + 1)], np.int64)
-
-
-class IrregularError(IcebergError):
-    """Records cannot be read through at once."""
 
 
 class Places:
@@ -64,17 +73,17 @@ class EntryWalk:
     """
 
     def __init__(self, blocks: Sequence[bytes]) -> None:
-        self.body = b"".join([*blocks, bytes(_WORD)])
-        self.size = len(self.body) - _WORD
+        self.body = b"".join([*blocks, bytes(_BEYOND)])
+        self.size = len(self.body) - _BEYOND
         self._bytes = np.frombuffer(self.body, np.uint8)
         # Eight bytes from each position on.
         self._words = np.ndarray(self.size + 1, "<u8", self.body, strides=(1,))
 
     def varints(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Integers, and where they end."""
-        first = self._bytes[at]
-        if not (first > _LOW_BITS).any():
-            return _UNZIGZAG[first], at + 1
+        first = self._bytes.take(at)
+        if first.max(initial=0) <= _LOW_BITS:
+            return _UNZIGZAG.take(first), at + 1
         words = self._words[at]
         last = _last_bits(words)
         sizes = _byte_count(last)
@@ -129,6 +138,26 @@ class EntryWalk:
         ]
         return found
 
+    def alike(self, types: Sequence[Any], at: np.ndarray) -> int:
+        """How many of some values that follow one another are the same in all records, from the first one on.
+
+        Args:
+            types: of the values.
+            at: where the first one begins.
+        """
+        sample = self.fixed(at[:: -(-len(at) // _SAMPLED)], np.dtype((np.uint8, _MOST_ALIKE)))
+        differs = np.flatnonzero((sample != sample[0]).any(axis=0))
+        most = int(differs[0]) if len(differs) else _MOST_ALIKE
+        size, ends, end = 0, [], at[:1]
+        for avro_type in types:
+            end = self.skip(avro_type, end)
+            if end[0] - at[0] > most:
+                break
+            ends.append(end)
+            size = int(end[0] - at[0])
+        texts = self.fixed(at, np.dtype((np.uint8, size))).tobytes() if size else b""
+        return len(ends) if texts == texts[:size] * len(at) else 0
+
     def skip(self, avro_type: Any, at: np.ndarray) -> np.ndarray:
         """Where values of a type end.
 
@@ -141,7 +170,7 @@ class EntryWalk:
         """
         if isinstance(avro_type, list):
             branches, begun = self.varints(at)
-            return _by_value(branches, begun, lambda branch, start: self.skip(_branch(avro_type, branch), start))
+            return _by_value(branches, begun, lambda branch, start: self.skip(branch_of(avro_type, branch), start))
         kind = avro_type["type"] if isinstance(avro_type, dict) else avro_type
         if kind == "array":
             return self._skip_array(avro_type, at)
@@ -172,7 +201,7 @@ class EntryWalk:
         ends = np.zeros(len(at), np.int64)
         left = np.arange(len(at))
         while len(left):
-            shape = _Shape(self.body, int(at[left[0]]), types)
+            shape = MapShape(self.body, int(at[left[0]]), types)
             if self._has_shape(at[left[:: -(-len(left) // _SAMPLED)]], shape).mean() < _WORTH:
                 break
             alike = self._has_shape(at[left], shape)
@@ -186,7 +215,7 @@ class EntryWalk:
         if len(left):
             begun = at[left]
             for avro_type, wanted in zip(types, places, strict=True):
-                if len(types) > 1:
+                if len(types) > 1 and map_value_type(avro_type) == "bytes":
                     begun = self.skip_maps([avro_type], begun, [wanted], rows[left])
                 else:
                     begun = self._walk_map(avro_type, begun, wanted, rows[left])
@@ -201,12 +230,12 @@ class EntryWalk:
             return self._walk_pairs(value_type, at, rows, places)
         numbers, ends = self.varints(at)
         for number in distinct_values(numbers):
-            if _branch(avro_type, number) != "null":
-                chosen = np.flatnonzero(numbers == number)
+            if branch_of(avro_type, number) != "null":
+                chosen = _places_of(numbers == number)
                 ends[chosen] = self._walk_pairs(value_type, ends[chosen], rows[chosen], places)
         return ends
 
-    def _has_shape(self, at: np.ndarray, shape: _Shape) -> np.ndarray:
+    def _has_shape(self, at: np.ndarray, shape: MapShape) -> np.ndarray:
         width = len(shape.text)
         positions = len(self._bytes) - width + 1
         fits = at < positions
@@ -225,7 +254,7 @@ class EntryWalk:
         self, value_type: str, at: np.ndarray, rows: np.ndarray, places: Mapping[int, Places]
     ) -> np.ndarray:
         counts, begun = self.varints(at)
-        if (counts <= 0).all() and not counts.any():
+        if not counts.any():
             return begun
         is_sized = counts < 0  # and says how many bytes the pairs take
         if is_sized.any():
@@ -233,24 +262,27 @@ class EntryWalk:
             counts = np.abs(counts)
         if counts.max() > self.size:
             raise IrregularError
-        order = np.argsort(-counts, kind="stable")[: int(np.count_nonzero(counts))]
+        chosen = _places_of(counts > 0)
         walk = self._walk_texts if value_type == "bytes" else self._walk_numbers
-        ends = walk(begun[order], counts[order], rows[order], places)
-        begun[order] = self._walk_pairs(value_type, ends, rows[order], places)
+        ends = walk(begun[chosen], counts[chosen], rows[chosen], places)
+        begun[chosen] = self._walk_pairs(value_type, ends, rows[chosen], places)
         return begun
 
     def _walk_texts(
         self, at: np.ndarray, counts: np.ndarray, rows: np.ndarray, places: Mapping[int, Places]
     ) -> np.ndarray:
-        """Where pairs of a key and a text end, of records with ever fewer of them.
+        """Where pairs of a key and a text end.
 
         Those of small keys and short texts are gone through in a few steps for all records.
         """
+        order = _falling(counts)
+        sorted_at, counts, rows = at[order], counts[order], rows[order]
         codes = {key: 2 * key for key in places if 0 <= key <= _LOW_BITS >> 1}
+        bytes_at = self._bytes.take
         for active in _still_more(counts):
-            here = at[:active]
-            keys, lengths = self._bytes[here], self._bytes[here + 1]
-            if (keys > _LOW_BITS).any() or (lengths & _NOT_SHORT).any():
+            here = sorted_at[:active]
+            keys, lengths = bytes_at(here), bytes_at(here + 1)
+            if keys.max() > _LOW_BITS or (lengths & _NOT_SHORT).any():
                 numbers, values, ends = self._skip_pair("bytes", here)
                 _note(places, numbers, values, ends, rows[:active])
                 here[:] = ends
@@ -263,12 +295,16 @@ class EntryWalk:
                     places[key].ends[noted] = here[found] + (lengths[found] >> 1) + 2
             here += lengths >> 1
             here += 2
-        return at
+        ends = np.empty_like(at)
+        ends[order] = sorted_at
+        return ends
 
     def _walk_numbers(
         self, at: np.ndarray, counts: np.ndarray, rows: np.ndarray, places: Mapping[int, Places]
     ) -> np.ndarray:
         """Where pairs of a key and a number end; most records have a key where the first one has it."""
+        if not places:
+            return self._skip_numbers(at, 2 * counts)
         for key, place in self._numbers_of(int(at[0]), int(counts[0]), places.keys()).items():
             some = counts > place
             keys, values = self.varints(self._skip_numbers(at[some], np.full(int(some.sum()), 2 * place)))
@@ -278,8 +314,10 @@ class EntryWalk:
         left = np.zeros(len(at), bool)
         for each in places.values():
             left |= each.ends[rows] == 0
-        begun, others = at[left], rows[left]
-        for active in _still_more(counts[left]) if len(begun) else ():
+        others = np.flatnonzero(left)
+        others = others[_falling(counts[others])]
+        begun, counts_left, others = at[others], counts[others], rows[others]
+        for active in _still_more(counts_left) if len(begun) else ():
             numbers, values, begun[:active] = self._skip_pair("long", begun[:active])
             _note(places, numbers, values, begun[:active], others[:active])
         return self._skip_numbers(at, 2 * counts)
@@ -303,18 +341,25 @@ class EntryWalk:
 
     def _skip_numbers(self, at: np.ndarray, left: np.ndarray) -> np.ndarray:
         """Where so many integers end: a byte without its high bit ends one."""
-        if not left.any():
-            return at
-        ends = np.zeros(len(at), np.int64)
-        rows = np.arange(len(at))
+        ends = at.copy()
+        rows = np.flatnonzero(left)
+        at, left = at[rows], left[rows]
         while len(rows):
-            stops = ~self._words[at] & _HIGH_BITS
-            found = ((stops >> np.uint64(7)) * _EVERY_BYTE >> np.uint64(56)).astype(np.int64)
-            is_done = found >= left
-            if is_done.any():
-                ends[rows[is_done]] = at[is_done] + _place_of_stop(stops[is_done], left[is_done])
-                rows, at, left, found = (each[~is_done] for each in (rows, at, left, found))
-            at, left = at + _WORD, left - found
+            width = min(_MOST_WORDS, int(left.max()) // _NUMBERS_OF_WORD + 1)
+            text = np.ndarray((self.size + 1, width * _WORD), np.uint8, self.body, strides=(1, 1))[at]
+            stops = (text <= _LOW_BITS).view("<u8")
+            # A row for each word instead of each record, so that they are added up at once.
+            found = np.ascontiguousarray((stops * _EVERY_BYTE).view(np.uint8)[:, _WORD - 1 :: _WORD].T)
+            for before, counts in pairwise(found):
+                counts += before
+            wanted = np.minimum(left, _MOST_BYTE).astype(np.uint8)
+            word = (found < wanted).sum(axis=0, dtype=np.uint8)
+            done = _places_of(word < width)
+            place, column = word[done].astype(np.int64), np.arange(len(rows))[done]
+            before = np.where(place > 0, found[place - 1, column], 0)
+            ends[rows[done]] = at[done] + place * _WORD + _place_of_stop(stops[column, place], left[done] - before)
+            more = np.flatnonzero(word == width)
+            rows, at, left = rows[more], at[more] + width * _WORD, left[more] - found[-1, more]
         return ends
 
     def _skip_varints(self, at: np.ndarray) -> np.ndarray:
@@ -348,59 +393,18 @@ class EntryWalk:
         return _by_value(counts, begun, skip_items)
 
 
-class _Shape:
-    """How maps are laid out: two are alike if their bytes are equal wherever the mask has bits.
+def _places_of(chosen: np.ndarray) -> np.ndarray | slice:
+    """Where something is so; all places at once if it is so everywhere."""
+    return slice(None) if chosen.all() else np.flatnonzero(chosen)
 
-    Attributes:
-        text: the bytes of the maps, filled up to whole words.
-        mask: all bits of keys, counts and lengths, of other numbers those that tell where they end.
-        values: for each map, where the value of each key begins and ends.
-        size: the length of all.
-    """
 
-    def __init__(self, body: bytes, start: int, types: Sequence[Any]) -> None:
-        self._body = body
-        self._start = start
-        self._mask = bytearray()
-        at = start
-        self.values: list[dict[int, tuple[int, int]]] = []
-        for avro_type in types:
-            self.values.append({})
-            number = 0
-            if isinstance(avro_type, list):
-                number, at = decode_long(body, at)
-            if not isinstance(avro_type, list) or _branch(avro_type, number) != "null":
-                at = self._add(map_value_type(avro_type) == "long", at)
-        self._compare_up_to(at)
-        self.size = at - start
-        filled = -(-self.size // _WORD) * _WORD
-        self.mask = np.frombuffer(bytes(self._mask).ljust(filled, b"\0"), np.uint8)
-        self.text = np.frombuffer(body[start:at].ljust(filled, b"\0"), np.uint8)
-
-    def _add(self, is_number: bool, at: int) -> int:
-        body = self._body
-        count = -1
-        while count:
-            count, at = decode_long(body, at)
-            if count < 0:
-                _, at = decode_long(body, at)
-            for _ in range(abs(count)):
-                key, value = decode_long(body, at)
-                number, at = decode_long(body, value)
-                if is_number:
-                    self._compare_up_to(value)
-                    self._mask += b"\x80" * (at - value)
-                elif 0 <= number <= len(body) - at:
-                    self._compare_up_to(at)
-                    self._mask += bytes(number)
-                    at += number
-                else:
-                    raise IrregularError
-                self.values[-1][key] = value - self._start, at - self._start
-        return at
-
-    def _compare_up_to(self, position: int) -> None:
-        self._mask += b"\xff" * (position - self._start - len(self._mask))
+def _falling(counts: np.ndarray) -> np.ndarray | slice:
+    """The order in which counts fall."""
+    most = int(counts.max(initial=0))
+    if (counts == most).all():
+        return slice(None)
+    # Single bytes are sorted sooner.
+    return np.argsort((most - counts).astype(np.uint8 if most <= _MOST_BYTE else np.int64), kind="stable")
 
 
 def _still_more(counts: np.ndarray) -> list[int]:
@@ -418,28 +422,6 @@ def _note(
         found = keys == key
         noted = rows[found]
         places[key].starts[noted], places[key].ends[noted] = starts[found], ends[found]
-
-
-def map_value_type(avro_type: Any) -> str:
-    """The type of the values of an array of pairs of a key and a value, or of a union of it and null.
-
-    Raises:
-        IrregularError: it is no such type.
-    """
-    branches = avro_type if isinstance(avro_type, list) else [avro_type]
-    arrays = [each for each in branches if each != "null"]
-    items = arrays[0].get("items") if len(arrays) == 1 and isinstance(arrays[0], dict) else None
-    fields = items.get("fields", []) if isinstance(items, dict) else []
-    types = [fields[1]["type"]] if [field["name"] for field in fields] == ["key", "value"] else []
-    if fields[:1] and fields[0]["type"] == "int" and types in (["long"], ["bytes"]):
-        return str(types[0])
-    raise IrregularError
-
-
-def _branch(branches: list[Any], number: int) -> Any:
-    if not 0 <= number < len(branches):
-        raise IrregularError
-    return branches[number]
 
 
 def distinct_values(values: np.ndarray) -> list[int]:
@@ -488,10 +470,11 @@ def _lowest(bits: np.ndarray) -> np.ndarray:
 
 
 def _place_of_stop(stops: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """How many bytes there are up to the first, second, … bit of a word."""
-    for place in range(1, int(numbers.max())):
-        stops = np.where(numbers > place, stops & (stops - np.uint64(1)), stops)
-    return _byte_count(_lowest(stops))
+    """How many bytes of a word there are up to the first, second, … of those that are one."""
+    found: np.ndarray = _PLACES_OF_STOPS.take(
+        (stops * _GATHER_BITS >> np.uint64(56)).astype(np.int64) * 8 + numbers - 1
+    )
+    return found
 
 
 def _byte_count(last: np.ndarray) -> np.ndarray:

@@ -15,6 +15,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate, groupby
 from typing import Any
 
 from hms_iceberg.errors import CorruptFileError, CorruptManifestError
@@ -63,6 +64,7 @@ METRIC_COLUMNS = ("value_counts", "null_value_counts", "nan_value_counts", "lowe
 _UNUSED = {105: "block_size_in_bytes", 106: "file_ordinal", 107: "sort_columns", 111: "distinct_counts"}
 _DELETED = int(ManifestEntryStatus.DELETED)
 _ADDED = int(ManifestEntryStatus.ADDED)
+_BYTES_AT_ONCE = 4_000_000
 
 
 class ManifestDecoder:
@@ -147,7 +149,7 @@ class ManifestDecoder:
             CorruptManifestError: a block is damaged.
         """
         try:
-            return b"".join(_inflated(self._containers, self.manifests)[1])
+            return b"".join(raw for _, raw in _inflated(self._containers, self.manifests)[1])
         except CorruptFileError as error:
             raise CorruptManifestError(str(error)) from error
 
@@ -388,14 +390,15 @@ def _decode(
     """The number of entries of each manifest, and some of their columns and metrics below one another."""
     try:
         rows, blocks = _inflated(containers, manifests)
+        contents = [raw for _, raw in blocks]
         present = [metric for metric in metrics if metric[0] in flat.columns]
         whole = [name for name, field_id in present if field_id is None]
         frame = None
         if sum(rows) >= FEWEST_ENTRIES and set(MAPS).isdisjoint((*columns, *whole)):
-            frame = entry_columns(blocks, sum(rows), flat.text, columns, present)
+            frame = _read_at_once(blocks, flat.text, columns, present)
         if frame is None:
             maps = [name for name in dict.fromkeys(name for name, _ in present) if name not in columns]
-            frame = _read_avro(blocks, sum(rows), flat.text, [*columns, *maps])
+            frame = _read_avro(contents, sum(rows), flat.text, [*columns, *maps])
             if frame is None:
                 frame = _decode_slowly(containers, manifests, flat, [*columns, *maps])
             found = [
@@ -410,6 +413,22 @@ def _decode(
         raise CorruptManifestError(str(error)) from error
     missing = {metric_name(each): pl.lit(None, metric_dtype(each)) for each in metrics if each not in present}
     return rows, frame.with_columns(**missing) if missing else frame
+
+
+def _read_at_once(
+    blocks: Sequence[tuple[int, bytes]], schema: bytes, columns: list[str], metrics: Sequence[Metric]
+) -> pl.DataFrame | None:
+    """What `entry_columns` reads of some blocks, as many at a time as fit into the processor's cache."""
+    starts = [0, *accumulate(len(raw) for _, raw in blocks)]
+    size = starts[-1] / max(1, round(starts[-1] / _BYTES_AT_ONCE))
+    frames = []
+    for _, some in groupby(zip(blocks, starts, strict=False), lambda each: each[1] // size):
+        part = [block for block, _ in some]
+        frame = entry_columns([raw for _, raw in part], sum(rows for rows, _ in part), schema, columns, metrics)
+        if frame is None:
+            return None
+        frames.append(frame)
+    return pl.concat(frames)
 
 
 def _read_avro(blocks: Sequence[bytes], rows: int, schema: bytes, columns: list[str]) -> pl.DataFrame | None:
@@ -445,15 +464,17 @@ def _decode_slowly(
         raise CorruptManifestError(f"Cannot read {what}: it holds a value that its type cannot: {error}") from error
 
 
-def _inflated(containers: Sequence[AvroContainer], manifests: Sequence[ManifestFile]) -> tuple[list[int], list[bytes]]:
-    """The number of entries of each manifest, and the blocks of all, decompressed."""
-    blocks: list[bytes] = []
+def _inflated(
+    containers: Sequence[AvroContainer], manifests: Sequence[ManifestFile]
+) -> tuple[list[int], list[tuple[int, bytes]]]:
+    """The number of entries of each manifest, and the blocks of all, decompressed, each with its number of entries."""
+    blocks: list[tuple[int, bytes]] = []
     counts = []
     for container, manifest in zip(containers, manifests, strict=True):
         rows = 0
         for block, raw in read_contents(container, _what(manifest), manifest.entries_count):
             if block.records:
-                blocks.append(raw)
+                blocks.append((block.records, raw))
             rows += block.records
         counts.append(rows)
     return counts, blocks

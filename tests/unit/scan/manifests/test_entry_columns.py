@@ -44,6 +44,7 @@ def data_file(number: int, columns: list[int]) -> DataFile:
         nan_value_counts=None,
         lower_bounds=bounds(0),
         upper_bounds=bounds(9),
+        sort_order_id=5 if number == 777 else 0,
     )
 
 
@@ -91,6 +92,7 @@ def test_the_metrics_of_a_field_are_those_of_the_maps(columns: Any, capfd: pytes
         assert frame[f"{metric[0]}.{metric[1]}"].to_list() == expected[metric]
         assert found[metric].to_list() == expected[metric]
     assert frame["file_path"].to_list() == [f"s3://lake/t/data/{number}.parquet" for number in range(1, 1201)]
+    assert frame["sort_order_id"].to_list() == [5 if number == 777 else 0 for number in range(1, 1201)]
     assert capfd.readouterr().err == ""
 
 
@@ -105,6 +107,19 @@ def test_entries_that_differ_are_read_at_once(columns: Any) -> None:
     assert found is not None
     assert found["record_count"].to_list() == list(range(1, 1201))
     assert found["value_counts.1"].to_list() == expected["value_counts", 1]
+
+
+def test_maps_of_many_columns_are_read_whatever_part_of_the_entries_is_read_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    files = [data_file(number, list(range(1, 2 if number % 50 == 3 else 9 + number))) for number in range(1, 321)]
+    decoder, expected = decoded(files)
+    for at_once in (10_000, 1 << 40):
+        monkeypatch.setattr(manifest_frames, "_BYTES_AT_ONCE", at_once)
+        found = decoder.metrics(WANTED)
+        for metric in WANTED:
+            assert found[metric].to_list() == expected[metric]
+    assert read(decoder, 320, WANTED) is not None
 
 
 @pytest.mark.parametrize("longest", [30, 63, 64, 70, 20_000])
