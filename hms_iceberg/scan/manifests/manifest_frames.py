@@ -15,12 +15,11 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate, groupby
 from typing import Any
 
 from hms_iceberg.errors import CorruptFileError, CorruptManifestError
 from hms_iceberg.lazy import pl
-from hms_iceberg.scan.manifests.entry_columns import FEWEST_ENTRIES, MAPS, entry_columns
+from hms_iceberg.scan.manifests.entry_columns import MAPS, entries_at_once
 from hms_iceberg.scan.manifests.frame_checks import MANIFEST, check_frame
 from hms_iceberg.scan.manifests.metric_columns import Metric, map_values, metric_dtype, metric_name
 from hms_iceberg.scan.partition_columns import PartitionColumns
@@ -64,7 +63,6 @@ METRIC_COLUMNS = ("value_counts", "null_value_counts", "nan_value_counts", "lowe
 _UNUSED = {105: "block_size_in_bytes", 106: "file_ordinal", 107: "sort_columns", 111: "distinct_counts"}
 _DELETED = int(ManifestEntryStatus.DELETED)
 _ADDED = int(ManifestEntryStatus.ADDED)
-_BYTES_AT_ONCE = 4_000_000
 
 
 class ManifestDecoder:
@@ -390,15 +388,14 @@ def _decode(
     """The number of entries of each manifest, and some of their columns and metrics below one another."""
     try:
         rows, blocks = _inflated(containers, manifests)
-        contents = [raw for _, raw in blocks]
         present = [metric for metric in metrics if metric[0] in flat.columns]
         whole = [name for name, field_id in present if field_id is None]
         frame = None
-        if sum(rows) >= FEWEST_ENTRIES and set(MAPS).isdisjoint((*columns, *whole)):
-            frame = _read_at_once(blocks, flat.text, columns, present)
+        if set(MAPS).isdisjoint((*columns, *whole)):
+            frame = entries_at_once(blocks, flat.text, columns, present)
         if frame is None:
             maps = [name for name in dict.fromkeys(name for name, _ in present) if name not in columns]
-            frame = _read_avro(contents, sum(rows), flat.text, [*columns, *maps])
+            frame = _read_avro([raw for _, raw in blocks], sum(rows), flat.text, [*columns, *maps])
             if frame is None:
                 frame = _decode_slowly(containers, manifests, flat, [*columns, *maps])
             found = [
@@ -413,22 +410,6 @@ def _decode(
         raise CorruptManifestError(str(error)) from error
     missing = {metric_name(each): pl.lit(None, metric_dtype(each)) for each in metrics if each not in present}
     return rows, frame.with_columns(**missing) if missing else frame
-
-
-def _read_at_once(
-    blocks: Sequence[tuple[int, bytes]], schema: bytes, columns: list[str], metrics: Sequence[Metric]
-) -> pl.DataFrame | None:
-    """What `entry_columns` reads of some blocks, as many at a time as fit into the processor's cache."""
-    starts = [0, *accumulate(len(raw) for _, raw in blocks)]
-    size = starts[-1] / max(1, round(starts[-1] / _BYTES_AT_ONCE))
-    frames = []
-    for _, some in groupby(zip(blocks, starts, strict=False), lambda each: each[1] // size):
-        part = [block for block, _ in some]
-        frame = entry_columns([raw for _, raw in part], sum(rows for rows, _ in part), schema, columns, metrics)
-        if frame is None:
-            return None
-        frames.append(frame)
-    return pl.concat(frames)
 
 
 def _read_avro(blocks: Sequence[bytes], rows: int, schema: bytes, columns: list[str]) -> pl.DataFrame | None:

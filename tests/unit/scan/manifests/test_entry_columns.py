@@ -15,6 +15,7 @@ import fastavro
 import pytest
 
 from hms_iceberg.lazy import pl
+from hms_iceberg.scan.manifests import entry_columns as entry_columns_module
 from hms_iceberg.scan.manifests import manifest_frames
 from hms_iceberg.scan.manifests.entry_columns import MAPS, entry_columns
 from hms_iceberg.scan.manifests.manifest_frames import METRIC_COLUMNS, ManifestDecoder
@@ -114,12 +115,15 @@ def test_maps_of_many_columns_are_read_whatever_part_of_the_entries_is_read_at_a
 ) -> None:
     files = [data_file(number, list(range(1, 2 if number % 50 == 3 else 9 + number))) for number in range(1, 321)]
     decoder, expected = decoded(files)
+    monkeypatch.setattr(entry_columns_module, "_FEWEST_WITH_METRICS", 1)
     for at_once in (10_000, 1 << 40):
-        monkeypatch.setattr(manifest_frames, "_BYTES_AT_ONCE", at_once)
+        monkeypatch.setattr(entry_columns_module, "_BYTES_AT_ONCE", at_once)
         found = decoder.metrics(WANTED)
         for metric in WANTED:
             assert found[metric].to_list() == expected[metric]
     assert read(decoder, 320, WANTED) is not None
+    with entry_columns_module._one_thread:  # as if another one read at once
+        assert {metric: values.to_list() for metric, values in decoder.metrics(WANTED).items()} == expected
 
 
 @pytest.mark.parametrize("longest", [30, 63, 64, 70, 20_000])
@@ -299,6 +303,6 @@ def test_only_the_metrics_asked_for_are_decoded(monkeypatch: pytest.MonkeyPatch)
         asked.extend(columns)
         return entry_columns(blocks, rows, schema, columns, metrics)
 
-    monkeypatch.setattr(manifest_frames, "entry_columns", remembering)
+    monkeypatch.setattr(entry_columns_module, "entry_columns", remembering)
     assert decoder.metrics([("lower_bounds", 5)])["lower_bounds", 5].to_list() == expected["lower_bounds", 5]
     assert asked == ["status"]
