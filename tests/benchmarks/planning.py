@@ -147,7 +147,7 @@ def java(location: Path, name: str, files: int, repeats: int) -> dict[str, Any]:
 
 def compare(location: Path, files: int, peers: bool, names: Sequence[str]) -> Iterator[str]:
     yield f"{'':12} {'':14} {'first':>8} {'its cpu':>8} {'next':>8} {'files':>8} {'MiB':>6}   ratio first / next"
-    in_fresh_process("ours", location, filter_text("partition", files), 1)  # not counted: it may compile modules
+    in_fresh_process("ours", location, filter_text("metrics", files), 1)  # not counted: it may compile modules
     for name in names:
         text = filter_text(name, files)
         mine = {who: in_fresh_process(who, location, text, 6) for who in ("ours", "ours as tasks")}

@@ -89,10 +89,10 @@ class EntryValues:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        ends = np.array([0, self._walk.size])
+        ends = np.array([0, self._walk.size], np.int64)
         whole = pa.Array.from_buffers(pa.large_binary(), 1, [None, pa.py_buffer(ends), pa.py_buffer(self._walk.body)])
-        pieces = pc.split_pattern(whole, text).values
-        return np.asarray(pc.binary_length(pieces).to_numpy(), np.int64)
+        found = pc.binary_length(pc.split_pattern(whole, text).values)
+        return np.frombuffer(found.buffers()[1], np.int64, len(found))  # `to_numpy` imports pandas
 
     def texts(self, begun: np.ndarray, sizes: np.ndarray) -> pl.Series:
         """Copies of texts.
