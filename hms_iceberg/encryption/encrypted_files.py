@@ -7,7 +7,13 @@ from typing import BinaryIO, cast
 
 from hms_iceberg.encryption.file_keys import FileKey
 from hms_iceberg.encryption.gcm_stream import DecryptedFile, decrypt_stream, encrypt_stream
-from hms_iceberg.encryption.key_chain import encrypted_list_key, key_above, manifest_list_key, new_key_above
+from hms_iceberg.encryption.key_chain import (
+    encrypted_list_key,
+    key_above,
+    manifest_list_key,
+    new_key_above,
+    with_new_key_above,
+)
 from hms_iceberg.encryption.key_services import key_service_of
 from hms_iceberg.errors import TamperedFileError, UnsupportedError
 from hms_iceberg.spec.manifests.manifest_values import MANIFEST_BYTES, FileSource, ManifestFile
@@ -176,6 +182,26 @@ def encrypted_list(
         above = new_key_above(table_key_id, int(DATA_KEY_LENGTH.of(properties)), service, now_ms)
     stored = encrypt_stream(data, key)
     return stored, (encrypted_list_key(key.of_length(len(stored)), above, service), above)
+
+
+def rotated_keys(
+    known: tuple[EncryptionKey, ...], properties: Mapping[str, str], reader: object, now_ms: int
+) -> tuple[EncryptionKey, ...]:
+    """The keys of an encrypted table's metadata, with a new one in the place of all that the table's key encrypts.
+
+    Args:
+        known: the keys of the table's metadata.
+        properties: the table's properties.
+        reader: knows the catalog's key service.
+        now_ms: the time in milliseconds since 1970.
+
+    Raises:
+        TamperedFileError: a key was changed or exchanged.
+        KeyUnavailableError: the table's key cannot be used.
+    """
+    table_key_id = ENCRYPTION_KEY_ID.of(properties)
+    service = key_service_of(reader, f"a table by its key {table_key_id!r}")
+    return with_new_key_above(known, table_key_id, int(DATA_KEY_LENGTH.of(properties)), service, now_ms)
 
 
 def refuse_encrypted(properties: Mapping[str, str], table: str, what: str, remedy: str) -> None:

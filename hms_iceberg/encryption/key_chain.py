@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import binascii
 import os
+from dataclasses import replace
 
 from hms_iceberg.encryption.ciphers import Cipher
 from hms_iceberg.encryption.file_keys import FileKey
@@ -89,6 +90,38 @@ def encrypted_list_key(key: FileKey, above: EncryptionKey, service: KeyService) 
     cipher = Cipher(service.unwrap_key(_bytes(above), above.encrypted_by_id))
     encrypted = cipher.encrypt(key.encode(), _made_at(above).encode())
     return EncryptionKey(_new_id(), _text(encrypted), above.key_id)
+
+
+def with_new_key_above(
+    keys: tuple[EncryptionKey, ...], table_key_id: str, key_bytes: int, service: KeyService, now_ms: int
+) -> tuple[EncryptionKey, ...]:
+    """Keys of a table's metadata with those of manifest lists encrypted by a new key, in the place of all before.
+
+    Args:
+        keys: those of the table's metadata.
+        table_key_id: the table's key.
+        key_bytes: 16, 24 or 32.
+        service: has the table's key.
+        now_ms: the time in milliseconds since 1970.
+
+    Raises:
+        TamperedFileError: a key of the table's metadata was changed or exchanged.
+        KeyUnavailableError: the table's key cannot be used.
+    """
+    above = new_key_above(table_key_id, key_bytes, service, now_ms)
+    old = {key.key_id: key for key in keys if key.encrypted_by_id == table_key_id}
+    ciphers = {key_id: Cipher(service.unwrap_key(_bytes(key), table_key_id)) for key_id, key in old.items()}
+    new = Cipher(service.unwrap_key(_bytes(above), table_key_id))
+    made = [above]
+    for key in keys:
+        if key.encrypted_by_id in old:
+            what = f"key {key.key_id!r} of the table's metadata"
+            plain = ciphers[key.encrypted_by_id].decrypt(_bytes(key), what, _made_at(old[key.encrypted_by_id]).encode())
+            text = _text(new.encrypt(plain, _made_at(above).encode()))
+            made.append(replace(key, encrypted_key_metadata=text, encrypted_by_id=above.key_id))
+        elif key.key_id not in old:
+            made.append(key)
+    return tuple(made)
 
 
 def _made_at(key: EncryptionKey) -> str:

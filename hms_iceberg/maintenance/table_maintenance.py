@@ -21,6 +21,7 @@ from hms_iceberg.maintenance.statistics.table_statistics import compute_table_st
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.snapshots_and_refs import PartitionStatisticsFile, StatisticsFile
 from hms_iceberg.table.table import MAINTENANCE, Table
+from hms_iceberg.updates.rotate_keys import RotateKeys
 
 
 class TableMaintenance:
@@ -68,6 +69,18 @@ class TableMaintenance:
     def compute_partition_stats(self, **options: Any) -> PartitionStatisticsFile | None:
         """Writes statistics of the partitions; see `compute_partition_stats`."""
         return compute_partition_stats(self._table, **options)
+
+    def rotate_keys(self) -> None:
+        """Gives an encrypted table a new key between its own and those of its files; see `RotateKeys`.
+
+        Raises:
+            InvalidInputError: the table is not encrypted.
+            TamperedFileError, KeyUnavailableError: a key was changed, or the table's cannot be used.
+            CommitFailedError, CommitStateUnknownError: see `TableTransaction.commit_transaction`.
+        """
+        self._table.refresh()
+        with self._table.transaction() as transaction:
+            transaction.add(RotateKeys())
 
     def rewrite_table_path(self, source_prefix: str, target_prefix: str, **options: Any) -> TablePathResult:
         """Writes metadata with other paths, so that a copy of the table is a table; see `rewrite_table_path`.

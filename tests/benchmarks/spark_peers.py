@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.support.java_keys import keys_jar
+
 ROOT = Path(__file__).parents[2]
 # Where tests/interop keeps the runtime and the PySpark that it was built for.
 CACHE = Path(os.environ.get("HMS_ICEBERG_INTEROP_CACHE", Path.home() / ".cache" / "hms_iceberg" / "interop"))
@@ -52,11 +54,14 @@ def run_java(script: str, *arguments: str) -> str:
 
 
 class SparkProcess:
-    """One side; ``kind`` is ``ours`` or ``java``."""
+    """One side; ``kind`` is ``ours`` or ``java``. With a keystore it has a catalog ``keyed`` of encrypted tables."""
 
-    def __init__(self, kind: str, uri: str, warehouse: str) -> None:
+    def __init__(self, kind: str, uri: str, warehouse: str, keys: Path | None = None) -> None:
         jar, pyspark = runtime()
         jars = [str(jar)] if kind == "java" else []
+        if keys is not None:
+            jars = [f"{jar},{keys_jar(jar, keys.parent)}"] if kind == "java" else [""]
+            jars.append(str(keys))
         paths = [str(pyspark)] if kind == "java" else [str(pyspark), str(ROOT)]
         environment = {key: value for key, value in os.environ.items() if not key.startswith("SPARK_")}
         self.kind = kind

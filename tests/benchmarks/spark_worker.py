@@ -3,6 +3,9 @@
 python spark_worker.py ours URI WAREHOUSE        this project's extension
 python spark_worker.py java URI WAREHOUSE JAR    Apache Iceberg's runtime, as the session catalog's Iceberg
 
+A keystore after the jar, which is empty for ours, makes a catalog ``keyed`` on the same metastore with its keys, and
+a catalog ``files`` of folders beside it: Java keeps no variants in a metastore.
+
 ``{"sql": …}`` is answered by ``{"seconds": …, "rows": […]}``; ``{"views": {name: [paths]}}`` makes views of Parquet
 files; ``{"stream": {"source": table, "table": table, "checkpoint": folder}}`` appends a table's files, an epoch each.
 Which PySpark it is depends on PYTHONPATH; for ``java`` it imports nothing of this project.
@@ -35,15 +38,28 @@ def builder(uri: str, warehouse: str) -> Any:
     )
 
 
-def session(kind: str, uri: str, warehouse: str, *jar: str) -> Any:
+def session(kind: str, uri: str, warehouse: str, jar: str = "", keys: str = "") -> Any:
     """The session of one side."""
+    made = builder(uri, warehouse)
+    if keys:
+        name, value = ("kms-type", "keystore") if kind == "ours" else ("kms-impl", "encryption.KeystoreKeys")
+        made = (
+            made.config("spark.sql.catalog.keyed", "org.apache.iceberg.spark.SparkCatalog")
+            .config("spark.sql.catalog.keyed.type", "hive")
+            .config("spark.sql.catalog.keyed.uri", uri)
+            .config("spark.sql.catalog.keyed.warehouse", warehouse)
+            .config(f"spark.sql.catalog.keyed.encryption.{name}", value)
+            .config("spark.sql.catalog.keyed.kms.keystore.path", keys)
+            .config("spark.sql.catalog.files", "org.apache.iceberg.spark.SparkCatalog")
+            .config("spark.sql.catalog.files.type", "hadoop")
+            .config("spark.sql.catalog.files.warehouse", f"{os.path.dirname(keys)}/files")
+        )
     if kind == "ours":
         from hms_iceberg.spark import configure
 
-        return configure(builder(uri, warehouse)).getOrCreate()
+        return configure(made).getOrCreate()
     return (
-        builder(uri, warehouse)
-        .config("spark.jars", jar[0])
+        made.config("spark.jars", jar)
         .config("spark.sql.extensions", "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions")
         .config("spark.sql.catalog.spark_catalog", "org.apache.iceberg.spark.SparkSessionCatalog")
         .config("spark.sql.catalog.spark_catalog.type", "hive")

@@ -10,7 +10,6 @@ import os
 import subprocess
 import sys
 import textwrap
-import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from typing import Any
 import pytest
 
 from tests.support.hdfs_path import pyiceberg_files
+from tests.support.java_keys import keys_jar
 from tests.support.pyspark_home import CACHE, pyspark_home, spark_release
 
 RUNTIME_VERSION = "1.12.0"
@@ -80,18 +80,6 @@ def _runtime_jar() -> Path:
     return jar
 
 
-def _keys_jar(runtime: Path, folder: Path) -> Path:
-    """A jar of the key service that Apache Iceberg lacks."""
-    jar, classes = folder / "keys.jar", folder / "keys"
-    source = Path(__file__).parent / "encryption" / "KeystoreKeys.java"
-    compiler = ["javac", "-proc:none", "-cp", str(runtime), "-d", str(classes), str(source)]
-    subprocess.run(compiler, check=True, capture_output=True)
-    with zipfile.ZipFile(jar, "w") as made:
-        for each in classes.rglob("*.class"):
-            made.write(each, each.relative_to(classes))
-    return jar
-
-
 @pytest.fixture(scope="session")
 def java_runtime() -> tuple[Path, Path]:
     """The jar of Apache Iceberg's Spark runtime, and its PySpark; skips where they cannot be downloaded."""
@@ -123,7 +111,7 @@ def iceberg_java(
     with open(folder / "stderr.log", "w") as log:
         process = subprocess.Popen(
             [
-                *(sys.executable, str(script), f"{jar},{_keys_jar(jar, folder)}", metastore.uri),
+                *(sys.executable, str(script), f"{jar},{keys_jar(jar, folder)}", metastore.uri),
                 *(str(metastore.warehouse), str(folder / "files"), str(keys)),
             ],
             stdin=subprocess.PIPE,

@@ -6,7 +6,7 @@ import json
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import pyarrow as pa
@@ -16,11 +16,15 @@ from hms_iceberg import load_catalog
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import CorruptMetadataError, KeyUnavailableError, TamperedFileError
 from hms_iceberg.scan.manifests.cache import shared_cache
+from hms_iceberg.spark import extend
 from hms_iceberg.spec.data_types import DoubleType, FloatType
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.transforms.bucket import BucketTransform
 from hms_iceberg.table import Table
 from tests.support.java_peer import encode
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.since_spark("4.0", "encryption by Java 1.12")]
 
@@ -37,6 +41,10 @@ COLUMNS = {
 }
 JAVA_COLUMNS = """id bigint, text string, real double, exact decimal(10,2), day date, at timestamp_ntz, bytes binary,
     list array<int>, deep struct<a: string>"""
+JAVA_ROWS = """select id, if(id % 5 = 0, null, concat('text ', id)),
+    if(id % 4 = 0, double('NaN'), id / 3), cast(id / 100 as decimal(10,2)), date_add(date'1970-01-01', int(id)),
+    timestamp_ntz'1969-12-31 23:59:59.000001', cast(string(id) as binary), array(int(id), null),
+    named_struct('a', string(id)) from range(50)"""
 # Texts of these could be written in several ways. (Those of some fractions are other ones by Java 17 than by Java 21.)
 DEFAULTS = [
     ("timestamp", datetime(1970, 1, 1)),
@@ -135,10 +143,13 @@ def test_java_reads_and_changes_what_python_writes(
     assert ours(table) == javas(iceberg_java, name)
     table.maintenance.rewrite_data_files(options={"rewrite-all": "true"})
     table.maintenance.rewrite_manifests()
+    table.maintenance.rotate_keys()
     after = ours(table)
     table.maintenance.expire_snapshots().retain_last(1).older_than(datetime.now()).commit()
     assert not table.maintenance.check().findings
     assert ours(table) == after == javas(iceberg_java, name)
+    iceberg_java.sql(f"insert into keyed.{name} select * from keyed.{name} where id = 8")
+    assert table.refresh().scan().count() == len(after) + 1
     assert beginnings(table) <= {b"PARE", b"AGS1"}
 
 
@@ -151,12 +162,7 @@ def test_python_reads_and_changes_what_java_writes(
     settings = ", ".join(f"'{each}'='{value}'" for each, value in properties(mode, file_format, key).items())
     created = f"create table keyed.{name} ({JAVA_COLUMNS}) using iceberg partitioned by (bucket(2, id))"
     iceberg_java.sql(f"{created} tblproperties ({settings})")
-    iceberg_java.sql(
-        f"""insert into keyed.{name} select id, if(id % 5 = 0, null, concat('text ', id)),
-        if(id % 4 = 0, double('NaN'), id / 3), cast(id / 100 as decimal(10,2)), date_add(date'1970-01-01', int(id)),
-        timestamp_ntz'1969-12-31 23:59:59.000001', cast(string(id) as binary), array(int(id), null),
-        named_struct('a', string(id)) from range(50)"""
-    )
+    iceberg_java.sql(f"insert into keyed.{name} {JAVA_ROWS}")
     iceberg_java.sql(f"update keyed.{name} set text = 'changed' where id in (7, 8, 30)")
     iceberg_java.sql(f"delete from keyed.{name} where id between 10 and 19")
     table = keyed.load_table(name)
@@ -168,6 +174,28 @@ def test_python_reads_and_changes_what_java_writes(
     table.upsert(rows(204, 207), join_cols=["id"])
     assert len(ours(table)) == 40 - 5 + 7
     assert ours(table) == javas(iceberg_java, name)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_java_and_our_spark_read_what_each_other_s_tasks_write(
+    spark: SparkSession, keyed: Catalog, iceberg_java: Any, namespace: str, mode: str
+) -> None:
+    name = f"{namespace}.tasks_{mode[:4]}"
+    extend(spark, catalogs={"tasks": keyed.properties})
+    asked = ", ".join(f"'{each}'='{value}'" for each, value in properties(mode, "parquet", "k24").items())
+    created = f"create table tasks.{name} ({JAVA_COLUMNS}) using iceberg partitioned by (bucket(2, id))"
+    spark.sql(f"{created} tblproperties ({asked})")
+    for own, sql in ((f"tasks.{name}", spark.sql), (f"keyed.{name}", iceberg_java.sql)):
+        sql(f"insert into {own} {JAVA_ROWS}")
+        sql(f"update {own} set text = 'changed' where id in (7, 8, 30)")
+        sql(f"delete from {own} where id between 10 and 19")
+        table = keyed.load_table(name)
+        expected = ours(table)
+        found = [encode(tuple(row)) for row in spark.sql(f"select * from tasks.{name} order by id").collect()]
+        assert javas(iceberg_java, name) == expected
+        assert sorted(map(str, found)) == sorted(map(str, expected))
+    assert len(expected) == 80
+    assert beginnings(table) == {b"PARE", b"AGS1"}
 
 
 def test_the_row_in_the_metastore_says_what_javas_says(keyed: Catalog, iceberg_java: Any, namespace: str) -> None:

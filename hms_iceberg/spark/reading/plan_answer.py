@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import logging
@@ -128,9 +129,10 @@ def _delete_files(plan: ScanPlan) -> list[dict[str, Any]]:
             "offset": offset or 0,
             "length": length or 0,
             "record_count": count,
+            "key": None if key is None else base64.b64encode(key).decode(),
         }
-        for path, size, sequence_number, offset, length, count in plan.delete_files.select(
-            *columns, "record_count"
+        for path, size, sequence_number, offset, length, count, key in plan.delete_files.select(
+            *columns, "record_count", "key_metadata"
         ).iter_rows()
     ]
 

@@ -1,7 +1,7 @@
 """Reading data files in Spark's Python workers, in Spark's types.
 
-These are data files in ORC or Avro, Parquet files with a row deleted by an ORC, Avro or encrypted file, and those with
-types that Spark's reader of Parquet does not know. Each becomes a pickled task, a row of a small relation that Spark
+These are data files in ORC or Avro, Parquet files with a row deleted by an ORC or Avro file, and those with types
+that Spark's reader of Parquet does not know. Each becomes a pickled task, a row of a small relation that Spark
 spreads over its executors; ``read_in_worker`` turns tasks into rows.
 """
 
@@ -131,7 +131,7 @@ def split(plan: ScanPlan, lacking_types: Collection[str]) -> tuple[ScanPlan, Sca
     if any(needs_python(each, lacking_types) for each in plan.metadata.schemas):
         others |= True
     deletes = _not_parquet(plan.delete_files) & plan.delete_files["content_size_in_bytes"].is_null()
-    deletes |= _of_unheld_keys(plan, lacking_types) | plan.delete_files["key_metadata"].is_not_null()
+    deletes |= _of_unheld_keys(plan, lacking_types)
     if not others.any() and not deletes.any():
         return plan, None
     numbers = plan.delete_files.with_row_index("delete_file").filter(deletes)["delete_file"]

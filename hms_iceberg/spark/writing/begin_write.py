@@ -30,7 +30,7 @@ from hms_iceberg.spec.primitive_types import NANO_TIMESTAMPS
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.schema_json import schema_to_json
 from hms_iceberg.spec.sort_orders import UNSORTED, SortOrder
-from hms_iceberg.spec.table_properties import FILE_FORMAT, TARGET_FILE_BYTES
+from hms_iceberg.spec.table_properties import DATA_KEY_LENGTH, FILE_FORMAT, TARGET_FILE_BYTES
 from hms_iceberg.storage import Storage
 from hms_iceberg.transaction.workspace import refuse_previewed
 
@@ -237,8 +237,7 @@ def write_rules(
     parquet = parquet_settings(schema, properties)
     names = LocationRules.of(metadata.location, properties)
     written = Schema(*rows.fields, schema_id=schema.schema_id)
-    in_python = is_encrypted(metadata.properties) or needs_python(written, lacking_types)
-    in_spark = file_format == "parquet" and not in_python
+    in_spark = file_format == "parquet" and not needs_python(written, lacking_types)
     nanoseconds = chosen(lacking_types)
     return {
         "schema": rows.rows,
@@ -255,6 +254,7 @@ def write_rules(
             "partitioned_paths": names.partitioned_paths,
             "suffix": f"{suffix}.{file_format}",
         },
+        "key_bytes": int(DATA_KEY_LENGTH.of(properties)) if is_encrypted(properties) else 0,
         "job": None if in_spark else write_job(file_format, written, metadata, properties, storage),
         "codec": parquet.codec,
         "settings": parquet.settings,

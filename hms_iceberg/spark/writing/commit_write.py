@@ -77,6 +77,7 @@ def _data_file(
         modes=modes,
         size=file.size,
         footer=_footer(file.footer),
+        key_metadata=file.key,
         nan_counts={field_id: nans for field_id, (nans, _, _) in floats.items()},
         float_bounds={
             field_id: None if low is None else (float(low), float(high)) for field_id, (_, low, high) in floats.items()

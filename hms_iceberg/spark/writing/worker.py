@@ -1,4 +1,4 @@
-"""The process beside a Spark task that writes its ORC, Avro and encrypted files: the bridge's PythonWriter starts it.
+"""The process beside a Spark task that writes its ORC and Avro files: the bridge's PythonWriter starts it.
 
 It serves one task after the other, and ends if none comes for a minute.
 

@@ -52,6 +52,7 @@ class WrittenFile(msgspec.Struct, frozen=True):
         partition: the partition's values in Spark's internal form.
         floats: by field id of a float or double column, how many NaN it has, and its bounds without them.
         footer: the footer of a Parquet file, deflated (in base64 on its way).
+        key: the key of an encrypted Parquet file, as manifests have it.
         described: what the bridge's Python process says of a file that it wrote; see `worker.describe`.
     """
 
@@ -61,6 +62,7 @@ class WrittenFile(msgspec.Struct, frozen=True):
     partition: list[Any]
     floats: dict[str, tuple[int, Any, Any]]
     footer: bytes | None = None
+    key: bytes | None = None
     described: bytes | None = None
 
 

@@ -210,7 +210,10 @@ def _files(base: TableMetadata | None, new: TableMetadata) -> list[Json]:
                 updates.append({"action": action, "snapshot-id": snapshot_id})
     before = {key.key_id: key for key in base.encryption_keys} if base else {}
     for key in new.encryption_keys:
-        if before.pop(key.key_id, None) != key:
+        known = before.pop(key.key_id, None)
+        if known not in (None, key):  # a server keeps what it has of an id
+            updates.append({"action": "remove-encryption-key", "key-id": key.key_id})
+        if known != key:
             updates.append({"action": "add-encryption-key", "encryption-key": encryption_key_to_json(key)})
     updates += [{"action": "remove-encryption-key", "key-id": key_id} for key_id in before]
     return updates

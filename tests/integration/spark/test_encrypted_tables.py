@@ -1,9 +1,11 @@
-"""Spark reads and changes encrypted tables: its tasks read Parquet files, all others and writing are left to Python."""
+"""Spark reads and changes encrypted tables: its tasks read and write Parquet files, others are left to Python."""
 
 from __future__ import annotations
 
 import base64
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +13,12 @@ import pyarrow as pa
 import pytest
 
 from hms_iceberg import load_catalog
+from hms_iceberg.encryption.file_keys import FileKey
 from hms_iceberg.migration.migration_plan import MigrationOptions
 from hms_iceberg.migration.rewrite import rewrite
 from hms_iceberg.spark import extend
 from hms_iceberg.spark.migration.hive_reader import SparkCopier
+from hms_iceberg.variant import variants_to_json
 from tests.support.spark_tables import rows_of
 
 if TYPE_CHECKING:
@@ -53,6 +57,10 @@ def rows(table: Table) -> list[tuple[Any, ...]]:
     return sorted(tuple(each.values()) for each in table.scan().to_arrow().to_pylist())
 
 
+def is_read_by_python(spark: SparkSession, name: str) -> bool:
+    return "InArrow" in spark.sql(f"select * from {name}")._jdf.queryExecution().executedPlan().toString()
+
+
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
 @pytest.mark.parametrize("file_format", ["parquet", "avro"])
 def test_statements_on_an_encrypted_table_leave_encrypted_files(
@@ -86,6 +94,7 @@ def test_statements_on_an_encrypted_table_leave_encrypted_files(
     assert [row[:2] for row in rows(table)] == sorted(expected.items())
     assert rows_of(spark, f"select id from {name} where id > 100 and text = 'changed'") == []
     assert rows_of(spark, f"select count(*) from {name}.files where content = 0")[0][0] > 0
+    assert is_read_by_python(spark, name) == (file_format == "avro")
     assert beginnings(table) <= {b"PARE", b"AGS1"}
     options = "map('rewrite-all', 'true')"
     spark.sql(f"call keyed.system.rewrite_data_files(table => '{own}', options => {options})").collect()
@@ -105,29 +114,74 @@ def test_a_table_is_created_from_a_query_and_overwritten(spark: SparkSession, ke
     assert beginnings(table) == {b"PARE", b"AGS1"}
 
 
-def test_no_key_is_in_a_plan(spark: SparkSession, keyed: Catalog) -> None:
-    table = keyed.create_table(
-        "locked.planned",
-        pa.schema([("id", pa.int64())]),
-        properties={"format-version": "3", "encryption.key-id": "one"},
-    )
-    table.append(pa.table({"id": [1, 2]}))
-    [task] = table.scan().plan_files()
-    key = task.file.key_metadata
-    assert key is not None
-    frame = spark.sql("select * from keyed.locked.planned where id > 1")
-    assert frame.collect() == [(2,)]
-    told = [
-        frame._jdf.queryExecution().toString(),
-        frame._jdf.queryExecution().executedPlan().treeString(),
-        str(spark.sparkContext.getConf().getAll()),
-        *(row[0] for row in spark.sql("explain extended select * from keyed.locked.planned").collect()),
-    ]
-    for secret in (key, key[2:18], TABLE_KEY):
-        for text in told:
-            assert secret.hex() not in text.lower().replace(" ", "")
-            assert base64.b64encode(secret).decode().rstrip("=")[:-1] not in text
-            assert secret.decode("latin-1") not in text
+_TOLD = """
+import json, logging, sys
+from tests.support.spark_session import extended_session
+
+logging.basicConfig(level="DEBUG")
+
+class Metastore:
+    uri, warehouse = sys.argv[1:3]
+
+keys, folder, told = sys.argv[3:]
+events = {"enabled": "true", "dir": folder, "compress": "false"}
+catalog = {"uri": Metastore.uri, "encryption.kms-type": "keystore", "kms.keystore.path": keys}
+settings = {f"spark.sql.catalog.keyed.{name}": value for name, value in catalog.items()}
+settings |= {"spark.sql.catalog.keyed": "org.apache.iceberg.spark.SparkCatalog"}
+settings |= {f"spark.eventLog.{name}": value for name, value in events.items()}
+spark = extended_session(Metastore, **settings)
+spark.sparkContext.setLogLevel("DEBUG")
+with open(told, "w", encoding="utf-8") as file:
+    for statement in sys.stdin.read().split(";"):
+        frame = spark.sql(statement)
+        frame.collect()
+        file.write(frame._jdf.queryExecution().toString() + frame._jdf.queryExecution().debug().toString())
+        file.write("\\n".join(row[0] for row in spark.sql(f"explain extended {statement}").collect()))
+spark.stop()
+"""
+_STATEMENTS = """
+    insert into keyed.locked.told select id, concat('t', id) from range(100);
+    update keyed.locked.told set text = 'changed' where id < 10;
+    update keyed.locked.copied set text = 'changed' where id < 10;
+    select * from keyed.locked.told where id < 20;
+    select count(*), max(text) from keyed.locked.copied
+"""
+
+
+def shown(secret: bytes) -> list[bytes]:
+    """How a key may stand in a text: as it is, in digits, as numbers of Java and Python, and within base64."""
+    signed = [each - 256 if each > 127 else each for each in secret]
+    texts = [secret.hex(), secret.hex().upper(), *(sep.join(map(str, signed)) for sep in (", ", ","))]
+    texts += [", ".join(map(str, secret)), repr(secret)[2:-1]]
+    texts += [base64.b64encode(bytes(before) + secret).decode()[before + 1 : -4] for before in range(3)]
+    return [secret, *(text.encode() for text in texts)]
+
+
+def test_no_key_is_in_a_plan_a_log_or_an_event(metastore: Any, keyed: Catalog, tmp_path: Path) -> None:
+    for name, mode in (("told", "merge-on-read"), ("copied", "copy-on-write")):
+        properties = {"format-version": "3", "encryption.key-id": "one", "write.update.mode": mode}
+        schema = pa.schema([("id", pa.int64()), ("text", pa.string())])
+        keyed.create_table(f"locked.{name}", schema, properties=properties).append(
+            pa.table({"id": range(40), "text": ["a"] * 40})
+        )
+    events = tmp_path / "events"
+    events.mkdir()
+    arguments = [metastore.uri, str(metastore.warehouse), keyed.properties["kms.keystore.path"], events.as_uri()]
+    command = [sys.executable, "-W", "ignore", "-c", _TOLD, *arguments, str(tmp_path / "plans")]
+    with open(tmp_path / "log", "wb") as log:
+        subprocess.run(command, input=_STATEMENTS, stdout=log, stderr=log, text=True, timeout=300, check=True)
+    secrets = [TABLE_KEY]
+    for name in ("told", "copied"):
+        table = keyed.load_table(f"locked.{name}")
+        found = table.inspect.all_files()["key_metadata"].to_pylist()
+        found += [each.key_metadata for snapshot in table.snapshots() for each in snapshot.manifests(table.io)]
+        secrets += [FileKey.decode(each, name).key for each in found]
+    assert len(set(secrets)) > 12
+    written = [each for each in tmp_path.rglob("*") if each.is_file()]
+    assert b"DEBUG" in (tmp_path / "log").read_bytes()
+    assert any(b"SparkListenerSQLExecutionStart" in each.read_bytes() for each in written)
+    for text in [each.read_bytes() for each in written]:
+        assert [secret.hex() for secret in set(secrets) for form in shown(secret) if form in text] == []
 
 
 STATEMENTS = ["select * from {}", "insert into {} values (3)", "delete from {} where id = 1", "select * from {}.files"]
@@ -207,8 +261,7 @@ def test_parquet_files_without_deletes_are_read_by_spark_in_splits(spark: SparkS
     table.append(
         pa.table({"id": ids, "text": [None if n % 7 == 0 else f"t{n % 50}" for n in ids], "real": [n / 3 for n in ids]})
     )
-    frame = spark.sql("select * from keyed.locked.split")
-    assert "Python" not in frame._jdf.queryExecution().executedPlan().toString()
+    assert not is_read_by_python(spark, "keyed.locked.split")
     expected = [tuple(each.values()) for each in table.scan().to_arrow().to_pylist()]
     assert sorted(rows_of(spark, "select * from keyed.locked.split")) == sorted(expected)
     filtered = "select id from keyed.locked.split where text = 't3' and id > 9000 and real < 3200"
@@ -218,16 +271,33 @@ def test_parquet_files_without_deletes_are_read_by_spark_in_splits(spark: SparkS
     assert rows_of(spark, "select count(*), max(text) from keyed.locked.split") == [(10_000, "t9")]
 
 
-def test_a_data_file_that_somebody_changed_is_told(spark: SparkSession, keyed: Catalog) -> None:
-    properties = {"format-version": "3", "encryption.key-id": "one"}
-    table = keyed.create_table("locked.bits", pa.schema([("id", pa.int64())]), properties=properties)
-    table.append(pa.table({"id": range(1000)}))
-    [task] = table.scan().plan_files()
-    path = Path(task.file.file_path.removeprefix("file:"))
-    content = path.read_bytes()
-    for place in (100, len(content) - 40):
-        path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
-        with pytest.raises(Exception, match="TamperedFileError: Cannot decrypt"):
-            spark.sql("select * from keyed.locked.bits").collect()
-    path.write_bytes(content)
-    assert rows_of(spark, "select sum(id) from keyed.locked.bits") == [(499_500,)]
+def test_a_file_that_somebody_changed_is_told(spark: SparkSession, keyed: Catalog) -> None:
+    modes = "'write.delete.mode' = 'merge-on-read'"
+    spark.sql(f"create table keyed.locked.bits (id bigint) using iceberg tblproperties ({SETTINGS}, {modes})")
+    spark.sql("insert into keyed.locked.bits select /*+ coalesce(1) */ id from range(1000)")
+    spark.sql("delete from keyed.locked.bits where id = 999").collect()
+    [task] = keyed.load_table("locked.bits").scan().plan_files()
+    for file in (*task.delete_files, task.file):  # a vector that was read once is known
+        path = Path(file.file_path.removeprefix("file:"))
+        content = path.read_bytes()
+        changed = [content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :] for at in (len(content) // 2, -40)]
+        for data in (*changed, *([content[:-40]] if file is not task.file else [])):
+            path.write_bytes(data)
+            with pytest.raises(Exception, match="TamperedFileError: Cannot decrypt"):
+                spark.sql("select * from keyed.locked.bits").collect()
+        path.write_bytes(content)
+    assert rows_of(spark, "select sum(id) from keyed.locked.bits") == [(498_501,)]
+
+
+@pytest.mark.since_spark("4.0", "the type variant")
+def test_variants_are_written_by_spark_alone(spark: SparkSession, keyed: Catalog) -> None:
+    spark.sql(f"create table keyed.locked.variants (id bigint, v variant) using iceberg tblproperties ({SETTINGS})")
+    spark.sql("insert into keyed.locked.variants select id, parse_json(concat('{\"n\": ', id, '}')) from range(3)")
+    spark.sql("delete from keyed.locked.variants where variant_get(v, '$.n', 'int') = 1").collect()
+    assert sorted(rows_of(spark, "select id, to_json(v) from keyed.locked.variants")) == [
+        (0, '{"n":0}'),
+        (2, '{"n":2}'),
+    ]
+    found = keyed.load_table("locked.variants").scan().to_arrow().sort_by("id")
+    assert variants_to_json(found["v"]).to_pylist() == ['{"n":0}', '{"n":2}']
+    assert beginnings(keyed.load_table("locked.variants")) == {b"PARE", b"AGS1"}

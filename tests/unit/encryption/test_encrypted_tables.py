@@ -146,6 +146,32 @@ def test_the_keys_of_lists_that_expire_go_with_them(catalog: Catalog) -> None:
     assert (len(table.metadata.encryption_keys), len(found(table))) == (4, 6)
 
 
+def test_a_new_key_takes_the_place_of_the_one_above_all_lists(catalog: Catalog) -> None:
+    table = catalog.create_table("db.t", rows(0, 0).schema, properties=ENCRYPTED)
+    for start in range(3):
+        table.append(rows(start, start + 1))
+    before = {key.key_id: key for key in table.metadata.encryption_keys}
+    written = [each for each in files(table, "") if "metadata.json" not in each.name]
+    table.maintenance.rotate_keys()
+    after = {key.key_id: key for key in table.metadata.encryption_keys}
+    [old] = before.keys() - after.keys()
+    [new] = after.keys() - before.keys()
+    assert {key.encrypted_by_id for key in after.values()} == {"one", new}
+    assert not {key.encrypted_key_metadata for key in after.values()} & {
+        key.encrypted_key_metadata for key in before.values()
+    }
+    assert [each for each in files(table, "") if "metadata.json" not in each.name] == written
+    for loaded in (table, catalog.load_table("db.t")):
+        shared_cache().clear()
+        assert [loaded.scan(snapshot_id=each.snapshot_id).count() for each in loaded.snapshots()] == [1, 2, 3]
+    table.append(rows(3, 4))
+    assert [key.encrypted_by_id for key in table.metadata.encryption_keys].count(new) == 4
+    assert old not in {key.key_id for key in table.metadata.encryption_keys}
+    plain = catalog.create_table("db.plain", rows(0, 0).schema)
+    with pytest.raises(InvalidInputError, match="it is not encrypted"):
+        plain.maintenance.rotate_keys()
+
+
 def refusals(table: Table, catalog: Catalog, tmp_path: Path) -> dict[str, Callable[[], object]]:
     plain = catalog.create_table("db.plain", rows(0, 0).schema, properties={"format-version": "3"})
     plain.append(rows(0, 5))

@@ -11,14 +11,18 @@ final class DeleteFile implements Serializable {
   final long contentOffset;
   final long contentSize;
   final long recordCount;
+  /** What the file is encrypted by, as manifests have it; null if it is not. */
+  final byte[] key;
 
-  DeleteFile(String path, long size, long sequenceNumber, long contentOffset, long contentSize, long recordCount) {
+  DeleteFile(
+      String path, long size, long sequenceNumber, long contentOffset, long contentSize, long recordCount, byte[] key) {
     this.path = path;
     this.size = size;
     this.sequenceNumber = sequenceNumber;
     this.contentOffset = contentOffset;
     this.contentSize = contentSize;
     this.recordCount = recordCount;
+    this.key = key;
   }
 
   boolean isVector() {

@@ -129,7 +129,7 @@ final class DeleteFiles {
     Map byFile = new HashMap();
     UTF8String onlyPath = only == null ? null : UTF8String.fromString(only);
     ParquetFile parquet = new ParquetFile(
-        new Configuration(conf), "delete file", new Path(file.path), 0, file.size, null, settings);
+        new Configuration(conf), "delete file", new Path(file.path), 0, file.size, file.key, settings);
     try {
       BatchColumns batchColumns = open(parquet, file, POSITIONS, conf, only);
       ColumnVector[] columns = batchColumns.vectors(POSITIONS);
@@ -163,7 +163,7 @@ final class DeleteFiles {
       DeletedKeys deleted, DeleteFile file, StructType columns, Configuration conf, ReadSettings settings)
       throws Exception {
     ParquetFile parquet = new ParquetFile(
-        new Configuration(conf), "delete file", new Path(file.path), 0, file.size, null, settings);
+        new Configuration(conf), "delete file", new Path(file.path), 0, file.size, file.key, settings);
     try {
       ColumnarBatch keys = new ColumnarBatch(open(parquet, file, columns, conf, null).vectors(columns));
       while (parquet.nextBatch()) {
@@ -203,7 +203,11 @@ final class DeleteFiles {
       throw ParquetFile.missing("file of deletion vectors", path);
     }
     try {
-      stream.readFully(file.contentOffset, bytes);
+      if (file.key != null) {
+        bytes = FileKey.of(file.key, path).read(stream, file.contentOffset, bytes.length);
+      } else {
+        stream.readFully(file.contentOffset, bytes);
+      }
     } finally {
       stream.close();
     }

@@ -21,15 +21,19 @@ final class WrittenFile implements Serializable {
   private final String floats;
   /** The footer of a Parquet file, deflated: of wide tables it is large, and the driver gets all of them. */
   private final byte[] footer;
+  /** The key of an encrypted Parquet file, as manifests have it. */
+  private final byte[] key;
   /** Python's own description of a file that it wrote. */
   private final byte[] described;
 
-  WrittenFile(String location, long size, long rows, PartitionKey partition, String floats, byte[] footer) {
-    this(location, size, rows, partition, floats, footer, null);
+  WrittenFile(
+      String location, long size, long rows, PartitionKey partition, String floats, byte[] footer, byte[] key) {
+    this(location, size, rows, partition, floats, footer, key, null);
   }
 
   private WrittenFile(
-      String location, long size, long rows, PartitionKey partition, String floats, byte[] footer, byte[] described) {
+      String location, long size, long rows, PartitionKey partition, String floats, byte[] footer, byte[] key,
+      byte[] described) {
     this.location = location;
     this.size = size;
     this.rows = rows;
@@ -37,11 +41,12 @@ final class WrittenFile implements Serializable {
     this.partition = PartitionValues.json(partition);
     this.floats = floats;
     this.footer = footer;
+    this.key = key;
     this.described = described;
   }
 
   static WrittenFile described(String location, long size, long rows, PartitionKey partition, byte[] described) {
-    return new WrittenFile(location, size, rows, partition, null, null, described);
+    return new WrittenFile(location, size, rows, partition, null, null, null, described);
   }
 
   static byte[] deflated(ByteArrayOutputStream bytes) throws IOException {
@@ -60,6 +65,7 @@ final class WrittenFile implements Serializable {
     file.set("partition", Json.read(partition));
     file.set("floats", Json.read(floats == null ? "{}" : floats));
     file.put("footer", text(footer));
+    file.put("key", text(key));
     file.put("described", text(described));
     return file;
   }

@@ -45,6 +45,8 @@ final class ParquetOutput implements FileOutput {
   private final ParquetWriter writer;
   private final FloatMetrics floats;
   private final ProjectingInternalRow stored;
+  /** Made here, where the file is written, and told to the driver with it; null if the table is not encrypted. */
+  private final FileKey key;
   private long rows;
 
   ParquetOutput(WriteRules rules, Configuration conf, String location) throws IOException {
@@ -53,7 +55,13 @@ final class ParquetOutput implements FileOutput {
     this.conf = conf;
     this.floats = FloatMetrics.of(rules.schema);
     this.stored = StoredColumns.of(rules.fileSchema, rules.stored);
-    this.writer = Generation.writer(new Builder(target(path, conf), rules).withSettings(conf, rules), rules.codec, conf);
+    this.key = rules.keyBytes == 0 ? null : FileKey.random(rules.keyBytes);
+    ParquetWriter.Builder builder = new Builder(target(path, conf), rules).withSettings(conf, rules);
+    if (key != null) {
+      CipherWarmUp.begin();
+      builder.withEncryption(key.encryption());
+    }
+    this.writer = Generation.writer(builder, rules.codec, conf);
   }
 
   /** On a local disk Hadoop starts a process for each file, to set the rights that it has anyway. */
@@ -88,7 +96,8 @@ final class ParquetOutput implements FileOutput {
     Util.writeFileMetaData(new ParquetMetadataConverter().toParquetMetadata(1, writer.getFooter()), footer);
     long size = path.getFileSystem(conf).getFileStatus(path).getLen();
     return new WrittenFile(
-        location, size, rows, partition, floats == null ? null : floats.json(), WrittenFile.deflated(footer));
+        location, size, rows, partition, floats == null ? null : floats.json(), WrittenFile.deflated(footer),
+        key == null ? null : key.encoded(size));
   }
 
   public void abandon() {

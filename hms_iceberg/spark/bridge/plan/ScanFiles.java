@@ -3,6 +3,7 @@ package hms_iceberg.bridge;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Base64;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Iterator;
@@ -113,7 +114,8 @@ final class ScanFiles implements FileIndex, Cloneable {
       JsonNode node = Json.at(nodes, i);
       files[i] = new DeleteFile(
           node.get("path").asText(), node.get("size").asLong(), node.get("sequence_number").asLong(),
-          node.get("offset").asLong(), node.get("length").asLong(), node.get("record_count").asLong());
+          node.get("offset").asLong(), node.get("length").asLong(), node.get("record_count").asLong(),
+          node.get("key").isNull() ? null : Base64.getDecoder().decode(node.get("key").asText()));
     }
     return files;
   }

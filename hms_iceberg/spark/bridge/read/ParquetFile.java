@@ -36,6 +36,7 @@ import scala.runtime.AbstractFunction1;
 /** One Parquet file, or the row groups of one split of it, opened with its footer read once. */
 final class ParquetFile implements Closeable {
   private static final String SPARK_VERSION = "org.apache.spark.version";
+  private static final long LARGE = 1048576L;
 
   private final Configuration conf;
   private final Path path;
@@ -65,6 +66,9 @@ final class ParquetFile implements Closeable {
     }
     ParquetReadOptions.Builder options = HadoopReadOptions.builder(conf, path).withRange(start, start + length);
     if (key != null) {
+      if (length >= LARGE) {
+        CipherWarmUp.begin();
+      }
       options.withDecryption(FileKey.of(key, path).decryption());
     }
     this.stream = file.newStream();
@@ -76,7 +80,7 @@ final class ParquetFile implements Closeable {
     }
   }
 
-  private static IOException tampered(Path path, ParquetCryptoRuntimeException cause) {
+  static IOException tampered(Path path, Exception cause) {
     return new IOException("TamperedFileError: Cannot decrypt " + path + ": it was changed after it was written, another"
         + " file was put in its place, or it was encrypted by another key. Restore it from a copy that you trust.", cause);
   }
