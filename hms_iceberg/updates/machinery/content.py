@@ -30,7 +30,7 @@ from hms_iceberg.updates.machinery.manifest_files import (
     metadata_file,
     write_added,
 )
-from hms_iceberg.updates.machinery.manifest_filter import Removal, merge_manifests, remove_files
+from hms_iceberg.updates.machinery.manifest_filter import Removal, drop_outlived, merge_manifests, remove_files
 from hms_iceberg.updates.machinery.update import Workspace
 
 _TOTALS = (
@@ -336,10 +336,12 @@ def commit_content(base: TableMetadata, change: ContentChange, workspace: Worksp
         change.what,
     )
     new_data, new_deletes = _added_manifests(change, base, workspace)
+    live = [*data.manifests, *new_data]
+    outlived = drop_outlived(deletes.manifests, live, base, change.snapshot_id, workspace, change.what)
     kept_data, merged_data = merge_manifests([*new_data, *data.manifests], base, change.snapshot_id, workspace)
-    kept_deletes, merged = merge_manifests([*new_deletes, *deletes.manifests], base, change.snapshot_id, workspace)
+    kept_deletes, merged = merge_manifests([*new_deletes, *outlived.manifests], base, change.snapshot_id, workspace)
     removed = [*data.removed, *deletes.removed]
-    summary = SummaryBuilder(base).added(change.added).removed(removed)
+    summary = SummaryBuilder(base).added(change.added).removed([*removed, *outlived.removed])
     summary.removed_duplicates(data.duplicates + deletes.duplicates)
     draft = SnapshotDraft(
         snapshot_id=change.snapshot_id,
@@ -347,7 +349,7 @@ def commit_content(base: TableMetadata, change: ContentChange, workspace: Worksp
         manifests=[*kept_data, *kept_deletes],
         summary=summary.build(change.properties),
         branch=change.branch,
-        replaced_manifests=data.replaced + deletes.replaced + merged_data + merged,
+        replaced_manifests=data.replaced + deletes.replaced + outlived.replaced + merged_data + merged,
     )
     return write_snapshot(base, draft, workspace)
 

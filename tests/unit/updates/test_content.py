@@ -278,6 +278,25 @@ def test_a_rewrite_keeps_the_data_sequence_number_that_it_is_given(world: World)
     world.check()
 
 
+def test_deletes_that_are_older_than_all_data_go_in_the_commit_that_makes_them_so(world: World) -> None:
+    first, second = data_file(0, 9), data_file(10, 19)
+    world.append(first)  # 1
+    old, new = equality_deletes(first), equality_deletes(second)
+    world.commit(RowDelta(added=(old,)))  # 2
+    world.append(second)  # 3
+    world.commit(RowDelta(added=(new,)))  # 4
+    world.commit(RewriteFiles((first,), (data_file(0, 8),), data_sequence_number=2))
+    assert {entry.data_file.file_path for entry in world.live()} >= {old.file_path, new.file_path}
+    compacted = next(
+        entry.data_file for entry in world.live() if entry.sequence_number == 2 and entry.data_file.is_data
+    )
+    world.commit(RewriteFiles((compacted,), (data_file(0, 8),), data_sequence_number=4))
+    assert [entry.data_file.file_path for entry in world.live() if not entry.data_file.is_data] == [new.file_path]
+    found = summary(world)
+    assert (found["operation"], found["removed-delete-files"], found["total-delete-files"]) == ("replace", "1", "1")
+    world.check()
+
+
 @pytest.mark.parametrize(
     ("removed", "added"),
     [
