@@ -1,4 +1,4 @@
-"""Services of keys: a file, AWS (on a stand-in), Vault (on a server of the test), and how catalogs name them."""
+"""Services of keys: a file, AWS and Vault (on stand-ins, Vault itself too if it is there), how catalogs name them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pytest
 
 from hms_iceberg.encryption.key_services import KeptKeys, KeyService, key_service
 from hms_iceberg.errors import ConfigurationError, KeyUnavailableError, TamperedFileError
+from tests.support.vault_server import BINARY, vault_server
 
 KEY = bytes(range(32))
 
@@ -142,7 +143,7 @@ def test_keys_in_aws() -> None:
 
 
 class Vault(BaseHTTPRequestHandler):
-    """As much of Vault's transit engine as the API documentation says of encrypt and decrypt."""
+    """As much of Vault's transit engine as encrypt and decrypt need; its answers are those that OpenBao gave."""
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -150,10 +151,14 @@ class Vault(BaseHTTPRequestHandler):
         if self.headers["X-Vault-Token"] != "token" or mount != "keys":
             self._answer(403, {"errors": ["permission denied"]})
         elif name not in ("one", "two"):
-            self._answer(400, {"errors": [f"encryption key not found: {name}"]})
+            denied = "1 error occurred:\n\t* permission denied\n\n"  # to make the key
+            wrong = (403, denied) if what == "encrypt" else (400, "encryption key not found")
+            self._answer(wrong[0], {"errors": [wrong[1]]})
         elif what == "encrypt":
             sealed = base64.b64encode(f"{name}|{body['plaintext']}".encode()).decode()
             self._answer(200, {"data": {"ciphertext": f"vault:v1:{sealed}"}})
+        elif body["ciphertext"].startswith("vault:v0:"):
+            self._answer(400, {"errors": ["ciphertext or signature version is disallowed by policy (too old)"]})
         else:
             owner, _, plain = base64.b64decode(body["ciphertext"][9:]).decode("latin-1").partition("|")
             good = owner == name and len(base64.b64decode(plain)) == 32 and base64.b64decode(plain) == KEY
@@ -182,9 +187,29 @@ def vault() -> Iterator[str]:
     server.server_close()
 
 
+@pytest.mark.skipif(BINARY is None, reason="neither bao nor vault is installed")
+def test_keys_in_vault_itself() -> None:
+    with vault_server() as server:
+        settings = {"encryption.kms-type": "vault", "kms.vault.address": server.address, "kms.vault.mount": "keys"}
+        service = kept({**settings, "kms.vault.token": server.token})
+        check(service, "one", "two")
+        wrapped = service.wrap_key(KEY, "one")
+        server.ask("keys/keys/one/rotate", {})
+        assert service.unwrap_key(wrapped, "one") == KEY
+        server.ask("keys/keys/one/config", {"min_decryption_version": 2})
+        with pytest.raises(KeyUnavailableError, match="too old"):
+            kept({**settings, "kms.vault.token": server.token}).unwrap_key(wrapped, "one")
+        server.ask("sys/seal", {}, "PUT")
+        with pytest.raises(KeyUnavailableError, match="sealed"):
+            service.wrap_key(KEY, "two")
+
+
 def test_keys_in_vault(vault: str) -> None:
     settings = {"encryption.kms-type": "vault", "kms.vault.address": vault, "kms.vault.mount": "keys"}
-    check(kept({**settings, "kms.vault.token": "token"}), "one", "two")
+    service = kept({**settings, "kms.vault.token": "token"})
+    check(service, "one", "two")
+    with pytest.raises(KeyUnavailableError, match="too old"):
+        service.unwrap_key(b"vault:v0:" + service.wrap_key(KEY, "one")[9:], "one")
     with pytest.raises(KeyUnavailableError, match="permission denied"):
         kept({**settings, "kms.vault.token": "other"}).wrap_key(KEY, "one")
     settings["kms.vault.address"] = "http://127.0.0.1:1"
