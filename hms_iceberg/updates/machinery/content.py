@@ -16,12 +16,11 @@ from hms_iceberg.spec.manifests.manifest_values import (
     ManifestContent,
     ManifestEntry,
     ManifestFile,
-    PartitionKey,
 )
 from hms_iceberg.spec.metadata.metadata_changes import add_encryption_key, add_snapshot
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, Operation, Snapshot, Summary
-from hms_iceberg.spec.table_properties import ISOLATION_LEVELS, SUMMARY_PARTITION_LIMIT
+from hms_iceberg.spec.table_properties import ISOLATION_LEVELS
 from hms_iceberg.updates.machinery.manifest_files import (
     ListFacts,
     check_specs,
@@ -30,126 +29,16 @@ from hms_iceberg.updates.machinery.manifest_files import (
     metadata_file,
     write_added,
 )
-from hms_iceberg.updates.machinery.manifest_filter import Removal, drop_outlived, merge_manifests, remove_files
-from hms_iceberg.updates.machinery.update import Workspace
-
-_TOTALS = (
-    ("total-records", "added-records", "deleted-records"),
-    ("total-files-size", "added-files-size", "removed-files-size"),
-    ("total-data-files", "added-data-files", "deleted-data-files"),
-    ("total-delete-files", "added-delete-files", "removed-delete-files"),
-    ("total-position-deletes", "added-position-deletes", "removed-position-deletes"),
-    ("total-equality-deletes", "added-equality-deletes", "removed-equality-deletes"),
+from hms_iceberg.updates.machinery.manifest_filter import (
+    Filtered,
+    Removal,
+    file_key,
+    merge_manifests,
+    oldest_data,
+    remove_files,
 )
-
-
-@dataclass
-class _Counts:
-    """Counters by their key in the summary; only those above zero are written."""
-
-    values: dict[str, int] = field(default_factory=dict)
-
-    def add(self, key: str, amount: int = 1) -> None:
-        self.values[key] = self.values.get(key, 0) + amount
-
-    def count(self, file: DataFile, added: bool) -> None:
-        change, change_data = ("added", "added") if added else ("removed", "deleted")
-        size = file.content_size_in_bytes if file.is_deletion_vector else file.file_size_in_bytes
-        self.add(f"{change}-files-size", size or 0)
-        if file.content is DataFileContent.DATA:
-            self.add(f"{change_data}-data-files")
-            self.add(f"{change_data}-records", file.record_count)
-            return
-        self.add(f"{change}-delete-files")
-        if file.content is DataFileContent.EQUALITY_DELETES:
-            self.add(f"{change}-equality-delete-files")
-            self.add(f"{change}-equality-deletes", file.record_count)
-        else:
-            self.add(f"{change}-dvs" if file.is_deletion_vector else f"{change}-position-delete-files")
-            self.add(f"{change}-position-deletes", file.record_count)
-
-    def as_text(self) -> dict[str, str]:
-        return {key: str(value) for key, value in self.values.items() if value > 0}
-
-
-class SummaryBuilder:
-    """Counts the files that a snapshot adds and removes, table-wide and by partition."""
-
-    def __init__(self, metadata: TableMetadata) -> None:
-        self._metadata = metadata
-        self._counts = _Counts()
-        self._partitions: dict[PartitionKey, tuple[DataFile, _Counts]] = {}
-        self._duplicates = 0
-
-    def added(self, files: Iterable[DataFile]) -> SummaryBuilder:
-        """Counts files that the snapshot adds, of any content."""
-        return self._count(files, added=True)
-
-    def removed(self, files: Iterable[DataFile]) -> SummaryBuilder:
-        """Counts files that the snapshot removes, of any content."""
-        return self._count(files, added=False)
-
-    def removed_duplicates(self, count: int) -> SummaryBuilder:
-        """Counts further entries of files that were removed already."""
-        self._duplicates += count
-        return self
-
-    def _count(self, files: Iterable[DataFile], added: bool) -> SummaryBuilder:
-        for file in files:
-            self._counts.count(file, added)
-            _, counts = self._partitions.setdefault(file.partition_key, (file, _Counts()))
-            counts.count(file, added)
-        return self
-
-    def build(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """The changes' part of the summary; `properties` are the caller's own keys."""
-        summary = {**properties, **self._counts.as_text()}
-        if self._duplicates:
-            summary["deleted-duplicate-files"] = str(self._duplicates)
-        summary["changed-partition-count"] = str(len(self._partitions))
-        limit = SUMMARY_PARTITION_LIMIT.of(self._metadata.properties)
-        if self._partitions and len(self._partitions) <= limit:
-            summary["partition-summaries-included"] = "true"
-            summary.update(self._partition_summaries())
-        return summary
-
-    def _partition_summaries(self) -> dict[str, str]:
-        summaries: dict[str, _Counts] = {}
-        for file, counts in self._partitions.values():
-            spec = self._metadata.spec_by_id(file.spec_id)
-            path = spec.partition_to_path(file.partition, self._metadata.schema())
-            merged = summaries.setdefault(path, _Counts())
-            for key, amount in counts.values.items():
-                merged.add(key, amount)
-        return {
-            f"partitions.{path}": ",".join(f"{key}={value}" for key, value in counts.as_text().items())
-            for path, counts in summaries.items()
-            if path
-        }
-
-
-def with_totals(summary: Mapping[str, str], parent: Mapping[str, str] | None) -> dict[str, str]:
-    """The summary with `total-*` counts, carried on from the parent's.
-
-    Args:
-        summary: the changes of this snapshot.
-        parent: the parent snapshot's summary, None if there is no parent (totals start at zero).
-
-    A total that the parent does not have, or that would become negative, is left out rather than guessed.
-    """
-    totals = {}
-    for total, added, removed in _TOTALS:
-        before = "0" if parent is None else parent.get(total)
-        if before is None:
-            continue
-        try:
-            after = int(before) + int(summary.get(added, 0)) - int(summary.get(removed, 0))
-        except ValueError:
-            continue
-        if after >= 0:
-            totals[total] = str(after)
-    return {**summary, **totals}
-
+from hms_iceberg.updates.machinery.snapshot_summary import SummaryBuilder, with_totals
+from hms_iceberg.updates.machinery.update import Workspace
 
 ENGINE_NAME = "hms_iceberg"
 
@@ -317,41 +206,63 @@ def commit_content(base: TableMetadata, change: ContentChange, workspace: Worksp
         workspace,
         change.what,
     )
-    orphaned = frozenset(file.file_path for file in data.removed)
+    new_data, new_deletes = _added_manifests(change, base, workspace)
+    oldest = oldest_data([*data.manifests, *new_data], base)
+    deletes, asked = _without_deletes(base, change, data.removed, oldest, manifests, workspace)
+    kept_data, merged_data = merge_manifests([*new_data, *data.manifests], base, change.snapshot_id, workspace)
+    kept_deletes, merged = merge_manifests([*new_deletes, *deletes.manifests], base, change.snapshot_id, workspace)
+    removed = [*data.removed, *deletes.removed]
+    summary = SummaryBuilder(base).added(change.added).removed(removed)
+    summary.removed_duplicates(data.duplicates + deletes.duplicates)
+    draft = SnapshotDraft(
+        snapshot_id=change.snapshot_id,
+        operation=change.operation(change.added, [*data.removed, *asked]),
+        manifests=[*kept_data, *kept_deletes],
+        summary=summary.build(change.properties),
+        branch=change.branch,
+        replaced_manifests=data.replaced + deletes.replaced + merged_data + merged,
+    )
+    return write_snapshot(base, draft, workspace)
+
+
+def _without_deletes(
+    base: TableMetadata,
+    change: ContentChange,
+    removed_data: Sequence[DataFile],
+    oldest: int,
+    manifests: Iterable[ManifestFile],
+    workspace: Workspace,
+) -> tuple[Filtered, list[DataFile]]:
+    """Manifests without deletes that go: those of the change, those that lose their data file, and, as in Apache
+    Iceberg, those that are older than all data; and which of them the change asks for."""
+    orphaned = frozenset(file.file_path for file in removed_data)
+    wanted = {file_key(file) for file in change.removed}
     drops = change.drops_deletes
-    deletes = remove_files(
+
+    def is_asked_for(file: DataFile) -> bool:
+        if file_key(file) in wanted or file.referenced_data_file in orphaned:
+            return True
+        return drops is not None and drops(file)
+
+    def is_outlived(number: int | None) -> bool:
+        return number is not None and number < oldest
+
+    found = remove_files(
         [manifest for manifest in manifests if manifest.content is ManifestContent.DELETES],
         Removal(
-            key=("deletes", orphaned),
+            key=("deletes", orphaned, oldest),
             files=[file for file in change.removed if not file.is_data],
             matches=lambda entries: [
-                entry.data_file.referenced_data_file in orphaned or (drops is not None and drops(entry.data_file))
-                for entry in entries
+                is_outlived(each.sequence_number) or is_asked_for(each.data_file) for each in entries
             ],
-            may_match=None if orphaned or drops is not None else (lambda manifest: False),
+            may_match=None if orphaned or drops is not None else (lambda each: is_outlived(each.min_sequence_number)),
         ),
         base,
         change.snapshot_id,
         workspace,
         change.what,
     )
-    new_data, new_deletes = _added_manifests(change, base, workspace)
-    live = [*data.manifests, *new_data]
-    outlived = drop_outlived(deletes.manifests, live, base, change.snapshot_id, workspace, change.what)
-    kept_data, merged_data = merge_manifests([*new_data, *data.manifests], base, change.snapshot_id, workspace)
-    kept_deletes, merged = merge_manifests([*new_deletes, *outlived.manifests], base, change.snapshot_id, workspace)
-    removed = [*data.removed, *deletes.removed]
-    summary = SummaryBuilder(base).added(change.added).removed([*removed, *outlived.removed])
-    summary.removed_duplicates(data.duplicates + deletes.duplicates)
-    draft = SnapshotDraft(
-        snapshot_id=change.snapshot_id,
-        operation=change.operation(change.added, removed),
-        manifests=[*kept_data, *kept_deletes],
-        summary=summary.build(change.properties),
-        branch=change.branch,
-        replaced_manifests=data.replaced + deletes.replaced + outlived.replaced + merged_data + merged,
-    )
-    return write_snapshot(base, draft, workspace)
+    return found, [file for file in found.removed if is_asked_for(file)]
 
 
 def _added_manifests(

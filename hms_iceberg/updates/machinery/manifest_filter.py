@@ -140,37 +140,16 @@ def remove_files(
     return result
 
 
-def drop_outlived(
-    deletes: Iterable[ManifestFile],
-    data: Iterable[ManifestFile],
-    base: TableMetadata,
-    snapshot_id: int,
-    workspace: Workspace,
-    what: str,
-) -> Filtered:
-    """Removes delete files that are older than all data files, and so apply to nothing, as Apache Iceberg does.
+def oldest_data(manifests: Iterable[ManifestFile], base: TableMetadata) -> int:
+    """The least sequence number of data files, below which deletes apply to none of them.
 
     Args:
-        deletes: manifests of delete files.
-        data: manifests of data files, with those that the snapshot adds.
-        base: the committed metadata that the change is applied to.
-        snapshot_id: id of the snapshot.
-        workspace: reads and creates files, and records those that it creates.
-        what: what is done, for messages.
-
-    Source: Iceberg specification, "Scan Planning".
+        manifests: manifests of all data files, with those that the next snapshot adds.
+        base: the committed metadata that the snapshot is made for.
     """
     new = base.last_sequence_number + 1
-    ages = (each.min_sequence_number for each in data if each.has_live_files())
-    oldest = min((new if age is None else age for age in ages), default=new)
-    removal = Removal(
-        key=("deletes before", oldest),
-        matches=lambda entries: [
-            (new if each.sequence_number is None else each.sequence_number) < oldest for each in entries
-        ],
-        may_match=lambda each: each.min_sequence_number is not None and each.min_sequence_number < oldest,
-    )
-    return remove_files(deletes, removal, base, snapshot_id, workspace, what)
+    ages = (each.min_sequence_number for each in manifests if each.has_live_files())
+    return min((new if age is None else age for age in ages), default=new)
 
 
 def _may_hold(manifest: ManifestFile, homes: set[tuple[int, bool]], removal: Removal) -> bool:

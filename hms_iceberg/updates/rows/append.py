@@ -12,12 +12,12 @@ from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, Operation, new_snap
 from hms_iceberg.updates.machinery.content import (
     ContentChange,
     SnapshotDraft,
-    SummaryBuilder,
     always,
     commit_content,
     write_snapshot,
 )
 from hms_iceberg.updates.machinery.manifest_files import check_specs, write_added
+from hms_iceberg.updates.machinery.snapshot_summary import SummaryBuilder
 from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 
