@@ -178,7 +178,7 @@ def test_python_reads_and_changes_what_java_writes(
     assert ours(table) == javas(iceberg_java, name)
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", [COPY, MERGE])
 def test_java_and_our_spark_read_what_each_other_s_tasks_write(
     spark: SparkSession, keyed: Catalog, iceberg_java: Any, namespace: str, mode: str
 ) -> None:
