@@ -2,7 +2,7 @@
 
 polars reads one entry after the other, and takes longer to pass over the maps than for all it reads. Here a field is
 read in all entries before the next one is: many short steps, between which Python's lock is given away, so that only
-one thread at a time gains by it. polars does not need the lock.
+one thread at a time gains by it. polars does not need the lock, but it makes whole maps of the metrics of one column.
 
 Avro says nowhere where an entry begins: that is known when the one before it was read. So it is guessed and proved.
 Files of one table begin with the same folder, whose text is searched for. From there all entries are walked to their
@@ -28,7 +28,7 @@ from hms_iceberg.scan.manifests.entry_walk import EntryWalk, Places
 from hms_iceberg.scan.manifests.map_shape import IrregularError
 from hms_iceberg.scan.manifests.metric_columns import Metric, metric_dtype, metric_name
 
-# For fewer entries, polars is done sooner, which makes whole maps of a metric of one column.
+# For fewer entries, polars is done sooner.
 _FEWEST_ENTRIES = 2_400
 _FEWEST_WITH_METRICS = 600
 # What the processor's cache holds, so that each field is read from there.
@@ -50,24 +50,34 @@ def entries_at_once(
         metrics: the metrics to read.
 
     Returns:
-        None also if it is done for another thread now.
+        None also if there are no metrics, and it is done for another thread now.
     """
     rows = sum(count for count, _ in blocks)
-    if rows < (_FEWEST_WITH_METRICS if metrics else _FEWEST_ENTRIES) or not _one_thread.acquire(blocking=False):
+    if rows < (_FEWEST_WITH_METRICS if metrics else _FEWEST_ENTRIES):
+        return None
+    if metrics:
+        return _in_parts(blocks, schema, columns, metrics)
+    if not _one_thread.acquire(blocking=False):
         return None
     try:
-        starts = [0, *accumulate(len(raw) for _, raw in blocks)]
-        size = starts[-1] / max(1, round(starts[-1] / _BYTES_AT_ONCE))
-        frames = []
-        for _, some in groupby(zip(blocks, starts, strict=False), lambda each: each[1] // size):
-            counts, contents = zip(*(block for block, _ in some), strict=True)
-            frame = entry_columns(contents, sum(counts), schema, columns, metrics)
-            if frame is None:
-                return None
-            frames.append(frame)
-        return pl.concat(frames)
+        return _in_parts(blocks, schema, columns, metrics)
     finally:
         _one_thread.release()
+
+
+def _in_parts(
+    blocks: Sequence[tuple[int, bytes]], schema: bytes, columns: Collection[str], metrics: Sequence[Metric]
+) -> pl.DataFrame | None:
+    starts = [0, *accumulate(len(raw) for _, raw in blocks)]
+    size = starts[-1] / max(1, round(starts[-1] / _BYTES_AT_ONCE))
+    frames = []
+    for _, some in groupby(zip(blocks, starts, strict=False), lambda each: each[1] // size):
+        counts, contents = zip(*(block for block, _ in some), strict=True)
+        frame = entry_columns(contents, sum(counts), schema, columns, metrics)
+        if frame is None:
+            return None
+        frames.append(frame)
+    return pl.concat(frames)
 
 
 def entry_columns(
