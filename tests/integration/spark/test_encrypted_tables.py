@@ -131,6 +131,9 @@ settings |= {"spark.sql.catalog.keyed": "org.apache.iceberg.spark.SparkCatalog"}
 settings |= {f"spark.eventLog.{name}": value for name, value in events.items()}
 spark = extended_session(Metastore, **settings)
 spark.sparkContext.setLogLevel("DEBUG")
+if spark.version < "4":  # whose Parquet shows footers there, with their keys
+    log4j = spark._jvm.org.apache.logging.log4j
+    log4j.core.config.Configurator.setLevel("org.apache.parquet.format.converter", log4j.Level.INFO)
 with open(told, "w", encoding="utf-8") as file:
     for statement in sys.stdin.read().split(";"):
         frame = spark.sql(statement)
