@@ -3,11 +3,12 @@
     python -m tests.benchmarks.rest --folder DIR --prepare      makes the tables, once; takes minutes
     python -m tests.benchmarks.rest --folder DIR [--only load commit clients list plan] [--seconds 60]
 
-The peer is the server of the REST Compatibility Kit over a `HiveCatalog`; its jars are fetched with Maven. `load`: a
-table of 50 snapshots, without and with `If-None-Match`. `commit`: a property is set, with the metastore's lock and
-without. `list`: 10,000 tables in one answer. Each with one client, in turns, as medians. `clients`: 200 clients at once
-that load tables, and one that commits. `plan`: the first page and all pages of 100,000 and 1,000,000 files, with the
-server's memory.
+The peer is the server of the REST Compatibility Kit over a `HiveCatalog`; its jars are fetched with Maven. Beside
+both, the calls to the metastore that neither can do without, made by a client in this process, are told as
+`metastore`. `load`: a table of 50 snapshots, without and with `If-None-Match`. `commit`: a property is set, with the
+metastore's lock and without. `list`: 10,000 tables in one answer. Each with one client, in turns, as medians.
+`clients`: 200 clients at once that load tables, and one that commits. `plan`: the first page and all pages of 100,000
+and 1,000,000 files, with the server's memory.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,9 @@ import urllib3
 from click import echo as say
 
 from hms_iceberg.catalog import load_catalog
+from hms_iceberg.hms.connection.client import HmsClient
+from hms_iceberg.hms.connection.client_settings import ClientSettings
+from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from tests.benchmarks.planning import build
 from tests.benchmarks.spark_peers import runtime
@@ -153,18 +158,32 @@ def timed(work: Callable[[], object], times: int) -> list[float]:
     return found
 
 
-def in_turns(title: str, works: dict[Server, Callable[[], object]], rounds: int, times: int) -> None:
-    """Prints medians, slowest hundredths and the server's processor time, and the ratios of the first to the last."""
+def in_turns(
+    title: str,
+    works: dict[Server, Callable[[], object]],
+    rounds: int,
+    times: int,
+    bare: Callable[[], object] | None = None,
+) -> None:
+    """Prints medians, slowest hundredths and the server's processor time, and the ratios of the first to the last.
+
+    Before them, what the calls to the metastore alone (`bare`) take.
+    """
     found: dict[Server, list[float]] = {server: [] for server in works}
     spent = dict.fromkeys(works, 0.0)
+    alone: list[float] = []
     for work in works.values():
         timed(work, times // 4)
     for _ in range(rounds):
+        if bare is not None:
+            alone += timed(bare, times)
         for server, work in works.items():
             before = server.processor_seconds()
             found[server] += timed(work, times)
             spent[server] += server.processor_seconds() - before
     shown = []
+    if alone:
+        say(f"{title:24} {'metastore':10} p50 {statistics.median(alone):.1f} least {min(alone):.1f} ms")
     for server, each in found.items():
         slowest = sorted(each)[int(0.99 * len(each))]
         shown.append((statistics.median(each), min(each), 1000 * spent[server] / len(each)))
@@ -189,10 +208,11 @@ def asking(server: Server, method: str, path: str, body: Any = None, **headers: 
     return ask
 
 
-def load(servers: Sequence[Server]) -> None:
+def load(servers: Sequence[Server], metastore: HmsClient) -> None:
     """A table's metadata."""
     path = "/v1/namespaces/few/tables/t0"
-    in_turns("load of a table", {each: asking(each, "GET", path) for each in servers}, 5, 60)
+    works = {each: asking(each, "GET", path) for each in servers}
+    in_turns("load of a table", works, 5, 60, lambda: metastore.get_table("few", "t0"))
     unchanged: dict[Server, Callable[[], object]] = {}
     for each in servers:
         tag = asking(each, "GET", path)().headers.get("ETag", "")
@@ -200,7 +220,7 @@ def load(servers: Sequence[Server]) -> None:
     in_turns("load, unchanged", unchanged, 5, 60)
 
 
-def commit(servers: Sequence[Server]) -> None:
+def commit(servers: Sequence[Server], metastore: HmsClient) -> None:
     """A property of a table of the side's own, with the metastore's lock and without."""
     for title, first, locks in (("commit", 2, "true"), ("commit without locks", 4, "false")):
         works: dict[Server, Callable[[], object]] = {}
@@ -210,7 +230,21 @@ def commit(servers: Sequence[Server]) -> None:
             asking(each, "POST", path, {"requirements": [], "updates": [mode]})()
             body = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "0"}}]}
             works[each] = _committing(each, path, body)
-        in_turns(title, works, 4, 20)
+        in_turns(title, works, 4, 20, partial(_swap, metastore, "t6", locks == "true"))
+
+
+def _swap(metastore: HmsClient, name: str, locks: bool) -> None:
+    """What a commit asks the metastore, and nothing else."""
+    component = ttypes.LockComponent(
+        type=ttypes.LockType.EXCLUSIVE, level=ttypes.LockLevel.TABLE, dbname="few", tablename=name
+    )
+    request = ttypes.LockRequest([component], user="bench", hostname="here", agentInfo="bench")
+    number = metastore.lock(request, name).lockid if locks else None
+    row = metastore.get_table("few", name)
+    row.parameters["a"] = str(time.time_ns())
+    metastore.alter_table("few", name, row)
+    if number is not None:
+        metastore.unlock(number, name)
 
 
 def _committing(server: Server, path: str, body: dict[str, Any]) -> Callable[[], object]:
@@ -312,6 +346,10 @@ def pages(server: Server, path: str, first_page: Callable[[], Any]) -> Iterator[
         tasks += page.get("plan-tasks", [])
 
 
+def _client(metastore: EmbeddedMetastore) -> HmsClient:
+    return HmsClient(ClientSettings.from_properties({"uri": metastore.uri}))
+
+
 @contextmanager
 def both(metastore: EmbeddedMetastore) -> Iterator[list[Server]]:
     """Both sides, running."""
@@ -334,8 +372,6 @@ def main() -> None:
         prepare(asked.folder)
         return
     sides: dict[str, Callable[[Sequence[Server]], None]] = {
-        "load": load,
-        "commit": commit,
         "clients": lambda servers: clients(servers, asked.seconds),
         "list": list_tables,
     }
@@ -344,8 +380,9 @@ def main() -> None:
         if not wanted:
             continue
         with EmbeddedMetastore(asked.folder / data) as metastore:
-            if set(wanted) & sides.keys():
-                with both(metastore) as servers:
+            if set(wanted) - {"plan"}:
+                with both(metastore) as servers, closing(_client(metastore)) as client:
+                    sides["load"], sides["commit"] = partial(load, metastore=client), partial(commit, metastore=client)
                     for name in wanted:
                         if name in sides:
                             sides[name](servers)
