@@ -134,6 +134,7 @@ def main() -> None:
                 }
                 told(f"encrypted {name}", scans(asked, turns), warm_up)
         if "variants" in options.work:
+            ours.ask(sql="create namespace if not exists files.bench")
             ours.ask(sql=VARIANTS.format(rows=options.variants))
             source = "select * from spark_catalog.bench.variants"
             for kind, properties in (("whole", "'format-version' = '3'"), ("shredded", SHREDDED)):
