@@ -263,8 +263,12 @@ def _of_held(batch: pa.RecordBatch, wanted: Schema) -> pa.RecordBatch:
 
 def _written(encoded: Iterable[Iterable[tuple[pa.Buffer, int]]]) -> dict[str, Any]:
     handle, path = tempfile.mkstemp(prefix="hms-iceberg-", suffix=".arrows")
-    with os.fdopen(handle, "wb") as file:
-        parts = [[file.write(data), rows] for some in encoded for data, rows in some]
+    try:
+        with os.fdopen(handle, "wb") as file:
+            parts = [[file.write(data), rows] for some in encoded for data, rows in some]
+    except BaseException:
+        os.unlink(path)  # nobody hears of it
+        raise
     return {"path": path, "parts": parts}
 
 
