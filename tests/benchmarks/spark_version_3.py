@@ -66,7 +66,7 @@ def inserts(sides: Mapping[str, tuple[SparkProcess, str, str]], source: str, tur
     times: Times = {name: [] for name in sides}
     for _ in range(turns):
         for name, (process, table, properties) in sides.items():
-            process.ask(sql=f"drop table if exists {table}")
+            process.ask(sql=f"drop table if exists {table} purge")
             process.ask(sql=f"create table {table} using iceberg tblproperties ({properties}) as {source} limit 0")
             times[name].append(timed(process, f"insert into {table} {source}")[0])
     return times
