@@ -267,7 +267,7 @@ def _written(encoded: Iterable[Iterable[tuple[pa.Buffer, int]]]) -> dict[str, An
         with os.fdopen(handle, "wb") as file:
             parts = [[file.write(data), rows] for some in encoded for data, rows in some]
     except BaseException:
-        os.unlink(path)  # nobody hears of it
+        os.unlink(path)  # made above under a random name, which only the answer would tell
         raise
     return {"path": path, "parts": parts}
 
