@@ -21,6 +21,21 @@ Identifier: TypeAlias = tuple[str, ...]
 """A table's name in parts, the namespace first: `("db", "events")`."""
 
 
+_NAMED_BY_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}[^/]*$", re.IGNORECASE)
+
+
+def is_never_reused(location: str) -> bool:
+    """Whether a metadata file is the only one that ever has its name, so that it need not be read twice.
+
+    Writers put a UUID into the names of metadata files; but a table in a folder begins with `v1.metadata.json`, also
+    if another table was dropped there.
+
+    Args:
+        location: the metadata file.
+    """
+    return _NAMED_BY_UUID.search(location) is not None
+
+
 @dataclass(frozen=True)
 class TablePointer:
     """What a metastore knows of a table: where its current metadata is.
@@ -49,6 +64,11 @@ class MetadataVersion:
     def uuid(self) -> str | None:
         """The table's, if it has one."""
         return self.metadata.table_uuid
+
+    @property
+    def identity(self) -> tuple[str, str | None, int]:
+        """What no other version has, not even one in a file of the same name; see `is_never_reused`."""
+        return self.location, self.metadata.table_uuid, self.metadata.last_updated_ms
 
     @property
     def previous(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from hms_iceberg.catalog.catalog import Catalog
 from hms_iceberg.errors import MissingFileError, NotAnIcebergTableError
-from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer
+from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer, is_never_reused
 from hms_iceberg.rest.access import Right
 from hms_iceberg.rest.errors import RefusedError
 from hms_iceberg.rest.files.confined import confined
@@ -42,7 +42,7 @@ class Door:
         plan_parts: parts of plans, of which pages are asked for one after the other.
         vendor, signer: what gives clients a way to files in S3; None if the server does not.
         sightings: the newest versions of tables, as this process saw them.
-        bodies: metadata as JSON, by location and by how much of it is told. A metadata file never changes.
+        bodies: metadata as JSON, by version and by how much of it is told. A version never changes.
     """
 
     def __init__(self, catalog: Catalog, settings: RestSettings, endpoints: tuple[str, ...] = ()) -> None:
@@ -275,7 +275,7 @@ class Door:
 
     def _read(self, location: str, read: Callable[[], MetadataVersion]) -> MetadataVersion:
         try:
-            return self._versions.get_or_make(location, read)
+            return self._versions.get_or_make(location, read) if is_never_reused(location) else read()
         except MissingFileError as error:
             raise _missing(location, str(error)) from error
 

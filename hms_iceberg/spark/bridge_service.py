@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from hms_iceberg.spark.answers import AnswerWriter
+from hms_iceberg.spark.catalogs import location_of
 from hms_iceberg.spark.open_tables import OpenTables
 from hms_iceberg.spark.questions import QUESTIONS, Answer, Cost
 from hms_iceberg.storage import Storage
@@ -52,6 +53,9 @@ class BridgeService:
 
     def _answer(self, question: dict[str, Any]) -> Answer:
         kind = QUESTIONS[question["call"]]
+        name = question.get("metadata_location")
+        if name is not None:  # the bridge takes a version's name for the place of its metadata
+            question = {**question, "metadata_location": location_of(name), "version_name": name}
         asked = msgspec.convert(question, kind.asked)
         with self._planning if kind.work is Cost.PLANNING else nullcontext():
             return kind.answer(self.tables, asked, question)

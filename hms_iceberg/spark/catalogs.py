@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -10,7 +11,6 @@ import msgspec
 
 from hms_iceberg.arrow.storage.hdfs.hadoop_settings import is_of_clusters
 from hms_iceberg.catalog import Catalog, load_catalog
-from hms_iceberg.encryption.encrypted_files import is_encrypted
 from hms_iceberg.errors import (
     ConfigurationError,
     NoSuchNamespaceError,
@@ -18,7 +18,7 @@ from hms_iceberg.errors import (
     NoSuchViewError,
     UnsupportedError,
 )
-from hms_iceberg.metastore import MetadataVersion, TablePointer
+from hms_iceberg.metastore import MetadataVersion, TablePointer, is_never_reused
 from hms_iceberg.storage import Storage
 from hms_iceberg.table import Table
 from hms_iceberg.table.file_system import FileSystemMetastore, FileSystemTables
@@ -29,6 +29,7 @@ OWNER_OF_HIVE = "hive.metastore.database.owner"
 
 # Settings of the same names that Apache Iceberg (Java) has for Spark, and that say nothing here.
 _OF_SPARK = ("default-namespace", "cache-enabled", "catalog-impl", "io-impl")
+_AFTER_LOCATION = re.compile(r"#[^#@/]+@\d+$")
 
 
 class OpenCatalogs:
@@ -163,8 +164,32 @@ def open_session_catalog(
     return {"catalog": catalogs.open(asked.name, merged)}
 
 
+def version_name(version: MetadataVersion) -> str:
+    """The name by which the bridge asks for a version of a table, and keeps the answers.
+
+    Args:
+        version: the version.
+
+    Returns:
+        the location of its metadata file; if a file of that name may be another one tomorrow, what tells it from that
+        one follows after a `#`.
+    """
+    if is_never_reused(version.location):
+        return version.location
+    return f"{version.location}#{version.uuid}@{version.metadata.last_updated_ms}"
+
+
+def location_of(name: str) -> str:
+    """The metadata file of a version's name.
+
+    Args:
+        name: see `version_name`.
+    """
+    return _AFTER_LOCATION.sub("", name)
+
+
 def find_table(
-    catalogs: OpenCatalogs, asked: FindTable, storage: Storage, check: Callable[[TablePointer, Storage], None]
+    catalogs: OpenCatalogs, asked: FindTable, storage: Storage, name_of: Callable[[TablePointer, Storage], str]
 ) -> dict[str, Any]:
     """Where a table's newest metadata is.
 
@@ -172,10 +197,11 @@ def find_table(
         catalogs: those that are open.
         asked: the table.
         storage: for paths.
-        check: makes sure of the metadata file of an encrypted table.
+        name_of: the name of the version that a pointer shows, which makes sure of it (`OpenTables.name_of`).
 
     Returns:
-        its `metadata_location`, and whether it is of a `view`; null if a catalog has neither of that name.
+        the version's name as `metadata_location`, and whether it is of a `view`; null if a catalog has neither of that
+        name.
 
     Raises:
         NoSuchTableError: there is no table at the path.
@@ -189,13 +215,12 @@ def find_table(
             pointer = catalog.metastore.load(identifier)
         except (NoSuchTableError, NoSuchNamespaceError):
             return _view(catalog, identifier)
-        if is_encrypted(pointer.properties):
-            check(pointer, catalog.storage)
-        return {"metadata_location": pointer.metadata_location}
+        return {"metadata_location": name_of(pointer, catalog.storage)}
     if path.endswith((".metadata.json", ".metadata.json.gz")):
-        return {"metadata_location": path}
-    pointer = FileSystemMetastore(storage).load((path.rstrip("/"),))
-    return {"metadata_location": pointer.metadata_location}
+        pointer = TablePointer((path,), path)
+    else:
+        pointer = FileSystemMetastore(storage).load((path.rstrip("/"),))
+    return {"metadata_location": name_of(pointer, storage)}
 
 
 def _view(catalog: Catalog, identifier: tuple[str, str]) -> dict[str, Any]:

@@ -8,9 +8,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
+from hms_iceberg.encryption.encrypted_files import is_encrypted
 from hms_iceberg.encryption.table_rules import check_same_key
-from hms_iceberg.metastore import MetadataVersion, TablePointer
-from hms_iceberg.spark.catalogs import OpenCatalogs
+from hms_iceberg.errors import MissingFileError
+from hms_iceberg.metastore import MetadataVersion, TablePointer, is_never_reused
+from hms_iceberg.spark.catalogs import OpenCatalogs, version_name
 from hms_iceberg.spark.rewriting.runs import OpenRewrites
 from hms_iceberg.spark.targets import Targets
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
@@ -47,7 +49,7 @@ class OpenTables:
         """The storage that a question's table is on."""
         storage = self._files(question)
         if is_previewing(storage) and "metadata_location" in question:
-            return storage_of(self.metadata(question["metadata_location"], storage), storage)
+            return storage_of(self._metadata_of(question, storage), storage)
         return storage
 
     def _files(self, question: Mapping[str, Any]) -> Storage:
@@ -56,47 +58,60 @@ class OpenTables:
         return self.catalogs.storage(question, self._storage)
 
     def version(self, question: Mapping[str, Any]) -> MetadataVersion:
-        """The version of a table that a question is about."""
-        location = question["metadata_location"]
-        return MetadataVersion(location, self.metadata(location, self._files(question)))
+        """The version of a table that a question is about.
 
-    def check(self, pointer: TablePointer, storage: Storage) -> None:
-        """Makes sure that the metadata file of an encrypted table is the one that was committed.
+        Raises:
+            MissingFileError, CorruptMetadataError: its metadata file is gone, damaged, or another table's by now.
+        """
+        return MetadataVersion(question["metadata_location"], self._metadata_of(question, self._files(question)))
+
+    def _metadata_of(self, question: Mapping[str, Any], storage: Storage) -> TableMetadata:
+        name = question["version_name"]
+        known = self._known(name)
+        if known is not None:
+            return known
+        version = read_version(question["metadata_location"], storage)
+        if version_name(version) != name:
+            raise MissingFileError(
+                f"The metadata file {version.location} is not the one that the query began with: the table was dropped "
+                "meanwhile, and another one was created in its place. Run the query again."
+            )
+        return self._keep(version)
+
+    def name_of(self, pointer: TablePointer, storage: Storage) -> str:
+        """The name of the version that a metastore points at; see `version_name`.
 
         Args:
             pointer: what the metastore says of the table.
             storage: where it is.
 
         Raises:
-            MissingFileError, CorruptMetadataError: it is gone, damaged or another one.
+            MissingFileError, CorruptMetadataError, TamperedFileError: its file has to be looked at, because it is of an
+                encrypted table or may have been another one yesterday, and it is gone, damaged, or not the one that was
+                committed.
         """
-        with self._lock:
-            known = self._metadata.get(pointer.metadata_location)
-        if known is None:
-            self._keep(pointer.metadata_location, read_current(pointer, storage).metadata)
-        else:
-            check_same_key(pointer.properties, known, pointer.metadata_location)
-
-    def metadata(self, location: str, storage: Storage) -> TableMetadata:
-        """Table metadata by its location; those that were read last are kept, since metadata files never change.
-
-        Args:
-            location: the metadata file.
-            storage: where it is.
-
-        Raises:
-            MissingFileError, CorruptMetadataError: it is gone or damaged.
-        """
-        with self._lock:
-            known = self._metadata.get(location)
+        location = pointer.metadata_location
+        if is_never_reused(location):
+            known = self._known(location)
             if known is not None:
-                self._metadata.move_to_end(location)
-                return known
-        return self._keep(location, read_version(location, storage).metadata)
+                check_same_key(pointer.properties, known, location)
+                return location
+            if not is_encrypted(pointer.properties):
+                return location
+        version = read_current(pointer, storage)
+        self._keep(version)
+        return version_name(version)
 
-    def _keep(self, location: str, metadata: TableMetadata) -> TableMetadata:
+    def _known(self, name: str) -> TableMetadata | None:
         with self._lock:
-            self._metadata[location] = metadata
+            known = self._metadata.get(name)
+            if known is not None:
+                self._metadata.move_to_end(name)
+            return known
+
+    def _keep(self, version: MetadataVersion) -> TableMetadata:
+        with self._lock:
+            self._metadata[version_name(version)] = version.metadata
             while len(self._metadata) > _KEPT_TABLES:
                 self._metadata.popitem(last=False)
-        return metadata
+        return version.metadata

@@ -69,13 +69,13 @@ from hms_iceberg.spark.procedures.registry import (
 )
 from hms_iceberg.spark.read_questions import (
     AskVersion,
-    CheckMetadata,
     CheckStream,
     DescribeMetadataTable,
     InspectRows,
     LatestOffset,
     LoadTable,
     LoadView,
+    NameVersion,
     PlanScan,
     ReadChanges,
     WorkerCommand,
@@ -167,11 +167,12 @@ def _open_session_catalog(tables: OpenTables, asked: OpenSessionCatalog, questio
 
 
 def _find(tables: OpenTables, asked: FindTable, question: Mapping[str, Any]) -> Answer:
-    return find_table(tables.catalogs, asked, tables.storage(question), tables.check)
+    return find_table(tables.catalogs, asked, tables.storage(question), tables.name_of)
 
 
-def _check_metadata(tables: OpenTables, asked: CheckMetadata, question: Mapping[str, Any]) -> None:
-    tables.check(TablePointer(("", ""), asked.metadata_location, asked.row), tables.storage(question))
+def _name_version(tables: OpenTables, asked: NameVersion, question: Mapping[str, Any]) -> Answer:
+    pointer = TablePointer(("", ""), asked.location, asked.row)
+    return {"metadata_location": tables.name_of(pointer, tables.storage(question))}
 
 
 def _plan(tables: OpenTables, asked: PlanScan, question: Mapping[str, Any]) -> Answer:
@@ -234,7 +235,7 @@ QUESTIONS: dict[str, Question] = {
     "tables": Question(InCatalog, _of_catalogs(list_tables)),
     "views": Question(InCatalog, _of_catalogs(list_views)),
     "find": Question(FindTable, _find),
-    "check-metadata": Question(CheckMetadata, _check_metadata),
+    "name-version": Question(NameVersion, _name_version),
     "view": Question(LoadView, lambda tables, asked, question: describe_view(asked, tables.storage(question))),
     # reads
     "load": Question(LoadTable, _of_metadata(describe)),

@@ -14,14 +14,15 @@ class AskVersion(msgspec.Struct, frozen=True):
     """What version of Iceberg this is (`VersionFunction`)."""
 
 
-class CheckMetadata(msgspec.Struct, frozen=True):
-    """Whether the metadata file of an encrypted table is the one that was committed (`SessionCatalog`).
+class NameVersion(msgspec.Struct, frozen=True):
+    """The name of the version that a row of the metastore points at, once its file was looked at (`SessionCatalog`).
 
     Args:
+        location: the metadata file.
         row: the parameters of the table's row in the metastore.
     """
 
-    metadata_location: str
+    location: str
     row: dict[str, str]
 
 

@@ -161,6 +161,10 @@ class FileSystemMetastore:
             raise StaleBaseError(
                 f"Cannot commit to the table at {table}: its current version is {location}, not {base.location}."
             )
+        if read_version(location, self._storage).identity[1:] != base.identity[1:]:
+            raise StaleBaseError(
+                f"Cannot commit to the table at {table}: it was dropped, and another one was created in its place."
+            )
         return number + 1
 
     def _create(self, table: str, location: str, content: bytes) -> None:

@@ -57,11 +57,11 @@ class ReadableTable:
         return (
             isinstance(other, ReadableTable)
             and other._identifier == self._identifier
-            and other.metadata_location == self.metadata_location
+            and other._version.identity == self._version.identity
         )
 
     def __hash__(self) -> int:
-        return hash((self._identifier, self.metadata_location))
+        return hash((self._identifier, self._version.identity))
 
     @property
     def identifier(self) -> Identifier:

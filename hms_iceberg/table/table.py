@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from hms_iceberg.arrow.writing.write import ArrowInput
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.hooks import Hook
-from hms_iceberg.metastore import Identifier, MetadataVersion, Metastore
+from hms_iceberg.metastore import Identifier, MetadataVersion, Metastore, is_never_reused
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
@@ -325,7 +325,8 @@ class Table(ReadableTable, RowWriteMethods, ChangeMethods):
             NoSuchTableError: the table was dropped.
         """
         pointer = self.metastore.load(self._identifier)
-        if pointer.metadata_location != self._version.location:
+        location = pointer.metadata_location
+        if location != self._version.location or not is_never_reused(location):
             self._version = read_current(pointer, self.storage)
         self._freshness = self._freshness.renewed()
         return self

@@ -22,7 +22,7 @@ from hms_iceberg.errors import (
     TableAlreadyExistsError,
     UnknownColumnError,
 )
-from hms_iceberg.metastore import Identifier, Lease, MetadataVersion, Metastore, TablePointer
+from hms_iceberg.metastore import Identifier, Lease, MetadataVersion, Metastore, TablePointer, is_never_reused
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.storage import Storage
 from hms_iceberg.transaction.file_ids import check_new_ids, check_same_ids
@@ -216,29 +216,33 @@ class Transaction:
 
     def _known(self, location: str) -> MetadataVersion | None:
         start = self.origin.start
-        return start if start is not None and location == start.location else None
+        is_known = start is not None and location == start.location and is_never_reused(location)
+        return start if is_known else None
 
     def _load_now(self) -> MetadataVersion | None:
         return self._load(lambda: self._metastore.load(self.identifier))
 
     def _metadata_on_existing(self, base: MetadataVersion | None) -> TableMetadata:
-        """The metadata to commit; if files of the table are gone, it may be that the table itself is."""
+        """The metadata to commit; if files of the table are gone, it may be that the table itself is, or another."""
         try:
             return self._metadata_on(base)
         except MissingFileError as error:
-            if base is None or self._load_now() is not None:
+            newest = self._load_now()
+            if newest is not None:
+                self.origin.metadata_on(newest, self.identifier)
+            if base is None or newest is not None:
                 raise
             raise NoSuchTableError(f"Cannot commit to table {self._name}: it was dropped meanwhile. {error}") from error
 
     def _metadata_on(self, base: MetadataVersion | None) -> TableMetadata:
         start = self.origin.start
-        if self.attempts == 1 and (base.location if base else None) == (start.location if start else None):
+        if self.attempts == 1 and (base.identity if base else None) == (start.identity if start else None):
             return self.metadata  # as previewed: what was written for the preview is used
         self.workspace.begin_attempt()
         metadata = self.origin.metadata_on(base, self.identifier)
         if self._updates and not self.origin.replays_updates:
             check_same_ids(self._initial, metadata, self._name)
-        moved_on = base is not None and start is not None and base.location != start.location
+        moved_on = base is not None and start is not None and base.identity != start.identity
         if base is None or start is None or not (moved_on and self.origin.replays_updates):
             return apply_all(self._updates, metadata, self.workspace)
         try:

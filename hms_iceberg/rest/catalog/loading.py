@@ -29,7 +29,7 @@ def loaded(door: Door, call: Call, identifier: Identifier, version: MetadataVers
     if snapshots not in (ALL, REFS):
         raise InvalidInputError(f"Parameter 'snapshots': expected all or refs, got {snapshots[:50]!r}.")
     files = door.files_for(call, identifier, version.metadata, version)
-    tag = _tag(version.location, snapshots, files.config, call.headers.get("x-iceberg-access-delegation", ""))
+    tag = _tag(version.identity, snapshots, files.config, call.headers.get("x-iceberg-access-delegation", ""))
     # What expires is handed out anew every time.
     if not files.credentials and tag in _tags(call.headers.get("if-none-match", "")):
         return Answer(status=304, headers={"ETag": tag})
@@ -65,7 +65,7 @@ def keep_json(door: Door, version: MetadataVersion, written: tuple[str, bytes] |
         written: location and JSON of the metadata file that was written last.
     """
     if written is not None and written[0] == version.location:
-        door.bodies.put((version.location, ALL), written[1])
+        door.bodies.put((version.identity, ALL), written[1])
 
 
 def staged(door: Door, call: Call, identifier: Identifier, metadata: TableMetadata) -> Answer:
@@ -88,7 +88,7 @@ def metadata_json(door: Door, version: MetadataVersion, snapshots: str) -> bytes
         metadata = version.metadata if snapshots == ALL else _with_refs_only(version.metadata)
         return msgspec.json.encode(metadata_to_dict(metadata))
 
-    return door.bodies.get_or_make((version.location, snapshots), encoded)
+    return door.bodies.get_or_make((version.identity, snapshots), encoded)
 
 
 def _with_refs_only(metadata: TableMetadata) -> TableMetadata:
@@ -96,8 +96,9 @@ def _with_refs_only(metadata: TableMetadata) -> TableMetadata:
     return replace(metadata, snapshots=tuple(each for each in metadata.snapshots if each.snapshot_id in kept))
 
 
-def _tag(location: str, snapshots: str, config: Mapping[str, str], delegation: str) -> str:
-    text = "\n".join((location, snapshots, delegation, *(f"{key}={value}" for key, value in sorted(config.items()))))
+def _tag(identity: tuple[object, ...], snapshots: str, config: Mapping[str, str], delegation: str) -> str:
+    settings = (f"{key}={value}" for key, value in sorted(config.items()))
+    text = "\n".join((*map(str, identity), snapshots, delegation, *settings))
     return f'W/"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
 
 

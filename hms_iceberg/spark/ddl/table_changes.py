@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 
 from hms_iceberg.errors import NoSuchTableError
-from hms_iceberg.metastore import Identifier
+from hms_iceberg.metastore import Identifier, MetadataVersion
+from hms_iceberg.spark.catalogs import version_name
 from hms_iceberg.spark.ddl.definition import DefineTable
 from hms_iceberg.spark.reading.descriptions import described
 from hms_iceberg.spark.targets import Targets
@@ -22,14 +23,14 @@ def create_table(definition: DefineTable, targets: Targets) -> dict[str, Any]:
         targets: the tables and catalogs of the session.
 
     Returns:
-        its `metadata_location`.
+        the name of its version as `metadata_location`.
 
     Raises:
         TableAlreadyExistsError, NoSuchNamespaceError, InvalidInputError, UnsupportedError: see `Catalog.create_table`.
     """
     catalog = targets.catalogs.numbered(definition.catalog)
     table = catalog.create_table(definition.identifier, **definition.arguments())
-    return {"metadata_location": table.metadata_location}
+    return {"metadata_location": version_name(MetadataVersion(table.metadata_location, table.metadata))}
 
 
 class DropTable(msgspec.Struct, frozen=True):

@@ -13,8 +13,10 @@ from hms_iceberg.errors import IcebergError, InvalidInputError, StorageError
 from hms_iceberg.expressions.tree import AlwaysTrue
 from hms_iceberg.maintenance.rewrite.file_groups import FileGroup
 from hms_iceberg.maintenance.rewrite.rewriting import DataFileRewrite, RewriteResult
+from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.scan.planner import plan_scan
 from hms_iceberg.scan.tasks import FileScanTask, ScanPlan, ScanRequest
+from hms_iceberg.spark.catalogs import version_name
 from hms_iceberg.spark.rowlevel.begin_rows import with_lineage
 from hms_iceberg.spark.writing.begin_write import begun
 from hms_iceberg.spark.writing.commit_write import data_files
@@ -104,7 +106,7 @@ class SparkRewrite:
         self.failure: IcebergError | None = None
         self._rows = rows
         self._metadata = rewrite.table.metadata
-        self._metadata_location = rewrite.table.metadata_location
+        self._version_name = version_name(MetadataVersion(rewrite.table.metadata_location, rewrite.table.metadata))
         self._lock = threading.Lock()
         self._plan = self._whole_plan()
         rewrite.commits.begin(len(rewrite.plan.groups))
@@ -123,7 +125,7 @@ class SparkRewrite:
         return {
             "run": number,
             "name": self.rewrite.name,
-            "metadata_location": self._metadata_location,
+            "metadata_location": self._version_name,
             "splits": [split_size(group) for group in groups],
             "rows": [sum(task.file.record_count for task in group.items) for group in groups],
             "files": [max(1, group.output_files) for group in groups],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -16,6 +16,7 @@ from tests.support.spark_tables import rows_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from hms_iceberg.catalog import Catalog
     from hms_iceberg.hms.embedded import EmbeddedMetastore
     from hms_iceberg.table import Table
 
@@ -68,6 +69,48 @@ def test_a_catalog_of_folders_with_settings_of_java(spark: SparkSession, tmp_pat
     assert rows_of(other, "show namespaces in folders") == []
     with pytest.raises(AnalysisException, match=r"ConfigurationError: The catalog unset has no metastore"):
         other.table("unset.db.t")
+
+
+def test_a_folder_in_which_another_client_made_a_new_table_is_read_and_written_as_that(
+    spark: SparkSession, catalog: Catalog, namespace: str, tmp_path: Path
+) -> None:
+    extend(spark, catalogs={"again": {"type": "hadoop", "warehouse": str(tmp_path)}})
+    folders, path = load_catalog("again", type="hadoop", warehouse=str(tmp_path)), str(tmp_path / "db" / "t")
+    folders.create_namespace("db")
+
+    def made_anew(rows: pa.Table) -> None:
+        if folders.table_exists("db.t"):
+            folders.drop_table("db.t", purge_requested=True)
+        with folders.create_table_transaction("db.t", rows.schema) as transaction:
+            transaction.append(rows)
+        assert folders.load_table("db.t").metadata_location.endswith("/v1.metadata.json")
+        if catalog.table_exists((namespace, "registered")):
+            catalog.drop_table((namespace, "registered"))
+        catalog.register_table((namespace, "registered"), folders.load_table("db.t").metadata_location)
+
+    def seen() -> list[list[tuple[Any, ...]]]:
+        loaded = [spark.read.format("iceberg").load(each) for each in (path, f"{path}/metadata/v1.metadata.json")]
+        frames = [spark.table("again.db.t"), spark.table(f"{namespace}.registered"), *loaded]
+        return [sorted(tuple(row) for row in frame.collect()) for frame in frames]
+
+    made_anew(pa.table({"id": [1, 2]}))
+    assert seen() == [[(1,), (2,)]] * 4
+    made_anew(pa.table({"id": [3, 4]}))
+    assert seen() == [[(3,), (4,)]] * 4
+    spark.sql("insert into again.db.t values (5)")
+    spark.sql("update again.db.t set id = 6 where id = 3")
+    assert sorted(folders.load_table("db.t").scan().to_arrow()["id"].to_pylist()) == [4, 5, 6]
+    assert rows_of(spark, "select * from again.db.t") == [(4,), (5,), (6,)]
+    made_anew(pa.table({"id": [7], "name": ["x"]}))
+    assert seen() == [[(7, "x")]] * 4
+    made_anew(pa.table({"id": [8], "name": ["y"]}))
+    frame = spark.createDataFrame([(9, "z")], "id long, name string")
+    frame.writeTo("again.db.t").append()
+    assert rows_of(spark, "select * from again.db.t") == [(8, "y"), (9, "z")]
+    spark.sql("drop table again.db.t purge")
+    spark.sql("create table again.db.t using iceberg as select 10 as id")
+    assert rows_of(spark, "select * from again.db.t") == [(10,)]
+    catalog.drop_table((namespace, "registered"))
 
 
 def test_rows_of_its_tables_are_changed(spark: SparkSession, metastore: EmbeddedMetastore, orders: Table) -> None:

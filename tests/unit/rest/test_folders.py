@@ -30,3 +30,22 @@ def test_a_table_that_is_a_folder_is_changed_and_purged_under_a_policy(tmp_path:
             assert catalog.load_table("db.t").properties["a"] == "1"
             assert server.ask("DELETE", f"{where}?purgeRequested=true", headers=header).status == 204
         assert not catalog.table_exists("db.t") and not list(tmp_path.rglob("*.parquet"))
+
+
+def test_a_table_made_anew_in_its_folder_is_told_as_that(tmp_path: Path) -> None:
+    where, schema = "/v1/namespaces/db/tables/t", pa.schema([("id", pa.int64())])
+    with load_catalog("folders", type="hadoop", warehouse=str(tmp_path)) as catalog, served(catalog) as server:
+        catalog.create_namespace("db")
+        catalog.create_table("db.t", schema)
+        first = server.ask("GET", where)
+        assert server.ask("GET", where, headers={"If-None-Match": first.headers["ETag"]}).status == 304
+        catalog.drop_table("db.t", purge_requested=True)
+        table = catalog.create_table("db.t", schema)
+        second = server.ask("GET", where, headers={"If-None-Match": first.headers["ETag"]})
+        assert second.status == 200 and first.body["metadata-location"] == second.body["metadata-location"]
+        assert second.body["metadata"]["table-uuid"] == str(table.metadata.table_uuid)
+        update = {"action": "set-properties", "updates": {"a": "1"}}
+        requirement = {"type": "assert-table-uuid", "uuid": first.body["metadata"]["table-uuid"]}
+        assert server.ask("POST", where, {"requirements": [requirement], "updates": [update]}).status == 409
+        assert server.ask("POST", where, {"updates": [update]}).status == 200
+        assert catalog.load_table("db.t").metadata.table_uuid == table.metadata.table_uuid

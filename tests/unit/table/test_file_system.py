@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,14 +11,15 @@ import pytest
 
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.errors import (
+    CommitConflictError,
     CommitFailedError,
     NoSuchTableError,
     StorageError,
     TableAlreadyExistsError,
     UnsupportedError,
 )
-from hms_iceberg.metastore import Metastore
-from hms_iceberg.table import StaticTable
+from hms_iceberg.metastore import MetadataVersion, Metastore
+from hms_iceberg.table import StaticTable, Table
 from hms_iceberg.table.file_system import FileSystemMetastore, FileSystemTables
 
 ARROW = pa.schema([("id", pa.int64())])
@@ -121,6 +123,33 @@ def test_a_version_that_another_writer_made_is_a_conflict(tables: FileSystemTabl
     with pytest.raises(CommitFailedError, match=r"v2\.metadata\.json"):
         transaction.commit_transaction()
     assert tables.load(location).scan().to_arrow()["id"].to_pylist() == [2]
+
+
+@pytest.mark.parametrize("trusts", [True, False], ids=["trusted", "looked for"])
+def test_a_table_made_anew_in_the_same_folder_loses_no_row_to_a_writer_of_the_one_before(
+    tables: FileSystemTables, location: str, trusts: bool
+) -> None:
+    def made(first: int) -> Table:
+        table = tables.create(ARROW, location)
+        table.append(rows(first))
+        return table
+
+    version = MetadataVersion((old := made(1)).metadata_location, old.metadata)
+    before = tables.table_at(location, version, time.monotonic() if trusts else None)
+    begun = before.transaction()
+    begun.append(rows(2))
+    tables.drop(location)
+    now = made(3)
+    assert now.metadata_location == before.metadata_location and before != now
+    for change in (begun.commit_transaction, lambda: before.append(rows(4)), lambda: before.set_properties({"a": "1"})):
+        with pytest.raises(CommitConflictError, match="the name now belongs to one with UUID"):
+            change()
+    assert tables.load(location).scan().to_arrow()["id"].to_pylist() == [3]
+    assert before.refresh() == now
+    before.append(rows(5))
+    found = tables.load(location).scan()
+    assert sorted(found.to_arrow()["id"].to_pylist()) == [3, 5]
+    assert sorted(task.file.record_count for task in found.plan_files()) == [1, 1]
 
 
 def test_a_file_that_was_created_although_the_store_complained_is_a_success(location: str) -> None:

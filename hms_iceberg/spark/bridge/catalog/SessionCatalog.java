@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
+import java.util.regex.Pattern;
 import org.apache.spark.sql.catalyst.analysis.AnalysisContext;
 import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
@@ -42,6 +43,9 @@ public final class SessionCatalog extends DelegatingCatalogExtension
     implements StagingTableCatalog, ProcedureCatalog, IcebergCatalog {
   /** The metadata location of each table that the current query has used: one snapshot for all its references. */
   private static final ThreadLocal SEEN = new ThreadLocal();
+  /** Names that no other file will ever have; Python decides, and need not be asked about these. */
+  private static final Pattern UUID_IN_NAME =
+      Pattern.compile("[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}[^/]*$", Pattern.CASE_INSENSITIVE);
 
   private final TableDefinitions tables = new TableDefinitions(this);
   private Map options = Collections.emptyMap();
@@ -340,11 +344,12 @@ public final class SessionCatalog extends DelegatingCatalogExtension
           + " is an Iceberg table (table_type=ICEBERG) but has no metadata_location for it. Set the parameter to the table's newest"
           + " metadata file, or drop the row and register the table again.", null);
     }
-    if (!isView && parameters.containsKey("encryption.key-id")) { // whoever changed the file must not be believed
-      ObjectNode question = Bridge.question("check-metadata");
-      question.put("metadata_location", location);
+    // Whoever changed the file of an encrypted table must not be believed, and v1.metadata.json may be a new one.
+    if (!isView && (parameters.containsKey("encryption.key-id") || !UUID_IN_NAME.matcher(location).find())) {
+      ObjectNode question = Bridge.question("name-version");
+      question.put("location", location);
       question.set("row", Bridge.JSON.valueToTree(parameters));
-      planner.ask(question);
+      location = planner.ask(question).header().get("metadata_location").asText();
     }
     return new Pointer(location, isView);
   }

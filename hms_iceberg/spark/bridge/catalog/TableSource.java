@@ -22,7 +22,7 @@ abstract class TableSource {
     return name();
   }
 
-  /** The newest metadata file, or null if there is no such table. */
+  /** The name of the newest version (see Pointer), or null if there is no such table. */
   abstract String metadataLocation();
 
   /** The same, or that of a view of the name; null if there is neither. */
@@ -48,7 +48,7 @@ abstract class TableSource {
   /**
    * One version of the table, or of its metadata.
    *
-   * @param location the metadata file
+   * @param location the name of the version
    * @param part the metadata table or the selector that follows the table's name, or null
    * @param version what follows VERSION AS OF, or null
    * @param asOfMicros what follows TIMESTAMP AS OF, or null

@@ -1,7 +1,8 @@
 package hms_iceberg.bridge;
 
-/** What a name of a metastore points at: the metadata file of a table or of a view. */
+/** What a name of a metastore points at: a version of a table, or the metadata file of a view. */
 final class Pointer {
+  /** The name of the version: its metadata file, and if another one may take its name, what tells the two apart. */
   final String location;
   final boolean isView;
 
