@@ -71,7 +71,7 @@ class OpenTables:
         if known is not None:
             return known
         version = read_version(question["metadata_location"], storage)
-        if version_name(version) != name:
+        if name not in (version.location, version_name(version)):
             raise MissingFileError(
                 f"The metadata file {version.location} is not the one that the query began with: the table was dropped "
                 "meanwhile, and another one was created in its place. Run the query again."

@@ -18,6 +18,7 @@ from hms_iceberg.arrow.storage.filesystems import parse_location
 from hms_iceberg.errors import (
     CommitFailedError,
     CommitStateUnknownError,
+    CorruptMetadataError,
     MissingFileError,
     NoSuchTableError,
     StaleBaseError,
@@ -161,10 +162,11 @@ class FileSystemMetastore:
             raise StaleBaseError(
                 f"Cannot commit to the table at {table}: its current version is {location}, not {base.location}."
             )
-        if read_version(location, self._storage).identity[1:] != base.identity[1:]:
-            raise StaleBaseError(
-                f"Cannot commit to the table at {table}: it was dropped, and another one was created in its place."
-            )
+        with suppress(CorruptMetadataError):  # whoever repairs the table gives what its file should hold
+            if read_version(location, self._storage).identity[1:] != base.identity[1:]:
+                raise StaleBaseError(
+                    f"Cannot commit to the table at {table}: it was dropped, and another one was created in its place."
+                )
         return number + 1
 
     def _create(self, table: str, location: str, content: bytes) -> None:

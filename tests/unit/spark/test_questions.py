@@ -83,7 +83,13 @@ def test_a_stream_is_planned_from_offset_to_offset(ask: Ask, table: Table) -> No
 
 
 def test_a_table_is_found_by_its_path(ask: Ask, table: Table) -> None:
-    assert ask("find", path=table.location())["metadata_location"] == table.metadata_location
+    uuid, changed = table.metadata.table_uuid, table.metadata.last_updated_ms
+    name = ask("find", path=table.location())["metadata_location"]
+    assert name == f"{table.metadata_location}#{uuid}@{changed}" and "error" not in ask("load", **VERSION, options={})
+    replaced = name.replace(str(uuid), "another")
+    assert "not the one that the query began with" in str(
+        ask("load", **VERSION, metadata_location=replaced, options={})
+    )
 
 
 def test_rows_are_deleted_by_metadata_alone_or_not_at_all(ask: Ask, table: Table) -> None:
