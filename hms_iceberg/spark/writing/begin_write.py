@@ -22,7 +22,7 @@ from hms_iceberg.spark.writing.row_schema import Checks, RowSchema
 from hms_iceberg.spark.writing.worker import write_job
 from hms_iceberg.spark.writing.write_questions import BeginWrite, Decided
 from hms_iceberg.spark.writing.write_settings import WriteSettings, output_spec_id
-from hms_iceberg.spec.data_types import NestedType
+from hms_iceberg.spec.data_types import NestedType, VariantType
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partition_transforms import UnknownTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
@@ -30,7 +30,13 @@ from hms_iceberg.spec.primitive_types import NANO_TIMESTAMPS
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.schema_json import schema_to_json
 from hms_iceberg.spec.sort_orders import UNSORTED, SortOrder
-from hms_iceberg.spec.table_properties import DATA_KEY_LENGTH, FILE_FORMAT, TARGET_FILE_BYTES
+from hms_iceberg.spec.table_properties import (
+    DATA_KEY_LENGTH,
+    FILE_FORMAT,
+    PARQUET_SHREDS,
+    PARQUET_VARIANT_ROWS,
+    TARGET_FILE_BYTES,
+)
 from hms_iceberg.storage import Storage
 from hms_iceberg.transaction.workspace import refuse_previewed
 
@@ -179,6 +185,10 @@ def write_properties(settings: WriteSettings) -> dict[str, str]:
         value = settings.text(name, of_session=True)
         if value is not None:
             properties[f"write.{file_format}.{name}"] = value
+    for each in (PARQUET_SHREDS, PARQUET_VARIANT_ROWS):
+        value = settings.text(each.name.removeprefix("write.parquet."), of_session=True)
+        if value is not None:
+            properties[each.name] = value
     return properties
 
 
@@ -239,6 +249,7 @@ def write_rules(
     written = Schema(*rows.fields, schema_id=schema.schema_id)
     in_spark = file_format == "parquet" and not needs_python(written, lacking_types)
     nanoseconds = chosen(lacking_types)
+    has_variants = any(isinstance(field.field_type, VariantType) for field in written.fields)
     return {
         "schema": rows.rows,
         "file_schema": rows.files,
@@ -254,6 +265,7 @@ def write_rules(
             "partitioned_paths": names.partitioned_paths,
             "suffix": f"{suffix}.{file_format}",
         },
+        "shred_by": PARQUET_VARIANT_ROWS.of(properties) if has_variants and PARQUET_SHREDS.of(properties) else 0,
         "key_bytes": int(DATA_KEY_LENGTH.of(properties)) if is_encrypted(properties) else 0,
         "job": None if in_spark else write_job(file_format, written, metadata, properties, storage),
         "codec": parquet.codec,

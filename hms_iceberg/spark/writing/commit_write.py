@@ -82,6 +82,7 @@ def _data_file(
         float_bounds={
             field_id: None if low is None else (float(low), float(high)) for field_id, (_, low, high) in floats.items()
         },
+        nan_leaves=file.nan_leaves,
         **fields,
     )
 

@@ -51,6 +51,7 @@ class WrittenFile(msgspec.Struct, frozen=True):
         spec_id: the spec of its partition.
         partition: the partition's values in Spark's internal form.
         floats: by field id of a float or double column, how many NaN it has, and its bounds without them.
+        nan_leaves: places of the leaves of shredded variants of which some value is NaN.
         footer: the footer of a Parquet file, deflated (in base64 on its way).
         key: the key of an encrypted Parquet file, as manifests have it.
         described: what the bridge's Python process says of a file that it wrote; see `worker.describe`.
@@ -61,6 +62,7 @@ class WrittenFile(msgspec.Struct, frozen=True):
     spec_id: int
     partition: list[Any]
     floats: dict[str, tuple[int, Any, Any]]
+    nan_leaves: tuple[int, ...] = ()
     footer: bytes | None = None
     key: bytes | None = None
     described: bytes | None = None

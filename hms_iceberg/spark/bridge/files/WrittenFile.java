@@ -19,6 +19,8 @@ final class WrittenFile implements Serializable {
   private final int specId;
   private final String partition;
   private final String floats;
+  /** The places of leaves of shredded variants of which some value is NaN. */
+  private final String nanLeaves;
   /** The footer of a Parquet file, deflated: of wide tables it is large, and the driver gets all of them. */
   private final byte[] footer;
   /** The key of an encrypted Parquet file, as manifests have it. */
@@ -27,26 +29,28 @@ final class WrittenFile implements Serializable {
   private final byte[] described;
 
   WrittenFile(
-      String location, long size, long rows, PartitionKey partition, String floats, byte[] footer, byte[] key) {
-    this(location, size, rows, partition, floats, footer, key, null);
+      String location, long size, long rows, PartitionKey partition, String floats, String nanLeaves, byte[] footer,
+      byte[] key) {
+    this(location, size, rows, partition, floats, nanLeaves, footer, key, null);
   }
 
   private WrittenFile(
-      String location, long size, long rows, PartitionKey partition, String floats, byte[] footer, byte[] key,
-      byte[] described) {
+      String location, long size, long rows, PartitionKey partition, String floats, String nanLeaves, byte[] footer,
+      byte[] key, byte[] described) {
     this.location = location;
     this.size = size;
     this.rows = rows;
     this.specId = partition.specId;
     this.partition = PartitionValues.json(partition);
     this.floats = floats;
+    this.nanLeaves = nanLeaves;
     this.footer = footer;
     this.key = key;
     this.described = described;
   }
 
   static WrittenFile described(String location, long size, long rows, PartitionKey partition, byte[] described) {
-    return new WrittenFile(location, size, rows, partition, null, null, null, described);
+    return new WrittenFile(location, size, rows, partition, "{}", "[]", null, null, described);
   }
 
   static byte[] deflated(ByteArrayOutputStream bytes) throws IOException {
@@ -64,6 +68,7 @@ final class WrittenFile implements Serializable {
     file.put("spec_id", specId);
     file.set("partition", Json.read(partition));
     file.set("floats", Json.read(floats == null ? "{}" : floats));
+    file.set("nan_leaves", Json.read(nanLeaves));
     file.put("footer", text(footer));
     file.put("key", text(key));
     file.put("described", text(described));

@@ -1,5 +1,7 @@
 package hms_iceberg.bridge;
 
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -14,6 +16,7 @@ import org.apache.parquet.schema.PrimitiveType;
 import org.apache.parquet.schema.Type;
 import org.apache.parquet.schema.Types;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.ProjectingInternalRow;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetWriteSupport;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.BinaryType;
@@ -29,37 +32,75 @@ import org.apache.spark.sql.types.StructType;
 public final class IcebergWriteSupport extends ParquetWriteSupport {
   /** What Spark notes of itself, by which readers know the calendar of old days. */
   private static final String SPARK_VERSION = "org.apache.spark.version";
+  private static final LogicalTypeAnnotation VARIANT = annotation();
 
   private final StructType schema;
   private final Map footer;
-  private final boolean fixed;
+  /** By the columns of the file, the types of those that are shredded; null if none is. */
+  private final ShreddedType[] shredded;
   private PlainRow plain;
+  /** The columns that Spark writes beside those of `plain`; null for none. */
+  private ProjectingInternalRow others;
+  private StructType ofSpark;
+  private RecordConsumer consumer;
 
-  IcebergWriteSupport(WriteRules rules) {
+  IcebergWriteSupport(WriteRules rules, ShreddedType[] shredded) {
     this.schema = rules.fileSchema;
     this.footer = rules.footer;
-    this.fixed = hasFixed(schema);
+    this.shredded = shredded;
+    this.ofSpark = schema;
   }
 
   public org.apache.parquet.hadoop.api.WriteSupport.WriteContext init(Configuration conf) {
     org.apache.parquet.hadoop.api.WriteSupport.WriteContext context = ofIceberg(super.init(conf));
-    plain = fixed ? null : PlainRow.of(schema, context.getSchema());
+    plain = PlainRow.of(schema, context.getSchema(), shredded);
+    int[] left = plain == null ? new int[0] : plain.others();
+    if (left.length > 0) {
+      ofSpark = new StructType();
+      for (int i = 0; i < left.length; i++) {
+        ofSpark = ofSpark.add(schema.fields()[left[i]]);
+      }
+      others = StoredColumns.of(ofSpark, left);
+      Configuration own = new Configuration(conf);
+      own.set(ParquetWriteSupport.SPARK_ROW_SCHEMA(), ofSpark.json());
+      super.init(own);
+    }
     return context;
   }
 
-  public void prepareForWrite(RecordConsumer consumer) {
-    super.prepareForWrite(fixed ? new FixedBytes(consumer, schema) : consumer);
-    if (plain != null && !plain.to(consumer)) {
+  public void prepareForWrite(RecordConsumer given) {
+    consumer = given;
+    if (plain != null && !plain.to(given)) {
+      if (shredded != null) {
+        throw new IllegalStateException("This version of Parquet is not supported: " + given.getClass());
+      }
       plain = null;
+    } else if (others != null) {
+      consumer = plain.consumerOfOthers();
     }
+    super.prepareForWrite(hasFixed(ofSpark) ? new FixedBytes(consumer, ofSpark) : consumer);
   }
 
   public void write(InternalRow row) {
     if (plain == null) {
       super.write(row);
-    } else {
-      plain.write(row);
+      return;
     }
+    if (others != null) {
+      others.project(row);
+      super.write((InternalRow) others);
+      consumer.flush(); // of nulls that it keeps back, since it is not told where the row group ends
+    }
+    plain.write(row);
+  }
+
+  /** The places of the leaves of variants of which some value is NaN, as JSON. */
+  String nanLeaves() {
+    ArrayNode places = JsonNodeFactory.instance.arrayNode();
+    if (plain != null) {
+      plain.addNanLeaves(places);
+    }
+    return places.toString();
   }
 
   private org.apache.parquet.hadoop.api.WriteSupport.WriteContext ofIceberg(
@@ -69,8 +110,23 @@ public final class IcebergWriteSupport extends ParquetWriteSupport {
       metadata.put(SPARK_VERSION, context.getExtraMetaData().get(SPARK_VERSION));
     }
     GroupType root = context.getSchema();
-    MessageType message = new MessageType("table", fields(root, schema));
+    List columns = fields(root, schema);
+    for (int i = 0; shredded != null && i < shredded.length; i++) {
+      if (shredded[i] != null) {
+        columns.set(i, shredded((Type) columns.get(i), shredded[i]));
+      }
+    }
+    MessageType message = new MessageType("table", columns);
     return new org.apache.parquet.hadoop.api.WriteSupport.WriteContext(message, metadata);
+  }
+
+  private static Type shredded(Type variant, ShreddedType type) {
+    List parts = new ArrayList(variant.asGroupType().getFields());
+    parts.set(
+        variant.asGroupType().getFieldIndex("value"),
+        ((Types.PrimitiveBuilder) Types.optional(PrimitiveType.PrimitiveTypeName.BINARY)).named("value"));
+    parts.add(type.column());
+    return variant.asGroupType().withNewFields(parts);
   }
 
   private static List fields(GroupType group, StructType struct) {
@@ -109,7 +165,28 @@ public final class IcebergWriteSupport extends ParquetWriteSupport {
           (Type) repeated.getFields().get(1), ((MapType) spark).valueType(), nested.id(path + "v"), nested, path + "v"));
       return only(group, repeated.withNewFields(both)).withId(id);
     }
-    return group.withId(id);
+    return variant(group).withId(id);
+  }
+
+  /** With the name that the specification has for it; Parquet's library of Spark 4.0 does not know it. */
+  private static Type variant(GroupType group) {
+    if (VARIANT == null || group.getLogicalTypeAnnotation() != null) {
+      return group;
+    }
+    Types.GroupBuilder builder = (Types.GroupBuilder) Types.buildGroup(group.getRepetition()).as(VARIANT);
+    for (int i = 0; i < group.getFieldCount(); i++) {
+      builder.addField(group.getType(i));
+    }
+    return (Type) builder.named(group.getName());
+  }
+
+  private static LogicalTypeAnnotation annotation() {
+    try {
+      return (LogicalTypeAnnotation) LogicalTypeAnnotation.class.getMethod("variantType", new Class[] {byte.class})
+          .invoke(null, new Object[] {Byte.valueOf((byte) 1)});
+    } catch (ReflectiveOperationException e) {
+      return null;
+    }
   }
 
   private static GroupType only(GroupType group, Type child) {

@@ -4,6 +4,7 @@ import java.io.ByteArrayOutputStream;
 import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Iterator;
 import java.util.List;
@@ -27,7 +28,10 @@ import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.internal.SQLConf$;
 import scala.runtime.AbstractFunction0;
 
-/** One Parquet file that is being written, by Spark's own writer of rows. */
+/**
+ * One Parquet file that is being written, by Spark's own writer of rows. If variants are to be shredded, its first rows
+ * are kept until they have told how, and the file begins after them.
+ */
 final class ParquetOutput implements FileOutput {
   private static final String BLOOM_FILTER = ParquetOutputFormat.BLOOM_FILTER_ENABLED + "#";
   private static final String BLOOM_FPP = ParquetOutputFormat.BLOOM_FILTER_FPP + "#";
@@ -42,26 +46,53 @@ final class ParquetOutput implements FileOutput {
   private final String location;
   private final Path path;
   private final Configuration conf;
-  private final ParquetWriter writer;
+  private final WriteRules rules;
   private final FloatMetrics floats;
   private final ProjectingInternalRow stored;
   /** Made here, where the file is written, and told to the driver with it; null if the table is not encrypted. */
   private final FileKey key;
   private long rows;
+  /** The first rows; null once the file has begun. */
+  private List first;
+  private IcebergWriteSupport support;
+  private ParquetWriter writer;
 
   ParquetOutput(WriteRules rules, Configuration conf, String location) throws IOException {
+    this.rules = rules;
     this.location = location;
     this.path = new Path(location);
     this.conf = conf;
     this.floats = FloatMetrics.of(rules.schema);
     this.stored = StoredColumns.of(rules.fileSchema, rules.stored);
     this.key = rules.keyBytes == 0 ? null : FileKey.random(rules.keyBytes);
-    ParquetWriter.Builder builder = new Builder(target(path, conf), rules).withSettings(conf, rules);
+    this.first = rules.shredBy > 0 && PlainRow.isPossible() ? new ArrayList() : null;
+    if (first == null) {
+      open(null);
+    }
+  }
+
+  private void open(ShreddedType[] shredded) throws IOException {
+    this.support = MakeSupport.make(rules, shredded);
+    ParquetWriter.Builder builder = new Builder(target(path, conf), support).withSettings(conf, rules, shredded);
     if (key != null) {
       CipherWarmUp.begin();
       builder.withEncryption(key.encryption());
     }
     this.writer = Generation.writer(builder, rules.codec, conf);
+  }
+
+  /** Begins the file with the rows that were kept. */
+  private void begin() throws IOException {
+    List kept = first;
+    first = null;
+    try {
+      open(ShreddedType.ofColumns(kept, rules.fileSchema));
+    } catch (IOException e) {
+      throw StorageDenied.told(e);
+    }
+    for (int i = 0; i < kept.size(); i++) {
+      writer.write(kept.get(i));
+    }
   }
 
   /** On a local disk Hadoop starts a process for each file, to set the rights that it has anyway. */
@@ -82,27 +113,40 @@ final class ParquetOutput implements FileOutput {
     if (stored != null) {
       stored.project(row);
     }
-    writer.write(stored == null ? row : (Object) stored);
+    InternalRow written = stored == null ? row : (InternalRow) stored;
     rows++;
+    if (first == null) {
+      writer.write(written);
+      return;
+    }
+    first.add(written.copy());
+    if (first.size() >= rules.shredBy) {
+      begin();
+    }
   }
 
   public long size() {
-    return writer.getDataSize();
+    return writer == null ? 0 : writer.getDataSize();
   }
 
   public WrittenFile close(PartitionKey partition) throws IOException {
+    if (first != null) {
+      begin();
+    }
     writer.close();
     ByteArrayOutputStream footer = new ByteArrayOutputStream();
     Util.writeFileMetaData(new ParquetMetadataConverter().toParquetMetadata(1, writer.getFooter()), footer);
     long size = path.getFileSystem(conf).getFileStatus(path).getLen();
     return new WrittenFile(
-        location, size, rows, partition, floats == null ? null : floats.json(), WrittenFile.deflated(footer),
-        key == null ? null : key.encoded(size));
+        location, size, rows, partition, floats == null ? null : floats.json(), support.nanLeaves(),
+        WrittenFile.deflated(footer), key == null ? null : key.encoded(size));
   }
 
   public void abandon() {
     try {
-      writer.close();
+      if (writer != null) {
+        writer.close();
+      }
     } catch (Exception e) {
       // What was wrong with the file is known already; it goes.
     } finally {
@@ -113,29 +157,31 @@ final class ParquetOutput implements FileOutput {
   /** Days and times are written as they are, whatever the session says of calendars of old. */
   static final class MakeSupport extends AbstractFunction0 {
     private final WriteRules rules;
+    private final ShreddedType[] shredded;
 
-    MakeSupport(WriteRules rules) {
+    MakeSupport(WriteRules rules, ShreddedType[] shredded) {
       this.rules = rules;
+      this.shredded = shredded;
     }
 
     public Object apply() {
-      return new IcebergWriteSupport(rules);
+      return new IcebergWriteSupport(rules, shredded);
     }
 
-    static WriteSupport make(WriteRules rules) {
+    static IcebergWriteSupport make(WriteRules rules, ShreddedType[] shredded) {
       SQLConf own = new SQLConf();
       own.setConfString("spark.sql.parquet.datetimeRebaseModeInWrite", "CORRECTED");
       own.setConfString("spark.sql.parquet.int96RebaseModeInWrite", "CORRECTED");
-      return (WriteSupport) SQLConf$.MODULE$.withExistingConf(own, new MakeSupport(rules));
+      return (IcebergWriteSupport) SQLConf$.MODULE$.withExistingConf(own, new MakeSupport(rules, shredded));
     }
   }
 
   static final class Builder extends ParquetWriter.Builder {
-    private final WriteRules rules;
+    private final WriteSupport support;
 
-    Builder(OutputFile file, WriteRules rules) {
+    Builder(OutputFile file, WriteSupport support) {
       super(file);
-      this.rules = rules;
+      this.support = support;
     }
 
     protected ParquetWriter.Builder self() {
@@ -143,10 +189,10 @@ final class ParquetOutput implements FileOutput {
     }
 
     protected WriteSupport getWriteSupport(Configuration conf) {
-      return MakeSupport.make(rules);
+      return support;
     }
 
-    ParquetWriter.Builder withSettings(Configuration conf, WriteRules rules) {
+    ParquetWriter.Builder withSettings(Configuration conf, WriteRules rules, ShreddedType[] shredded) {
       withConf(conf);
       withCompressionCodec(CompressionCodecName.valueOf(rules.codec));
       withRowGroupSize(conf.getLong(ParquetOutputFormat.BLOCK_SIZE, 134217728L));
@@ -160,22 +206,26 @@ final class ParquetOutput implements FileOutput {
       withWriterVersion(ParquetProperties.WriterVersion.fromString(conf.get(ParquetOutputFormat.WRITER_VERSION, "v1")));
       for (Iterator it = rules.settings.entrySet().iterator(); it.hasNext();) {
         Map.Entry entry = (Map.Entry) it.next();
-        ofColumn((String) entry.getKey(), (String) entry.getValue());
+        String key = (String) entry.getKey();
+        int end = key.indexOf('#') + 1;
+        List columns = ShreddedType.columns(key.substring(end), rules.fileSchema, shredded);
+        for (int i = 0; end > 0 && i < columns.size(); i++) {
+          ofColumn(key.substring(0, end), (String) columns.get(i), (String) entry.getValue());
+        }
       }
       return this;
     }
 
-    private void ofColumn(String key, String value) {
-      String column = key.substring(key.indexOf('#') + 1);
-      if (key.startsWith(BLOOM_FILTER)) {
+    private void ofColumn(String key, String column, String value) {
+      if (key.equals(BLOOM_FILTER)) {
         withBloomFilterEnabled(column, Boolean.parseBoolean(value));
-      } else if (key.startsWith(BLOOM_FPP)) {
+      } else if (key.equals(BLOOM_FPP)) {
         withBloomFilterFPP(column, Double.parseDouble(value));
-      } else if (key.startsWith(BLOOM_NDV)) {
+      } else if (key.equals(BLOOM_NDV)) {
         withBloomFilterNDV(column, Long.parseLong(value));
-      } else if (key.startsWith(DICTIONARY)) {
+      } else if (key.equals(DICTIONARY)) {
         withDictionaryEncoding(column, Boolean.parseBoolean(value));
-      } else if (key.startsWith(STATISTICS)) {
+      } else if (key.equals(STATISTICS)) {
         Generation.statistics(this, column, Boolean.parseBoolean(value));
       }
     }

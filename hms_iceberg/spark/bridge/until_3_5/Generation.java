@@ -18,6 +18,7 @@ import org.apache.spark.SparkThrowable;
 import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.SparkSessionExtensions;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.analysis.Analyzer;
 import org.apache.spark.sql.catalyst.analysis.TimeTravelSpec$;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedNamespace;
@@ -156,6 +157,10 @@ final class Generation {
   }
 
   /** Parquet's own builder does not hand it on before 1.14. */
+  static byte[][] variant(InternalRow row, int i) {
+    throw new UnsupportedOperationException("Spark 3.5 has no variants.");
+  }
+
   static void bloomFilterBytes(ParquetWriter.Builder builder, int bytes) {
     try {
       Field properties = ParquetWriter.Builder.class.getDeclaredField("encodingPropsBuilder");

@@ -12,6 +12,7 @@ import org.apache.parquet.hadoop.ParquetWriter;
 import org.apache.parquet.schema.Type;
 import org.apache.spark.SparkThrowable;
 import org.apache.spark.sql.SparkSessionExtensions;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.analysis.Analyzer;
 import org.apache.spark.sql.catalyst.analysis.CurrentNamespace$;
 import org.apache.spark.sql.catalyst.analysis.TimeTravelSpec$;
@@ -30,6 +31,7 @@ import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
+import org.apache.spark.unsafe.types.VariantVal;
 import scala.Option;
 import scala.collection.IterableOnce;
 import scala.collection.immutable.Map$;
@@ -155,6 +157,12 @@ final class Generation {
 
   static void statistics(ParquetWriter.Builder builder, String column, boolean enabled) {
     builder.withStatisticsEnabled(column, enabled);
+  }
+
+  /** The value and the metadata of a variant. */
+  static byte[][] variant(InternalRow row, int i) {
+    VariantVal variant = row.getVariant(i);
+    return new byte[][] {variant.getValue(), variant.getMetadata()};
   }
 
   /** A CALL that Spark's own grammar does not have; null if the text is none. */

@@ -31,6 +31,8 @@ final class WriteRules implements Serializable {
   final String codec;
   /** Settings of Parquet's writer, by its names in Hadoop's configuration. */
   final Map settings;
+  /** How many rows of a file tell how variants are shredded; 0 if they stay whole. */
+  final int shredBy;
   /** How long the keys of files are that Spark encrypts; 0 if it encrypts none. */
   final int keyBytes;
   /** How the process is started that writes other files than Parquet; null for Parquet. */
@@ -53,6 +55,7 @@ final class WriteRules implements Serializable {
     this.names = new FileNames(answer.get("names"), operation);
     this.codec = answer.get("codec").asText();
     this.settings = texts(answer.get("settings"));
+    this.shredBy = answer.get("shred_by").asInt();
     this.keyBytes = answer.get("key_bytes").asInt();
     this.python = answer.get("job").isNull()
         ? null : new PythonWriter.Start(worker, Base64.getDecoder().decode(answer.get("job").asText()));
