@@ -242,7 +242,7 @@ PARQUET_STATISTICS = ColumnProperty(
     "write.parquet.stats-enabled.column.", "Whether a column has statistics in the file.", _PARQUET
 )
 PARQUET_SHREDS = BoolProperty(
-    "write.parquet.shred-variants", "Whether Python gives parts of variants columns of their own.", _PARQUET, False
+    "write.parquet.shred-variants", "Whether parts of variants get columns of their own.", _PARQUET, False
 )
 PARQUET_VARIANT_ROWS = IntProperty(
     "write.parquet.variant-inference-buffer-size", "How many rows of a file tell which parts.", _PARQUET, 100

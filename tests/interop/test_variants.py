@@ -1,4 +1,4 @@
-"""Variants that Python writes, shredded and not, are read and changed by Apache Iceberg, and read here again.
+"""Variants that Python or Spark writes, shredded and not, are read and changed by Apache Iceberg, and read here again.
 
 In folders, since Apache Iceberg 1.12 tells a metastore of columns of type "unknown", which Hive's refuses.
 """
@@ -34,8 +34,10 @@ VALUES: list[Any] = [
 OTHERS: list[Any] = [True, 5, 2**40, "a" * 100, b"x", 1.5, [], [1, [None]], dt.date(1, 1, 1), Decimal("-0.001")]
 
 
-@pytest.mark.parametrize("shredded", ["false", "true"])
-def test_java_reads_and_changes_the_variants_that_python_writes(iceberg_java: Any, shredded: str) -> None:
+@pytest.mark.parametrize(("writer", "shredded"), [("python", "false"), ("python", "true"), ("spark", "true")])
+def test_java_reads_and_changes_variants_that_are_written_here(
+    iceberg_java: Any, request: pytest.FixtureRequest, writer: str, shredded: str
+) -> None:
     properties = {
         "format-version": "3",
         "write.parquet.shred-variants": shredded,
@@ -43,18 +45,26 @@ def test_java_reads_and_changes_the_variants_that_python_writes(iceberg_java: An
     }
     catalog = load_catalog("files", type="hadoop", warehouse=str(iceberg_java.files))
     catalog.create_namespace_if_not_exists("variants")
-    name = f"variants.shredded_{shredded}"
+    name = f"variants.{writer}_{shredded}"
     table = catalog.create_table(name, SCHEMA, properties=properties)
     for start, values in ((0, VALUES), (100, OTHERS)):
         column = variant_column(None if value is None else variant_of(value) for value in values)
-        table.append(pa.table({"n": range(start, start + len(values)), "v": column}))
-    rows = f"select n, to_json(v) from files.{name} order by n"
-    assert iceberg_java.sql(rows) == found(table)
+        rows = pa.table({"n": range(start, start + len(values)), "v": column})
+        if writer == "python":
+            table.append(rows)
+        else:
+            source = catalog.create_table(f"variants.source_{start}", SCHEMA, properties={"format-version": "3"})
+            source.append(rows)
+            read = request.getfixturevalue("spark").read.format("iceberg").load(source.location())
+            read.write.format("iceberg").mode("append").save(table.location())
+            table.refresh()
+    query = f"select n, to_json(v) from files.{name} order by n"
+    assert iceberg_java.sql(query) == found(table)
     iceberg_java.sql(f"delete from files.{name} where n % 7 = 1")
     iceberg_java.sql(f"insert into files.{name} select 1000, parse_json('{{\"n\": 1000}}')")
     table.refresh()
     changed = found(table)
-    assert iceberg_java.sql(rows) == changed
+    assert iceberg_java.sql(query) == changed
     assert [n for n, _ in changed] == [n for n in (*range(23), *range(100, 110)) if n % 7 != 1] + [1000]
     large = iceberg_java.sql(f"select n from files.{name} where try_variant_get(v, '$.n', 'bigint') > 10 order by n")
     assert [n for (n,) in large] == [n for n, text in changed if number(text) > 10]

@@ -78,6 +78,12 @@ def footer_ids(location: str) -> set[int]:
     return found
 
 
+def unsigned_zeros(metrics: list[tuple[int, Any]]) -> list[tuple[int, Any]]:
+    """Metrics of columns, -0.0 as 0.0: Arrow's bounds take one for the other."""
+    zeros = {b"\0\0\0\x80": bytes(4), b"\0\0\0\0\0\0\0\x80": bytes(8)}
+    return [(field_id, zeros.get(value, value) if isinstance(value, bytes) else value) for field_id, value in metrics]
+
+
 @pytest.mark.parametrize("file_format", ["parquet", "orc"])
 def test_metrics_are_those_of_the_same_rows_written_by_python(
     file_format: str, spark: SparkSession, catalog: Catalog, namespace: str
@@ -88,12 +94,13 @@ def test_metrics_are_those_of_the_same_rows_written_by_python(
     spark.sql(f"insert into {namespace}.every select /*+ coalesce(1) */ * from values {ROWS} as v({columns})")
     other = catalog.create_table(f"{namespace}.other", EVERY_TYPE, properties=properties)
     other.append(table.refresh().scan().to_arrow())
-    (ours,), (theirs,) = (list(each.scan().plan_files()) for each in (table, other))
+    (ours,), (theirs,) = (each.inspect.files().to_pylist() for each in (table, other))
     for name in ("value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds"):
-        assert getattr(ours.file, name) == getattr(theirs.file, name), name
-    assert set(ours.file.column_sizes or ()) == set(theirs.file.column_sizes or ())
-    assert ours.file.record_count == 3 and ours.file.sort_order_id == 0
-    assert ours.file.split_offsets == theirs.file.split_offsets
+        assert unsigned_zeros(ours[name]) == unsigned_zeros(theirs[name]), name
+        assert ours[name], name
+    assert [field_id for field_id, _ in ours["column_sizes"]] == [field_id for field_id, _ in theirs["column_sizes"]]
+    assert ours["record_count"] == 3 and ours["sort_order_id"] == 0
+    assert ours["split_offsets"] == theirs["split_offsets"]
 
 
 @pytest.fixture

@@ -51,6 +51,11 @@ public final class IcebergWriteSupport extends ParquetWriteSupport {
     this.ofSpark = schema;
   }
 
+  /** Spark reads shredded variants where its Parquet library has a name for them, from 4.1 on. */
+  static boolean canShred() {
+    return VARIANT != null;
+  }
+
   public org.apache.parquet.hadoop.api.WriteSupport.WriteContext init(Configuration conf) {
     org.apache.parquet.hadoop.api.WriteSupport.WriteContext context = ofIceberg(super.init(conf));
     plain = PlainRow.of(schema, context.getSchema(), shredded);

@@ -65,7 +65,8 @@ final class ParquetOutput implements FileOutput {
     this.floats = FloatMetrics.of(rules.schema);
     this.stored = StoredColumns.of(rules.fileSchema, rules.stored);
     this.key = rules.keyBytes == 0 ? null : FileKey.random(rules.keyBytes);
-    this.first = rules.shredBy > 0 && PlainRow.isPossible() ? new ArrayList() : null;
+    boolean shreds = rules.shredBy > 0 && IcebergWriteSupport.canShred() && PlainRow.isPossible();
+    this.first = shreds ? new ArrayList() : null;
     if (first == null) {
       open(null);
     }
