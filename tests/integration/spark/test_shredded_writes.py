@@ -132,7 +132,8 @@ def test_other_columns_of_a_row_stay_beside_shredded_ones(
     name = f"{namespace}.mixed"
     table = catalog.create_table(name, MIXED, properties={**PLAIN, "write.parquet.row-group-limit": "100"})
     source = """
-        select case when id % 3 = 0 then uuid_of end as id, parse_json('{"a": ' || id || ', "b": ["' || id || '"]}') as v,
+        select case when id % 3 = 0 then uuid_of end as id,
+            parse_json('{"a": ' || id || ', "b": ["' || id || '"]}') as v,
             case when id between 150 and 440 then null else named_struct('a', id, 'w', parse_json('[' || id || ']')) end
                 as s,
             id as n, case when id > 60 then null else array('x' || id, null) end as list,
