@@ -76,6 +76,7 @@ SUBJECTS: dict[str, dict[str, Entry]] = {
             rewrite_manifests="Make few large manifests of many small ones.",
             rewrite_table_path="Rewrite a table's paths, so that a copy of it is a table.",
             rewrite_position_deletes="Put position deletes together, or into vectors.",
+            rotate_keys="Give an encrypted table a new key above those of its files.",
         ),
     },
     "Spark": {

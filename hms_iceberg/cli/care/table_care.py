@@ -122,6 +122,18 @@ def remove_dangling_deletes(table: Table, out: Output) -> None:
     out.tell(f"Removed {len(files)} delete files from the table.", removed_delete_files=files)
 
 
+@click.command("rotate-keys")
+@on_table
+def rotate_keys(table: Table, out: Output) -> None:
+    """Give an encrypted table a new key between its own and those of its files. Only metadata is written.
+
+    Example: hms-iceberg rotate-keys web.visits
+    """
+    table.maintenance.rotate_keys()
+    count = sum(each.key_id is not None for each in table.snapshots())
+    out.tell(f"The keys of {count} manifest lists are encrypted by a new key.", rotated_manifest_list_keys_count=count)
+
+
 @click.command("rewrite-manifests")
 @on_table
 @click.option("--spec-id", type=int, help="The partition spec whose manifests are written [the current one].")

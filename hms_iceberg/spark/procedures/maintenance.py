@@ -1,4 +1,4 @@
-"""Procedures that remove orphan files, expire snapshots and compute statistics."""
+"""Procedures that remove orphan files, expire snapshots, compute statistics and rotate keys."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from hms_iceberg.maintenance.expire_with_files import expire_snapshots
 from hms_iceberg.maintenance.orphan_files import PrefixMismatch, remove_orphan_files
 from hms_iceberg.maintenance.statistics.partition_statistics import compute_partition_stats
 from hms_iceberg.maintenance.statistics.table_statistics import compute_table_stats
+from hms_iceberg.maintenance.table_maintenance import TableMaintenance
 from hms_iceberg.spark.procedures.procedure import TABLE, Call, Column, Parameter, Procedure, Row
 from hms_iceberg.storage import FileInfo
 
@@ -76,6 +77,17 @@ COMPUTE_PARTITION_STATS = Procedure(
     (Column("partition_statistics_file", "string"),),
     _compute_partition_stats,
 )
+
+
+def _rotate_keys(call: Call) -> list[Row]:
+    table = call.table()
+    TableMaintenance(table).rotate_keys()
+    return [(sum(each.key_id is not None for each in table.snapshots()),)]
+
+
+ROTATE_KEYS = Procedure(
+    "rotate_keys", (TABLE,), (Column("rotated_manifest_list_keys_count", "bigint"),), _rotate_keys
+)  # of this package; Apache Iceberg has none
 
 
 def _expire_snapshots(call: Call) -> list[Row]:

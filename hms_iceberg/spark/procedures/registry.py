@@ -15,6 +15,7 @@ from hms_iceberg.spark.procedures.maintenance import (
     COMPUTE_TABLE_STATS,
     EXPIRE_SNAPSHOTS,
     REMOVE_ORPHAN_FILES,
+    ROTATE_KEYS,
 )
 from hms_iceberg.spark.procedures.migration import ADD_FILES, MIGRATE, REGISTER_TABLE, SNAPSHOT
 from hms_iceberg.spark.procedures.procedure import Call, Procedure, ResultView
@@ -54,6 +55,7 @@ PROCEDURES: Mapping[str, Procedure] = {
         REMOVE_ORPHAN_FILES,
         COMPUTE_TABLE_STATS,
         COMPUTE_PARTITION_STATS,
+        ROTATE_KEYS,
         MIGRATE,
         SNAPSHOT,
         ADD_FILES,

@@ -102,6 +102,11 @@ def test_statements_on_an_encrypted_table_leave_encrypted_files(
     assert rows_of(spark, f"select count(*) from {name} version as of {table.history()[0].snapshot_id}") == [(200,)]
     assert beginnings(table.refresh()) <= {b"PARE", b"AGS1"}
     assert not table.maintenance.check().findings
+    before = {each.key_id for each in table.metadata.encryption_keys}
+    [(rotated,)] = spark.sql(f"call keyed.system.rotate_keys(table => '{own}')").collect()
+    assert rotated == len(table.refresh().snapshots()) > 4
+    assert {each.key_id for each in table.metadata.encryption_keys} != before
+    assert sorted(rows_of(spark, f"select id, text from {name}")) == sorted(expected.items())
 
 
 def test_a_table_is_created_from_a_query_and_overwritten(spark: SparkSession, keyed: Catalog) -> None:
@@ -115,7 +120,7 @@ def test_a_table_is_created_from_a_query_and_overwritten(spark: SparkSession, ke
 
 
 _TOLD = """
-import json, logging, sys
+import json, logging, re, sys, urllib.error, urllib.request
 from tests.support.spark_session import extended_session
 
 logging.basicConfig(level="DEBUG")
@@ -123,12 +128,13 @@ logging.basicConfig(level="DEBUG")
 class Metastore:
     uri, warehouse = sys.argv[1:3]
 
-keys, folder, told = sys.argv[3:]
+keys, folder, told, shown = sys.argv[3:]
 events = {"enabled": "true", "dir": folder, "compress": "false"}
 catalog = {"uri": Metastore.uri, "encryption.kms-type": "keystore", "kms.keystore.path": keys}
 settings = {f"spark.sql.catalog.keyed.{name}": value for name, value in catalog.items()}
 settings |= {"spark.sql.catalog.keyed": "org.apache.iceberg.spark.SparkCatalog"}
 settings |= {f"spark.eventLog.{name}": value for name, value in events.items()}
+settings |= {"spark.ui.enabled": "true", "spark.ui.port": "0"}
 spark = extended_session(Metastore, **settings)
 spark.sparkContext.setLogLevel("DEBUG")
 if spark.version < "4":  # whose Parquet shows footers there, with their keys
@@ -140,6 +146,30 @@ with open(told, "w", encoding="utf-8") as file:
         frame.collect()
         file.write(frame._jdf.queryExecution().toString() + frame._jdf.queryExecution().debug().toString())
         file.write("\\n".join(row[0] for row in spark.sql(f"explain extended {statement}").collect()))
+
+# All that a page of the UI leads to.
+def pages(start, seen):
+    left = [start]
+    while left:
+        path = left.pop().split("#")[0].replace("&amp;", "&")
+        if path in seen or not path.startswith("/") or "/kill" in path or "static" in path or "threadDump" in path:
+            continue
+        try:
+            with urllib.request.urlopen(base + path, timeout=60) as answer:
+                seen[path] = answer.read().decode(errors="replace")
+        except urllib.error.HTTPError as error:
+            seen[path] = error.read().decode(errors="replace")
+        left += [link.removeprefix(base) for link in re.findall('href="([^"]+)"', seen[path])]
+    return seen
+
+base = spark.sparkContext.uiWebUrl
+seen = pages("/SQL/", {})
+api = f"/api/v1/applications/{spark.sparkContext.applicationId}"
+for path in ("/jobs", "/stages?details=true", "/sql?details=true&planDescription=true", "/environment", "/executors",
+             "/storage/rdd"):
+    pages(api + path, seen)
+with open(shown, "w", encoding="utf-8") as file:
+    json.dump(seen, file)
 spark.stop()
 """
 _STATEMENTS = """
@@ -160,7 +190,7 @@ def shown(secret: bytes) -> list[bytes]:
     return [secret, *(text.encode() for text in texts)]
 
 
-def test_no_key_is_in_a_plan_a_log_or_an_event(metastore: Any, keyed: Catalog, tmp_path: Path) -> None:
+def test_no_key_is_in_a_plan_a_log_an_event_or_a_page_of_the_ui(metastore: Any, keyed: Catalog, tmp_path: Path) -> None:
     for name, mode in (("told", "merge-on-read"), ("copied", "copy-on-write")):
         properties = {"format-version": "3", "encryption.key-id": "one", "write.update.mode": mode}
         schema = pa.schema([("id", pa.int64()), ("text", pa.string())])
@@ -170,7 +200,8 @@ def test_no_key_is_in_a_plan_a_log_or_an_event(metastore: Any, keyed: Catalog, t
     events = tmp_path / "events"
     events.mkdir()
     arguments = [metastore.uri, str(metastore.warehouse), keyed.properties["kms.keystore.path"], events.as_uri()]
-    command = [sys.executable, "-W", "ignore", "-c", _TOLD, *arguments, str(tmp_path / "plans")]
+    arguments += [str(tmp_path / each) for each in ("plans", "pages")]
+    command = [sys.executable, "-W", "ignore", "-c", _TOLD, *arguments]
     with open(tmp_path / "log", "wb") as log:
         subprocess.run(command, input=_STATEMENTS, stdout=log, stderr=log, text=True, timeout=300, check=True)
     secrets = [TABLE_KEY]
@@ -183,6 +214,9 @@ def test_no_key_is_in_a_plan_a_log_or_an_event(metastore: Any, keyed: Catalog, t
     written = [each for each in tmp_path.rglob("*") if each.is_file()]
     assert b"DEBUG" in (tmp_path / "log").read_bytes()
     assert any(b"SparkListenerSQLExecutionStart" in each.read_bytes() for each in written)
+    pages = json.loads((tmp_path / "pages").read_text())
+    assert len([path for path in pages if path.startswith("/SQL/execution/")]) >= 5
+    assert any("Iceberg" in text for path, text in pages.items() if path.startswith("/api/v1") and "/sql" in path)
     for text in [each.read_bytes() for each in written]:
         assert [secret.hex() for secret in set(secrets) for form in shown(secret) if form in text] == []
 

@@ -16,6 +16,7 @@ import pytest
 
 from hms_iceberg import load_catalog
 from hms_iceberg.catalog import Catalog
+from hms_iceberg.cli.main import main
 from hms_iceberg.encryption.table_rules import check_integrity, metadata_hash
 from hms_iceberg.errors import (
     ConfigurationError,
@@ -152,7 +153,9 @@ def test_a_new_key_takes_the_place_of_the_one_above_all_lists(catalog: Catalog) 
         table.append(rows(start, start + 1))
     before = {key.key_id: key for key in table.metadata.encryption_keys}
     written = [each for each in files(table, "") if "metadata.json" not in each.name]
-    table.maintenance.rotate_keys()
+    settings = [f"--property={name}={value}" for name, value in {"type": "hadoop", **catalog.properties}.items()]
+    assert main([*settings, "rotate-keys", "db.t"]) == 0
+    table.refresh()
     after = {key.key_id: key for key in table.metadata.encryption_keys}
     [old] = before.keys() - after.keys()
     [new] = after.keys() - before.keys()
