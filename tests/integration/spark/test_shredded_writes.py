@@ -14,7 +14,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hms_iceberg.spec.data_types import ListType, LongType, NestedField, StringType, StructType, UUIDType, VariantType
+from hms_iceberg.spec.data_types import (
+    ListType,
+    LongType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampType,
+    UUIDType,
+    VariantType,
+)
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.variant import variant_column, variant_of, variants_to_json
 from tests.support.spark_tables import data_files, plan_text, rows_of
@@ -122,6 +131,8 @@ MIXED = Schema(
     NestedField(6, "n", LongType(), required=True),
     NestedField(7, "list", ListType(8, StringType(), False)),
     NestedField(9, "u", VariantType()),
+    NestedField(10, "r", VariantType(), required=True),
+    NestedField(11, "at", TimestampType()),
 )  # fmt: skip
 
 
@@ -137,7 +148,9 @@ def test_other_columns_of_a_row_stay_beside_shredded_ones(
             case when id between 150 and 440 then null else named_struct('a', id, 'w', parse_json('[' || id || ']')) end
                 as s,
             id as n, case when id > 60 then null else array('x' || id, null) end as list,
-            case when id % 2 = 0 then parse_json('"t' || id || '"') end as u
+            case when id % 2 = 0 then parse_json('"t' || id || '"') end as u,
+            parse_json(case when id = 300 then 'null' else '{"k": ' || id || '}' end) as r,
+            case when id % 5 > 0 then timestampadd(second, id, timestamp_ntz'1580-01-01') end as at
         from (select id, format_string('00000000-0000-0000-0000-%012d', id) as uuid_of from range(500))
     """
     spark.conf.set("spark.sql.iceberg.variant-inference-buffer-size", "7")
@@ -149,11 +162,11 @@ def test_other_columns_of_a_row_stay_beside_shredded_ones(
     (file,) = data_files(table)
     typed = [path for path, *_ in shape(file.file_path) if "typed_value" in path]
     assert typed == [
-        "u.typed_value", "v.typed_value.a.typed_value", "v.typed_value.a.value",
-        "v.typed_value.b.typed_value.list.element.typed_value", "v.typed_value.b.typed_value.list.element.value",
-        "v.typed_value.b.value",
+        "r.typed_value.k.typed_value", "r.typed_value.k.value", "u.typed_value", "v.typed_value.a.typed_value",
+        "v.typed_value.a.value", "v.typed_value.b.typed_value.list.element.typed_value",
+        "v.typed_value.b.typed_value.list.element.value", "v.typed_value.b.value",
     ]  # fmt: skip
-    columns = "id, to_json(v), s.a, to_json(s.w), s is null, n, list, to_json(u)"
+    columns = "id, to_json(v), s.a, to_json(s.w), s is null, n, list, to_json(u), to_json(r), at"
     wanted = rows_of(spark, f"select {columns} from ({source})")
     assert rows_of(spark, f"select {columns} from {name}") == wanted
     spark.sql(f"delete from {name} where variant_get(v, '$.a', 'int') % 2 = 1")

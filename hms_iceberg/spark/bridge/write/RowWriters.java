@@ -50,6 +50,7 @@ final class RowWriters implements DataWriterFactory, StreamingDataWriterFactory,
     } catch (IOException e) {
       throw Bridge.failure("StorageError: cannot prepare the write: " + e.getMessage(), e);
     }
+    conf.unset("org.apache.spark.sql.parquet.variant.shredding.attributes"); // the table says which variants are shredded
     conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS");
     conf.set("spark.sql.parquet.writeLegacyFormat", "false");
     conf.set("spark.sql.parquet.fieldId.write.enabled", "true");
