@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, Protocol, runtime_checkable
 
-from hms_iceberg.encryption.key_services import HasKeyService, KeyService
+from hms_iceberg.encryption.key_services import KeyService
 from hms_iceberg.errors import MissingFileError
 from hms_iceberg.hooks import Hook
 
@@ -207,7 +207,7 @@ class FileIO:
     @property
     def key_service(self) -> KeyService | None:
         """The key service of the storage's catalog; None if it has none."""
-        return self.storage.key_service if isinstance(self.storage, HasKeyService) else None
+        return getattr(self.storage, "key_service", None)
 
     def new_input(self, location: str) -> InputFile:
         """A file to read."""

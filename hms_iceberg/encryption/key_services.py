@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Protocol, cast, runtime_checkable
+from typing import Protocol, cast
 
 from hms_iceberg.errors import ConfigurationError, IcebergError, KeyUnavailableError
 
@@ -59,16 +59,6 @@ class KeyService(Protocol):
         ...
 
 
-@runtime_checkable
-class HasKeyService(Protocol):
-    """A storage, or a reader of one, that knows the key service of its catalog."""
-
-    @property
-    def key_service(self) -> KeyService | None:
-        """The service; None if the catalog has none."""
-        ...
-
-
 def key_service_of(reader: object, what: str) -> KeyService:
     """The key service of a storage.
 
@@ -79,7 +69,7 @@ def key_service_of(reader: object, what: str) -> KeyService:
     Raises:
         KeyUnavailableError: its catalog has none.
     """
-    found = reader.key_service if isinstance(reader, HasKeyService) else None
+    found: KeyService | None = getattr(reader, "key_service", None)
     if found is None:
         raise KeyUnavailableError(
             f"Cannot read or write {what}: the table is encrypted, and the catalog has no key service. Set the "

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable
 from contextlib import suppress
 from typing import Any, TypeVar, cast
 
-from hms_iceberg.encryption.key_services import HasKeyService, KeyService
+from hms_iceberg.encryption.key_services import KeyService
 from hms_iceberg.encryption.table_rules import check_encryption, check_integrity
 from hms_iceberg.errors import FileAlreadyExistsError, UnsupportedError
 from hms_iceberg.metastore import MetadataVersion, TablePointer
@@ -60,7 +60,7 @@ class FileWorkspace:
     @property
     def key_service(self) -> KeyService | None:
         """The key service of the storage's catalog; None if it has none."""
-        return self.storage.key_service if isinstance(self.storage, HasKeyService) else None
+        return getattr(self.storage, "key_service", None)
 
     def read(self, location: str) -> bytes:
         """The whole object at `location`."""
