@@ -62,16 +62,11 @@ def timed(process: SparkProcess, sql: str) -> tuple[tuple[float, float], list[st
 
 
 def inserts(sides: Mapping[str, tuple[SparkProcess, str, str]], source: str, turns: int) -> Times:
-    """Times of each side's INSERT into an empty table; a side is a process, its table and properties.
-
-    The table of the last turn stays, under a name that ends with its number.
-    """
+    """Times of each side's INSERT into an empty table that stays; a side is a process, its table and properties."""
     times: Times = {name: [] for name in sides}
-    for turn in range(turns):
-        for name, (process, prefix, properties) in sides.items():
-            if turn:
-                process.ask(sql=f"drop table {prefix}_{turn - 1} purge")
-            table = f"{prefix}_{turn}"
+    for _ in range(turns):
+        for name, (process, table, properties) in sides.items():
+            process.ask(sql=f"drop table if exists {table} purge")
             process.ask(sql=f"create table {table} using iceberg tblproperties ({properties}) as {source} limit 0")
             times[name].append(timed(process, f"insert into {table} {source}")[0])
     return times
@@ -134,7 +129,7 @@ def main() -> None:
             for name, query in SCANS.items():
                 read = {"ours": (ours, "ours"), "plain": (ours, "plain"), "java": (java, "ours")}
                 asked = {
-                    side: (process, query.format(table=f"keyed.bench.{table}_{turns - 1}", few=options.rows // 20))
+                    side: (process, query.format(table=f"keyed.bench.{table}", few=options.rows // 20))
                     for side, (process, table) in read.items()
                 }
                 told(f"encrypted {name}", scans(asked, turns), warm_up)
@@ -150,7 +145,7 @@ def main() -> None:
                 told(f"variant insert, {kind}", inserts(writes, source, turns), warm_up)
             for kind in ("whole", "shredded"):
                 for name, query in VARIANT_QUERIES.items():
-                    text = query.format(table=f"files.bench.{kind}_java_{turns - 1}")
+                    text = query.format(table=f"files.bench.{kind}_java")
                     told(f"{kind} {name}", scans({"ours": (ours, text), "java": (java, text)}, turns), warm_up)
         ours.close()
         java.close()
