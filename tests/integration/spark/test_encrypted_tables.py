@@ -120,7 +120,7 @@ def test_a_table_is_created_from_a_query_and_overwritten(spark: SparkSession, ke
 
 
 _TOLD = """
-import json, logging, re, sys, urllib.error, urllib.request
+import html, json, logging, re, sys, urllib.error, urllib.parse, urllib.request
 from tests.support.spark_session import extended_session
 
 logging.basicConfig(level="DEBUG")
@@ -151,11 +151,11 @@ with open(told, "w", encoding="utf-8") as file:
 def pages(start, seen):
     left = [start]
     while left:
-        path = left.pop().split("#")[0].replace("&amp;", "&")
-        if path in seen or not path.startswith("/") or "/kill" in path or "static" in path or "threadDump" in path:
+        path = html.unescape(left.pop()).split("#")[0]
+        if path in seen or not path.startswith("/") or re.search("kill|static|threadDump|heap|[sS]ort|[pP]age", path):
             continue
         try:
-            with urllib.request.urlopen(base + path, timeout=60) as answer:
+            with urllib.request.urlopen(base + urllib.parse.quote(path, safe="/?&=%:"), timeout=60) as answer:
                 seen[path] = answer.read().decode(errors="replace")
         except urllib.error.HTTPError as error:
             seen[path] = error.read().decode(errors="replace")
