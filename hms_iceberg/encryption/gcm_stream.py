@@ -6,13 +6,74 @@ Source: "AES GCM Stream file format extension" of the Iceberg specification.
 from __future__ import annotations
 
 import io
+import os
 import struct
 from contextlib import suppress
 from typing import Any, BinaryIO
 
-from hms_iceberg.encryption.ciphers import NONCE_BYTES, TAG_BYTES, Cipher
 from hms_iceberg.encryption.file_keys import FileKey
-from hms_iceberg.errors import TamperedFileError
+from hms_iceberg.errors import MissingDependencyError, TamperedFileError
+
+NONCE_BYTES, TAG_BYTES = 12, 16
+KEY_BYTES = (16, 24, 32)
+
+
+class Cipher:
+    """Encrypts and decrypts by one key. Safe for several threads.
+
+    Args:
+        key: 16, 24 or 32 bytes.
+
+    Raises:
+        MissingDependencyError: `cryptography` is not installed.
+        TamperedFileError: it has another number of bytes.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        if len(key) not in KEY_BYTES:
+            raise TamperedFileError(f"A key has {len(key)} bytes, expected 16, 24 or 32: it was changed or damaged.")
+        try:
+            from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+        except ImportError as error:
+            raise MissingDependencyError(
+                "Encrypted tables need cryptography: pip install 'hms_iceberg[encryption]'"
+            ) from error
+        self._aead = AESGCM(key)
+
+    def encrypt(self, plain: Any, bound_to: bytes | None = None) -> bytes:
+        """Nonce, encrypted bytes and tag.
+
+        Args:
+            plain: bytes, or what has a buffer of bytes.
+            bound_to: other bytes without which they cannot be decrypted.
+        """
+        nonce = os.urandom(NONCE_BYTES)
+        return nonce + self._aead.encrypt(nonce, plain, bound_to)
+
+    def decrypt(self, encrypted: Any, what: str, bound_to: bytes | None = None) -> bytes:
+        """The bytes that were encrypted.
+
+        Args:
+            encrypted: what `encrypt` gave.
+            what: what they are, for messages.
+            bound_to: as it was encrypted.
+
+        Raises:
+            TamperedFileError: they were changed, or encrypted by another key, or bound to something else.
+        """
+        from cryptography.exceptions import InvalidTag
+
+        view = memoryview(encrypted)
+        if len(view) < NONCE_BYTES + TAG_BYTES:
+            raise TamperedFileError(f"Cannot decrypt {what}: {len(view)} bytes are too few. It was changed or cut off.")
+        try:
+            return self._aead.decrypt(bytes(view[:NONCE_BYTES]), view[NONCE_BYTES:], bound_to)
+        except InvalidTag:
+            raise TamperedFileError(
+                f"Cannot decrypt {what}: it was changed after it was written, another one was put in its place, or it "
+                f"was encrypted by another key. Do not use it; restore it from a copy that you trust."
+            ) from None
+
 
 _BLOCK_BYTES = 1024 * 1024  # as Apache Iceberg, which reads no others
 _HEADER = struct.pack("<4sI", b"AGS1", _BLOCK_BYTES)

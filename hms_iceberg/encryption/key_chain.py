@@ -13,8 +13,8 @@ import binascii
 import os
 from dataclasses import replace
 
-from hms_iceberg.encryption.ciphers import Cipher
 from hms_iceberg.encryption.file_keys import FileKey
+from hms_iceberg.encryption.gcm_stream import Cipher
 from hms_iceberg.encryption.key_services import KeyService
 from hms_iceberg.errors import TamperedFileError
 from hms_iceberg.spec.snapshots_and_refs import EncryptionKey, Snapshot

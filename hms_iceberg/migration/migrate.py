@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from hms_iceberg.catalog import Catalog
-from hms_iceberg.encryption.encrypted_files import refuse_encrypted
+from hms_iceberg.encryption.encrypted_tables import refuse_encrypted
 from hms_iceberg.errors import (
     MetastoreAnswerLostError,
     MetastoreError,

@@ -14,7 +14,7 @@ from itertools import islice
 
 from hms_iceberg.errors import NoSuchSnapshotError
 from hms_iceberg.expressions.binding import bind
-from hms_iceberg.expressions.projection.residuals import inclusive_projection, strict_projection
+from hms_iceberg.expressions.residuals import inclusive_projection, strict_projection
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, BooleanExpression
 from hms_iceberg.expressions.visitors import complement
 from hms_iceberg.lazy import pl

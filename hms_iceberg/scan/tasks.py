@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from hms_iceberg.expressions.projection.residuals import residual_by_constants, residual_evaluator
+from hms_iceberg.expressions.residuals import residual_by_constants, residual_evaluator
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.expressions.visitors import bound_predicates
 from hms_iceberg.lazy import pl

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
-from hms_iceberg.encryption.encrypted_files import is_encrypted
-from hms_iceberg.encryption.table_rules import check_same_key
+from hms_iceberg.encryption.encrypted_tables import check_same_key, is_encrypted
 from hms_iceberg.errors import MissingFileError
 from hms_iceberg.metastore import MetadataVersion, TablePointer, is_never_reused
 from hms_iceberg.spark.catalogs import OpenCatalogs, version_name

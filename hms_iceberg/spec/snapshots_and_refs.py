@@ -6,19 +6,22 @@ Source: Iceberg specification, "Snapshots", "Snapshot References", "Table Metada
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-from hms_iceberg.errors import InvalidInputError
+from hms_iceberg.errors import CorruptMetadataError, InvalidInputError
 from hms_iceberg.hooks import Hook
-from hms_iceberg.spec.json_model import JsonModel, set_json_form
+from hms_iceberg.spec.json_model import JsonModel, JsonObject, set_json_form, shown
 
 if TYPE_CHECKING:
     from hms_iceberg.spec.manifests.manifest_values import FileSource, ManifestFile
 
+
+_logger = logging.getLogger(__name__)
 
 MAIN_BRANCH = "main"
 INITIAL_SEQUENCE_NUMBER = 0
@@ -95,7 +98,6 @@ class Snapshot(JsonModel):
         keys: that key, and the one that encrypts it, as the table's metadata has them.
     """
 
-    _json_home: ClassVar[str] = "hms_iceberg.spec.metadata.metadata_json"
     snapshot_id: int
     parent_snapshot_id: int | None = None
     sequence_number: int = INITIAL_SEQUENCE_NUMBER
@@ -138,7 +140,6 @@ class Snapshot(JsonModel):
 class SnapshotLogEntry(JsonModel):
     """From `timestamp_ms` on, the snapshot was the table's current one."""
 
-    _json_home: ClassVar[str] = "hms_iceberg.spec.metadata.metadata_json"
     snapshot_id: int
     timestamp_ms: int
 
@@ -147,7 +148,6 @@ class SnapshotLogEntry(JsonModel):
 class MetadataLogEntry(JsonModel):
     """A former metadata file of the table, and when it was written."""
 
-    _json_home: ClassVar[str] = "hms_iceberg.spec.metadata.metadata_json"
     metadata_file: str
     timestamp_ms: int
 
@@ -177,7 +177,6 @@ class SnapshotRef(JsonModel):
         InvalidInputError: a number is not positive, or a tag has settings of a branch.
     """
 
-    _json_home: ClassVar[str] = "hms_iceberg.spec.metadata.metadata_json"
     snapshot_id: int
     snapshot_ref_type: SnapshotRefType = SnapshotRefType.BRANCH
     min_snapshots_to_keep: int | None = None
@@ -217,9 +216,6 @@ def new_snapshot_id(taken: Collection[int] = ()) -> int:
             return candidate
 
 
-set_json_form(Summary, dict, Summary.of)
-
-
 @dataclass(frozen=True)
 class BlobMetadata:
     """One blob of a statistics file: what was computed, from which snapshot, over which fields."""
@@ -238,7 +234,6 @@ class BlobMetadata:
 class StatisticsFile(JsonModel):
     """A Puffin file with statistics of a snapshot; sizes in bytes."""
 
-    _json_home: ClassVar[str] = "hms_iceberg.spec.metadata.metadata_json"
     snapshot_id: int
     statistics_path: str
     file_size_in_bytes: int
@@ -254,7 +249,6 @@ class StatisticsFile(JsonModel):
 class PartitionStatisticsFile(JsonModel):
     """A file with one row of statistics per partition of a snapshot; size in bytes."""
 
-    _json_home: ClassVar[str] = "hms_iceberg.spec.metadata.metadata_json"
     snapshot_id: int
     statistics_path: str
     file_size_in_bytes: int
@@ -283,3 +277,216 @@ def with_keys(snapshot: Snapshot, keys: Iterable[EncryptionKey]) -> Snapshot:
     own = by_id.get(snapshot.key_id)
     above = None if own is None else by_id.get(own.encrypted_by_id or "")
     return replace(snapshot, keys=tuple(key for key in (own, above) if key is not None))
+
+
+# ------------------------------------------------------------------------------------------------- as JSON
+
+
+def _present(**members: Any) -> dict[str, Any]:
+    """The members that are not None, under their JSON names."""
+    return {name.replace("_", "-"): value for name, value in members.items() if value is not None}
+
+
+def snapshot_to_json(snapshot: Snapshot) -> dict[str, Any]:
+    """A snapshot; sequence number 0, that of v1 tables, is left out as Java leaves it out."""
+    data = _present(
+        sequence_number=snapshot.sequence_number if snapshot.sequence_number > INITIAL_SEQUENCE_NUMBER else None,
+        snapshot_id=snapshot.snapshot_id,
+        parent_snapshot_id=snapshot.parent_snapshot_id,
+        timestamp_ms=snapshot.timestamp_ms,
+        summary=dict(snapshot.summary) or None,
+        manifest_list=snapshot.manifest_list,
+        schema_id=snapshot.schema_id,
+        first_row_id=snapshot.first_row_id,
+        added_rows=snapshot.added_rows,
+        key_id=snapshot.key_id,
+    )
+    if snapshot.manifest_list is None:
+        data["manifests"] = list(snapshot.manifest_locations or ())
+    return data
+
+
+def snapshot_from_json(data: Any) -> Snapshot:
+    """The snapshot that parsed JSON stands for.
+
+    Raises:
+        CorruptMetadataError: a member is missing or of another type.
+    """
+    read = JsonObject(data, "a snapshot")
+    snapshot_id = read.integer("snapshot-id")
+    read.what = f"snapshot {snapshot_id}"
+    summary = read.text_map_or_none("summary") or {}
+    if summary and OPERATION not in summary:
+        _logger.warning("The summary of snapshot %d lacks its operation; taken as overwrite", snapshot_id)
+        summary = {OPERATION: str(Operation.OVERWRITE), **summary}
+    manifest_list = read.text_or_none("manifest-list")
+    manifests: tuple[str, ...] | None = None
+    if manifest_list is None:
+        listed = read.sequence("manifests") if "manifests" in read.data else None
+        if listed is None or not all(isinstance(each, str) for each in listed):
+            raise CorruptMetadataError(
+                f"snapshot {snapshot_id} has neither a 'manifest-list' nor a list of 'manifests'"
+            )
+        manifests = tuple(listed)
+    return Snapshot(
+        snapshot_id,
+        read.integer_or_none("parent-snapshot-id"),
+        read.integer_or_none("sequence-number") or INITIAL_SEQUENCE_NUMBER,
+        read.integer("timestamp-ms"),
+        manifest_list,
+        manifests,
+        Summary.of(summary),
+        read.integer_or_none("schema-id"),
+        read.integer_or_none("first-row-id"),
+        read.integer_or_none("added-rows"),
+        read.text_or_none("key-id"),
+    )
+
+
+def snapshot_log_to_json(entry: SnapshotLogEntry) -> dict[str, Any]:
+    """An entry of the snapshot log."""
+    return {"timestamp-ms": entry.timestamp_ms, "snapshot-id": entry.snapshot_id}
+
+
+def snapshot_log_from_json(data: Any) -> SnapshotLogEntry:
+    """The entry of the snapshot log that parsed JSON stands for; raises CorruptMetadataError."""
+    read = JsonObject(data, "an entry of the snapshot log")
+    return SnapshotLogEntry(read.integer("snapshot-id"), read.integer("timestamp-ms"))
+
+
+def metadata_log_to_json(entry: MetadataLogEntry) -> dict[str, Any]:
+    """An entry of the metadata log."""
+    return {"timestamp-ms": entry.timestamp_ms, "metadata-file": entry.metadata_file}
+
+
+def metadata_log_from_json(data: Any) -> MetadataLogEntry:
+    """The entry of the metadata log that parsed JSON stands for; raises CorruptMetadataError."""
+    read = JsonObject(data, "an entry of the metadata log")
+    return MetadataLogEntry(read.text("metadata-file"), read.integer("timestamp-ms"))
+
+
+def ref_to_json(ref: SnapshotRef) -> dict[str, Any]:
+    """A branch or tag as JSON-ready Python."""
+    return _present(
+        snapshot_id=ref.snapshot_id,
+        type=str(ref.snapshot_ref_type),
+        min_snapshots_to_keep=ref.min_snapshots_to_keep,
+        max_snapshot_age_ms=ref.max_snapshot_age_ms,
+        max_ref_age_ms=ref.max_ref_age_ms,
+    )
+
+
+def ref_from_json(data: Any, name: str = "") -> SnapshotRef:
+    """The branch or tag that parsed JSON stands for.
+
+    Raises:
+        CorruptMetadataError: a member is missing or of another type.
+        InvalidInputError: the retention makes no sense.
+    """
+    read = JsonObject(data, f"reference {name!r}")
+    kind = read.text("type").lower()
+    if kind not in {str(each) for each in SnapshotRefType}:
+        raise CorruptMetadataError(f"'type' of reference {name!r} is {shown(kind)}, expected branch or tag")
+    return SnapshotRef(
+        read.integer("snapshot-id"),
+        SnapshotRefType(kind),
+        read.integer_or_none("min-snapshots-to-keep"),
+        read.integer_or_none("max-snapshot-age-ms"),
+        read.integer_or_none("max-ref-age-ms"),
+    )
+
+
+def statistics_to_json(file: StatisticsFile) -> dict[str, Any]:
+    """A registered statistics file as JSON-ready Python."""
+    return _present(
+        snapshot_id=file.snapshot_id,
+        statistics_path=file.statistics_path,
+        file_size_in_bytes=file.file_size_in_bytes,
+        file_footer_size_in_bytes=file.file_footer_size_in_bytes,
+        key_metadata=file.key_metadata,
+        blob_metadata=[_blob_to_json(blob) for blob in file.blob_metadata],
+    )
+
+
+def _blob_to_json(blob: BlobMetadata) -> dict[str, Any]:
+    return _present(
+        type=blob.type,
+        snapshot_id=blob.snapshot_id,
+        sequence_number=blob.sequence_number,
+        fields=list(blob.fields),
+        properties=blob.properties,
+    )
+
+
+def statistics_from_json(data: Any) -> StatisticsFile:
+    """The registered statistics file that parsed JSON stands for; raises CorruptMetadataError."""
+    read = JsonObject(data, "a statistics file")
+    read.sequence("blob-metadata")
+    return StatisticsFile(
+        read.integer("snapshot-id"),
+        read.text("statistics-path"),
+        read.integer("file-size-in-bytes"),
+        read.integer("file-footer-size-in-bytes"),
+        tuple(_blob_from_json(each) for each in read.objects("blob-metadata", "blob metadata")),
+        read.text_or_none("key-metadata"),
+    )
+
+
+def _blob_from_json(read: JsonObject) -> BlobMetadata:
+    fields = read.sequence("fields")
+    if not all(isinstance(each, int) and not isinstance(each, bool) for each in fields):
+        raise CorruptMetadataError(f"'fields' of blob metadata is {shown(fields)}, expected a list of field ids")
+    return BlobMetadata(
+        read.text("type"),
+        read.integer("snapshot-id"),
+        read.integer("sequence-number"),
+        tuple(fields),
+        read.text_map_or_none("properties"),
+    )
+
+
+def partition_statistics_to_json(file: PartitionStatisticsFile) -> dict[str, Any]:
+    """A registered partition statistics file."""
+    return _present(
+        snapshot_id=file.snapshot_id,
+        statistics_path=file.statistics_path,
+        file_size_in_bytes=file.file_size_in_bytes,
+    )
+
+
+def partition_statistics_from_json(data: Any) -> PartitionStatisticsFile:
+    """The registered partition statistics file that parsed JSON stands for; raises CorruptMetadataError."""
+    read = JsonObject(data, "a partition statistics file")
+    return PartitionStatisticsFile(
+        read.integer("snapshot-id"), read.text("statistics-path"), read.integer("file-size-in-bytes")
+    )
+
+
+def encryption_key_to_json(key: EncryptionKey) -> dict[str, Any]:
+    """An encryption key as JSON-ready Python; properties are left out if there are none, as Java leaves them out."""
+    return _present(
+        key_id=key.key_id,
+        encrypted_key_metadata=key.encrypted_key_metadata,
+        encrypted_by_id=key.encrypted_by_id,
+        properties=key.properties or None,
+    )
+
+
+def encryption_key_from_json(data: Any) -> EncryptionKey:
+    """The encryption key that parsed JSON stands for; raises CorruptMetadataError."""
+    read = JsonObject(data, "an encryption key")
+    return EncryptionKey(
+        read.text("key-id"),
+        read.text("encrypted-key-metadata"),
+        read.text_or_none("encrypted-by-id"),
+        read.text_map_or_none("properties"),
+    )
+
+
+set_json_form(Summary, dict, Summary.of)
+set_json_form(Snapshot, snapshot_to_json, snapshot_from_json)
+set_json_form(SnapshotLogEntry, snapshot_log_to_json, snapshot_log_from_json)
+set_json_form(MetadataLogEntry, metadata_log_to_json, metadata_log_from_json)
+set_json_form(SnapshotRef, ref_to_json, ref_from_json)
+set_json_form(StatisticsFile, statistics_to_json, statistics_from_json)
+set_json_form(PartitionStatisticsFile, partition_statistics_to_json, partition_statistics_from_json)

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pyarrow import fs
 
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
-from hms_iceberg.arrow.storage.typed_failures import translated_errors
+from hms_iceberg.arrow.storage.filesystems import translated_errors
 from hms_iceberg.errors import (
     ConfigurationError,
     CorruptMetadataError,

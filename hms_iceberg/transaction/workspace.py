@@ -11,13 +11,12 @@ from collections.abc import Callable, Hashable
 from contextlib import suppress
 from typing import Any, TypeVar, cast
 
+from hms_iceberg.encryption.encrypted_tables import check_encryption, check_integrity
 from hms_iceberg.encryption.key_services import KeyService
-from hms_iceberg.encryption.table_rules import check_encryption, check_integrity
 from hms_iceberg.errors import FileAlreadyExistsError, UnsupportedError
 from hms_iceberg.metastore import MetadataVersion, TablePointer
 from hms_iceberg.spec.metadata.metadata_changes import append_metadata_log, suppress_intermediate_snapshots
-from hms_iceberg.spec.metadata.metadata_file import compress
-from hms_iceberg.spec.metadata.metadata_json import metadata_from_json, metadata_to_json
+from hms_iceberg.spec.metadata.metadata_json import compress, metadata_from_json, metadata_to_json
 from hms_iceberg.spec.metadata.table_metadata import PREVIEWED_FORMAT_VERSION, TableMetadata
 from hms_iceberg.spec.table_properties import (
     METADATA_COMPRESSION,

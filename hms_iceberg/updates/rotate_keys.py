@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hms_iceberg.encryption.encrypted_files import is_encrypted, rotated_keys
+from hms_iceberg.encryption.encrypted_tables import is_encrypted, rotated_keys
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata, changed
 from hms_iceberg.spec.snapshots_and_refs import with_keys

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from hms_iceberg.errors import NoSuchViewError
 from hms_iceberg.metastore import Identifier, Lease, ViewMetadataVersion, ViewMetastore
-from hms_iceberg.spec.metadata.metadata_file import compress
+from hms_iceberg.spec.metadata.metadata_json import compress
 from hms_iceberg.spec.table_properties import VIEW_METADATA_COMPRESSION, metadata_folder
 from hms_iceberg.spec.views.view_metadata import ViewMetadata
 from hms_iceberg.spec.views.view_metadata_json import view_metadata_from_json, view_metadata_to_json

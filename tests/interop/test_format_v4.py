@@ -36,7 +36,7 @@ from hms_iceberg.spec.data_types import (
     TimestamptzType,
     VariantType,
 )
-from hms_iceberg.spec.metadata.relative_paths import resolved
+from hms_iceberg.spec.metadata.metadata_json import resolved
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.schema_json import schema_from_json, schema_to_json
 from hms_iceberg.spec.values.single_values import point_to_bytes, to_bytes

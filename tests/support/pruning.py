@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hms_iceberg.expressions.binding import bind
-from hms_iceberg.expressions.projection.residuals import inclusive_projection
+from hms_iceberg.expressions.residuals import inclusive_projection
 from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.expressions.visitors import complement
 from hms_iceberg.scan.metadata_filter import manifests_may_match

@@ -17,7 +17,7 @@ import numpy as np
 import pyroaring
 
 from hms_iceberg.arrow.storage.filesystems import decoding
-from hms_iceberg.encryption.encrypted_files import open_decrypted
+from hms_iceberg.encryption.encrypted_tables import open_decrypted
 from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.storage import Storage

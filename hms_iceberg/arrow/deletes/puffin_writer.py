@@ -17,7 +17,7 @@ import numpy as np
 import pyroaring
 
 from hms_iceberg.arrow.deletes.puffin import encode_deletion_vector
-from hms_iceberg.encryption.encrypted_files import encrypted
+from hms_iceberg.encryption.encrypted_tables import encrypted
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
 from hms_iceberg.spec.metadata_columns import POSITION
 from hms_iceberg.storage import Storage

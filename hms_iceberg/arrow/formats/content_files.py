@@ -21,7 +21,7 @@ from hms_iceberg.arrow.formats.parquet_writer import (
     with_useful_dictionaries,
 )
 from hms_iceberg.arrow.metrics.footer_metrics import MetricsMode
-from hms_iceberg.encryption.encrypted_files import new_file_key, refuse_encrypted
+from hms_iceberg.encryption.encrypted_tables import new_file_key, refuse_encrypted
 from hms_iceberg.errors import CorruptDataFileError, UnsupportedError
 from hms_iceberg.spec.data_types import VariantType
 from hms_iceberg.spec.field_mapping import NameMapping

@@ -42,7 +42,7 @@ from hms_iceberg.spec.manifests.manifest_values import (
     ManifestEntry,
     ManifestEntryStatus,
 )
-from hms_iceberg.spec.metadata.relative_paths import FIRST_VERSION, is_relative, resolved
+from hms_iceberg.spec.metadata.metadata_json import FIRST_RELATIVE_VERSION, is_relative, resolved
 from hms_iceberg.spec.partitions.partition_specs import PartitionSpec, spec_from_fields_json
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.schema_json import schema_from_json
@@ -94,7 +94,7 @@ def as_version_3(data: bytes, location: str, base: str) -> bytes:
 
 def _avro(data: bytes, location: str, base: str) -> bytes:
     container = read_container(data, location)
-    if int(container.text("format-version") or 1) < FIRST_VERSION:
+    if int(container.text("format-version") or 1) < FIRST_RELATIVE_VERSION:
         return data
     records = list(read_records(container, parsed_schema(container.schema_json), location))
     paths = list(_paths(container, records, location))
@@ -134,7 +134,7 @@ def _parquet(data: bytes, location: str, base: str) -> bytes:
     schema = schema_from_json(json.loads(header["schema"]))
     spec = spec_from_fields_json(json.loads(header["partition-spec"]), int(header["partition-spec-id"]))
     content = {each.label: each for each in ManifestContent}[header["content"]]
-    entries = _Entries(file.read(), location, base if version >= FIRST_VERSION else None, schema, spec)
+    entries = _Entries(file.read(), location, base if version >= FIRST_RELATIVE_VERSION else None, schema, spec)
     return encode_entries(entries.read(), schema, spec, content, _FORM)
 
 

@@ -280,6 +280,8 @@ def calendar_rules(footer: pq.FileMetaData, leaves: list[FileLeaf]) -> dict[int,
         footer: the footer, with the marks of the writer.
         leaves: its leaves.
     """
+    if not any(pa.types.is_temporal(leaf.type) for leaf in leaves):
+        return {}
     calendar = writer_calendar(text_marks(footer.metadata))
     if not calendar.is_legacy:
         return {}

@@ -22,13 +22,19 @@ from typing import Any, BinaryIO, cast
 import pyarrow as pa
 from pyarrow import fs
 
-from hms_iceberg.arrow.storage.filesystems import GCS_SCHEMES, ParsedLocation, create_filesystem, parse_location
+from hms_iceberg.arrow.storage.filesystems import (
+    GCS_SCHEMES,
+    ParsedLocation,
+    already_exists,
+    create_filesystem,
+    parse_location,
+    translated_errors,
+)
 from hms_iceberg.arrow.storage.hdfs.cluster_address import one_spelling
 from hms_iceberg.arrow.storage.hdfs.hadoop_settings import hadoop_settings
 from hms_iceberg.arrow.storage.hdfs.opening import HDFS_SCHEMES, default_cluster, moves_exclusively, own_authority
 from hms_iceberg.arrow.storage.outputs import LocalOutput, RemoteOutput, RenamedOutput
-from hms_iceberg.arrow.storage.typed_failures import already_exists, translated_errors
-from hms_iceberg.encryption.encrypted_files import open_decrypted
+from hms_iceberg.encryption.encrypted_tables import open_decrypted
 from hms_iceberg.encryption.key_services import KeyService, key_service
 from hms_iceberg.errors import StorageError
 from hms_iceberg.storage import PREVIEWED_MANIFEST, FileInfo, Storage

@@ -11,7 +11,7 @@ from typing import Any
 
 from pyarrow import fs
 
-from hms_iceberg.arrow.storage.typed_failures import already_exists, translated_errors
+from hms_iceberg.arrow.storage.filesystems import already_exists, translated_errors
 
 _UNFINISHED = re.compile(r"\..+\.[0-9a-f]{12}\.tmp")
 

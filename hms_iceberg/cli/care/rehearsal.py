@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hms_iceberg.arrow.storage.arrow_storage import PREVIEW_PROPERTY
-from hms_iceberg.spec.metadata.metadata_json import metadata_to_json
-from hms_iceberg.spec.metadata.relative_paths import is_relative
+from hms_iceberg.spec.metadata.metadata_json import is_relative, metadata_to_json
 from hms_iceberg.spec.metadata.table_metadata import PREVIEWED_FORMAT_VERSION, SUPPORTED_FORMAT_VERSIONS
 from hms_iceberg.spec.table_properties import DATA_PATH, FOLDER_STORAGE_PATH, METADATA_PATH, OBJECT_STORAGE_PATH
 

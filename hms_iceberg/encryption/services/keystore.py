@@ -9,7 +9,7 @@ import os
 import stat
 from collections.abc import Mapping
 
-from hms_iceberg.encryption.ciphers import KEY_BYTES, Cipher
+from hms_iceberg.encryption.gcm_stream import KEY_BYTES, Cipher
 from hms_iceberg.errors import ConfigurationError, KeyUnavailableError
 
 KEYSTORE_PATH = "kms.keystore.path"

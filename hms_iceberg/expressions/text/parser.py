@@ -20,11 +20,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hms_iceberg.errors import ExpressionParseError, TypeMismatchError
-from hms_iceberg.expressions.like import like_predicate
 from hms_iceberg.expressions.literals import Literal, literal
 from hms_iceberg.expressions.terms import Reference, Term, Transformed, VariantGet
 from hms_iceberg.expressions.text import functions
-from hms_iceberg.expressions.text.functions import CalendarYear, Operand
+from hms_iceberg.expressions.text.functions import CalendarYear, Operand, like_predicate
 from hms_iceberg.expressions.text.tokens import Token, parse_error, tokenize
 from hms_iceberg.expressions.tree import (
     AlwaysFalse,

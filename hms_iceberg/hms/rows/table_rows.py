@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hms_iceberg.encryption.table_rules import METADATA_HASH, check_same_key, metadata_hash
+from hms_iceberg.encryption.encrypted_tables import METADATA_HASH, check_same_key, metadata_hash
 from hms_iceberg.errors import NoSuchTableError, NoSuchViewError, NotAnIcebergTableError
 from hms_iceberg.hms.connection.client_settings import current_user
 from hms_iceberg.hms.connection.property_reader import PropertyReader

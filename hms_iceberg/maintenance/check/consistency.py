@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from hms_iceberg.encryption.encrypted_files import decrypted, manifest_bytes
+from hms_iceberg.encryption.encrypted_tables import decrypted, manifest_bytes
 from hms_iceberg.errors import IcebergError, NoSuchSnapshotError
 from hms_iceberg.maintenance.check import findings as found
 from hms_iceberg.maintenance.check.digests import Listed, ManifestDigest, digest, file_key

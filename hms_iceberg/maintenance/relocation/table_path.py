@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from hms_iceberg.encryption.encrypted_files import refuse_encrypted
+from hms_iceberg.encryption.encrypted_tables import refuse_encrypted
 from hms_iceberg.errors import IcebergError, InvalidInputError
 from hms_iceberg.maintenance.relocation.metadata_paths import PositionDeleteMover, PrefixChange, with_new_paths
 from hms_iceberg.metastore import MetadataVersion
@@ -25,8 +25,7 @@ from hms_iceberg.spec.manifests.manifest_values import (
     ManifestEntry,
     ManifestFile,
 )
-from hms_iceberg.spec.metadata.metadata_file import compress
-from hms_iceberg.spec.metadata.metadata_json import metadata_to_json
+from hms_iceberg.spec.metadata.metadata_json import compress, metadata_to_json
 from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.table import Table

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from hms_iceberg.encryption.encrypted_files import refuse_encrypted
+from hms_iceberg.encryption.encrypted_tables import refuse_encrypted
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.maintenance.check.findings import WrongSummary
 from hms_iceberg.maintenance.check.summary_check import check_summary

@@ -9,7 +9,7 @@ import uuid
 
 from hms_iceberg.arrow.columns.frames import frame_to_arrow
 from hms_iceberg.arrow.formats.content_files import ContentFormat, format_name
-from hms_iceberg.encryption.encrypted_files import refuse_encrypted
+from hms_iceberg.encryption.encrypted_tables import refuse_encrypted
 from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.metadata_tables.file_tables import entry_frame, live

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
 
-from hms_iceberg.encryption.encrypted_files import list_bytes, manifest_bytes
+from hms_iceberg.encryption.encrypted_tables import list_bytes, manifest_bytes
 from hms_iceberg.errors import (
     CorruptFileError,
     CorruptManifestError,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import accumulate, count, groupby
 from typing import Any, cast
 
-from hms_iceberg.encryption.encrypted_files import manifest_bytes
+from hms_iceberg.encryption.encrypted_tables import manifest_bytes
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.manifests.cache import ManifestFrame, shared_cache
 from hms_iceberg.scan.manifests.manifest_frames import MANIFEST, ManifestDecoder, file_dtypes, metric_dtypes

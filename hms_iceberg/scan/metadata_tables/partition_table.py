@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hms_iceberg.expressions.binding import bind
-from hms_iceberg.expressions.projection.residuals import inclusive_projection
+from hms_iceberg.expressions.residuals import inclusive_projection
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.metadata_tables.file_tables import entry_frame, live
 from hms_iceberg.scan.metadata_tables.request import MetadataRequest, MetadataTable, partition_struct

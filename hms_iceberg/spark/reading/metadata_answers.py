@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from hms_iceberg.expressions.projection.residuals import residual_evaluator
+from hms_iceberg.expressions.residuals import residual_evaluator
 from hms_iceberg.expressions.tree import AlwaysTrue
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.delete_index import key_metric_columns

@@ -11,7 +11,7 @@ import msgspec
 
 from hms_iceberg.arrow.formats.content_files import format_name
 from hms_iceberg.arrow.storage.data_locations import LocationRules
-from hms_iceberg.encryption.encrypted_files import is_encrypted
+from hms_iceberg.encryption.encrypted_tables import is_encrypted
 from hms_iceberg.errors import InvalidInputError, UnsupportedError
 from hms_iceberg.spark.nanoseconds import BIGINT, chosen, has_nanoseconds, shown_type
 from hms_iceberg.spark.schemas import is_held, needs_python

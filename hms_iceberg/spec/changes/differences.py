@@ -12,16 +12,16 @@ from typing import Any
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.spec.changes.pending import LAST_ADDED
 from hms_iceberg.spec.changes.requirements import ASSERT_CREATE
-from hms_iceberg.spec.metadata.encryption_keys import encryption_key_to_json
-from hms_iceberg.spec.metadata.metadata_json import (
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.partitions.partition_specs import spec_to_json
+from hms_iceberg.spec.schema_json import schema_to_json
+from hms_iceberg.spec.snapshots_and_refs import (
+    encryption_key_to_json,
     partition_statistics_to_json,
     ref_to_json,
     snapshot_to_json,
     statistics_to_json,
 )
-from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partitions.partition_specs import spec_to_json
-from hms_iceberg.spec.schema_json import schema_to_json
 from hms_iceberg.spec.sort_orders import sort_order_to_json
 from hms_iceberg.spec.views.view_metadata import ViewMetadata
 from hms_iceberg.spec.views.view_metadata_json import view_version_to_json

@@ -14,7 +14,6 @@ from hms_iceberg.errors import CommitConflictError, CommitFailedError, CorruptFi
 from hms_iceberg.spec.changes.pending import PendingTable
 from hms_iceberg.spec.changes.requirements import integers, read_by_kind, text_map, texts
 from hms_iceberg.spec.json_model import JsonObject
-from hms_iceberg.spec.metadata.encryption_keys import encryption_key_from_json
 from hms_iceberg.spec.metadata.format_rules import check_format_version
 from hms_iceberg.spec.metadata.metadata_changes import (
     add_encryption_key,
@@ -44,17 +43,18 @@ from hms_iceberg.spec.metadata.metadata_definition import (
     with_sort_order,
     with_spec,
 )
-from hms_iceberg.spec.metadata.metadata_json import (
+from hms_iceberg.spec.metadata.table_metadata import DEFAULT_FORMAT_VERSION, TableMetadata, check_metadata
+from hms_iceberg.spec.partitions.partition_fields import carry_field_ids
+from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, check_spec, spec_from_fields_json
+from hms_iceberg.spec.schema_json import schema_from_json
+from hms_iceberg.spec.snapshots_and_refs import (
+    Snapshot,
+    encryption_key_from_json,
     partition_statistics_from_json,
     ref_from_json,
     snapshot_from_json,
     statistics_from_json,
 )
-from hms_iceberg.spec.metadata.table_metadata import DEFAULT_FORMAT_VERSION, TableMetadata, check_metadata
-from hms_iceberg.spec.partitions.partition_fields import carry_field_ids
-from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, check_spec, spec_from_fields_json
-from hms_iceberg.spec.schema_json import schema_from_json
-from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.spec.sort_orders import UNSORTED, check_sort_order, sort_order_from_json
 
 Step = Callable[[PendingTable], None]

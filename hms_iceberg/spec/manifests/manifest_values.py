@@ -26,7 +26,7 @@ __all__ = [
     "Record",
 ]
 
-MANIFEST_BYTES: Hook[[ManifestFile, FileSource], bytes] = Hook("hms_iceberg.encryption.encrypted_files")
+MANIFEST_BYTES: Hook[[ManifestFile, FileSource], bytes] = Hook("hms_iceberg.encryption.encrypted_tables")
 MANIFEST_ENTRIES: Hook[[bytes, ManifestFile], list[ManifestEntry]] = Hook("hms_iceberg.spec.manifests.manifest_avro")
 
 

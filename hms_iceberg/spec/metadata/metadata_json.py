@@ -1,16 +1,19 @@
-"""Table metadata of format versions 1 to 3, and a preview of 4, and their parts as JSON."""
+"""Table metadata of format versions 1 to 3, and a preview of 4, as JSON, and the file that holds it.
+
+Source: Iceberg specification, "Table Metadata", "Paths in Metadata", "Path Resolution".
+"""
 
 from __future__ import annotations
 
+import gzip
 import json
-import logging
-from typing import Any
+import re
+import zlib
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
-from hms_iceberg.errors import CorruptMetadataError, InvalidInputError, UnsupportedError
-from hms_iceberg.spec.json_model import JsonObject, set_json_form, shown
-from hms_iceberg.spec.metadata.encryption_keys import encryption_key_from_json, encryption_key_to_json
-from hms_iceberg.spec.metadata.metadata_file import read_metadata_file
-from hms_iceberg.spec.metadata.relative_paths import table_location, with_absolute_locations
+from hms_iceberg.errors import CorruptMetadataError, IcebergError, InvalidInputError, UnsupportedError
+from hms_iceberg.spec.json_model import JsonObject, set_json_form
 from hms_iceberg.spec.metadata.table_metadata import (
     PREVIEWED_FORMAT_VERSION,
     SUPPORTED_FORMAT_VERSIONS,
@@ -30,17 +33,21 @@ from hms_iceberg.spec.schema_json import schema_from_json, schema_to_json
 from hms_iceberg.spec.snapshots_and_refs import (
     INITIAL_SEQUENCE_NUMBER,
     MAIN_BRANCH,
-    OPERATION,
-    BlobMetadata,
-    MetadataLogEntry,
-    Operation,
-    PartitionStatisticsFile,
-    Snapshot,
-    SnapshotLogEntry,
     SnapshotRef,
-    SnapshotRefType,
-    StatisticsFile,
-    Summary,
+    encryption_key_from_json,
+    encryption_key_to_json,
+    metadata_log_from_json,
+    metadata_log_to_json,
+    partition_statistics_from_json,
+    partition_statistics_to_json,
+    ref_from_json,
+    ref_to_json,
+    snapshot_from_json,
+    snapshot_log_from_json,
+    snapshot_log_to_json,
+    snapshot_to_json,
+    statistics_from_json,
+    statistics_to_json,
     with_keys,
 )
 from hms_iceberg.spec.sort_orders import UNSORTED, SortOrder, sort_order_from_json, sort_order_to_json
@@ -249,192 +256,141 @@ def _refs(read: JsonObject, current_snapshot_id: int | None) -> dict[str, Snapsh
 set_json_form(TableMetadata, metadata_to_dict, metadata_from_dict)
 
 
-_logger = logging.getLogger(__name__)
+# ---------------------------------------------------------------------------------------------- the file
 
 
-def _present(**members: Any) -> dict[str, Any]:
-    """The members that are not None, under their JSON names."""
-    return {name.replace("_", "-"): value for name, value in members.items() if value is not None}
+T = TypeVar("T")
+
+_GZIP_MAGIC = b"\x1f\x8b"
+MAX_METADATA_BYTES = 2**31 - 1
+"""More than that in a compressed file is taken for an attempt to exhaust the memory."""
 
 
-def snapshot_to_json(snapshot: Snapshot) -> dict[str, Any]:
-    """A snapshot; sequence number 0, that of v1 tables, is left out as Java leaves it out."""
-    data = _present(
-        sequence_number=snapshot.sequence_number if snapshot.sequence_number > INITIAL_SEQUENCE_NUMBER else None,
-        snapshot_id=snapshot.snapshot_id,
-        parent_snapshot_id=snapshot.parent_snapshot_id,
-        timestamp_ms=snapshot.timestamp_ms,
-        summary=dict(snapshot.summary) or None,
-        manifest_list=snapshot.manifest_list,
-        schema_id=snapshot.schema_id,
-        first_row_id=snapshot.first_row_id,
-        added_rows=snapshot.added_rows,
-        key_id=snapshot.key_id,
-    )
-    if snapshot.manifest_list is None:
-        data["manifests"] = list(snapshot.manifest_locations or ())
-    return data
+def compress(data: bytes) -> bytes:
+    """The content of a gzip-compressed metadata file (`write.metadata.compression-codec` = gzip)."""
+    return gzip.compress(data, mtime=0)
 
 
-def snapshot_from_json(data: Any) -> Snapshot:
-    """The snapshot that parsed JSON stands for.
+def read_metadata_file(data: bytes, what: str, location: str | None, parse: Callable[[Any], T]) -> T:
+    """Applies a function to the JSON of a metadata file; errors name the file.
+
+    Args:
+        data: the content of the file, gzip-compressed or not.
+        what: the kind of metadata, for messages.
+        location: where it was read, for messages.
+        parse: makes the metadata of the parsed JSON.
 
     Raises:
-        CorruptMetadataError: a member is missing or of another type.
+        UnsupportedError: `parse` does not know the format version.
+        CorruptMetadataError: it is no JSON, or `parse` refuses it.
     """
-    read = JsonObject(data, "a snapshot")
-    snapshot_id = read.integer("snapshot-id")
-    read.what = f"snapshot {snapshot_id}"
-    summary = read.text_map_or_none("summary") or {}
-    if summary and OPERATION not in summary:
-        _logger.warning("The summary of snapshot %d lacks its operation; taken as overwrite", snapshot_id)
-        summary = {OPERATION: str(Operation.OVERWRITE), **summary}
-    manifest_list = read.text_or_none("manifest-list")
-    manifests: tuple[str, ...] | None = None
-    if manifest_list is None:
-        listed = read.sequence("manifests") if "manifests" in read.data else None
-        if listed is None or not all(isinstance(each, str) for each in listed):
-            raise CorruptMetadataError(
-                f"snapshot {snapshot_id} has neither a 'manifest-list' nor a list of 'manifests'"
-            )
-        manifests = tuple(listed)
-    return Snapshot(
-        snapshot_id,
-        read.integer_or_none("parent-snapshot-id"),
-        read.integer_or_none("sequence-number") or INITIAL_SEQUENCE_NUMBER,
-        read.integer("timestamp-ms"),
-        manifest_list,
-        manifests,
-        Summary.of(summary),
-        read.integer_or_none("schema-id"),
-        read.integer_or_none("first-row-id"),
-        read.integer_or_none("added-rows"),
-        read.text_or_none("key-id"),
-    )
+    name = f"{what} {location}" if location else what
+    try:
+        return parse(json.loads(uncompressed(bytes(data)).decode("utf-8")))
+    except UnsupportedError as error:
+        raise UnsupportedError(f"Cannot read {name}: {error}") from error
+    except IcebergError as error:
+        raise CorruptMetadataError(f"Cannot read {name}: {error}") from error
+    except (ValueError, zlib.error, RecursionError) as error:
+        raise CorruptMetadataError(
+            f"Cannot read {name}: it is not a JSON file as Iceberg writes it ({type(error).__name__}: {error})"
+        ) from error
 
 
-def snapshot_log_to_json(entry: SnapshotLogEntry) -> dict[str, Any]:
-    """An entry of the snapshot log."""
-    return {"timestamp-ms": entry.timestamp_ms, "snapshot-id": entry.snapshot_id}
-
-
-def snapshot_log_from_json(data: Any) -> SnapshotLogEntry:
-    """The entry of the snapshot log that parsed JSON stands for; raises CorruptMetadataError."""
-    read = JsonObject(data, "an entry of the snapshot log")
-    return SnapshotLogEntry(read.integer("snapshot-id"), read.integer("timestamp-ms"))
-
-
-def metadata_log_to_json(entry: MetadataLogEntry) -> dict[str, Any]:
-    """An entry of the metadata log."""
-    return {"timestamp-ms": entry.timestamp_ms, "metadata-file": entry.metadata_file}
-
-
-def metadata_log_from_json(data: Any) -> MetadataLogEntry:
-    """The entry of the metadata log that parsed JSON stands for; raises CorruptMetadataError."""
-    read = JsonObject(data, "an entry of the metadata log")
-    return MetadataLogEntry(read.text("metadata-file"), read.integer("timestamp-ms"))
-
-
-def ref_to_json(ref: SnapshotRef) -> dict[str, Any]:
-    """A branch or tag as JSON-ready Python."""
-    return _present(
-        snapshot_id=ref.snapshot_id,
-        type=str(ref.snapshot_ref_type),
-        min_snapshots_to_keep=ref.min_snapshots_to_keep,
-        max_snapshot_age_ms=ref.max_snapshot_age_ms,
-        max_ref_age_ms=ref.max_ref_age_ms,
-    )
-
-
-def ref_from_json(data: Any, name: str = "") -> SnapshotRef:
-    """The branch or tag that parsed JSON stands for.
+def uncompressed(data: bytes) -> bytes:
+    """The content of a metadata file, which may be gzip-compressed.
 
     Raises:
-        CorruptMetadataError: a member is missing or of another type.
-        InvalidInputError: the retention makes no sense.
+        CorruptMetadataError: it is cut off, or too large.
+        zlib.error: it is damaged.
     """
-    read = JsonObject(data, f"reference {name!r}")
-    kind = read.text("type").lower()
-    if kind not in {str(each) for each in SnapshotRefType}:
-        raise CorruptMetadataError(f"'type' of reference {name!r} is {shown(kind)}, expected branch or tag")
-    return SnapshotRef(
-        read.integer("snapshot-id"),
-        SnapshotRefType(kind),
-        read.integer_or_none("min-snapshots-to-keep"),
-        read.integer_or_none("max-snapshot-age-ms"),
-        read.integer_or_none("max-ref-age-ms"),
-    )
+    if not data.startswith(_GZIP_MAGIC):
+        return data
+    parts: list[bytes] = []
+    left = MAX_METADATA_BYTES
+    while data:
+        member = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+        parts.append(member.decompress(data, left + 1))
+        left -= len(parts[-1])
+        if left < 0:
+            raise CorruptMetadataError(f"its content is larger than {MAX_METADATA_BYTES} bytes")
+        if not member.eof:
+            raise CorruptMetadataError("its gzip content is cut off")
+        data = member.unused_data
+    return b"".join(parts)
 
 
-def statistics_to_json(file: StatisticsFile) -> dict[str, Any]:
-    """A registered statistics file as JSON-ready Python."""
-    return _present(
-        snapshot_id=file.snapshot_id,
-        statistics_path=file.statistics_path,
-        file_size_in_bytes=file.file_size_in_bytes,
-        file_footer_size_in_bytes=file.file_footer_size_in_bytes,
-        key_metadata=file.key_metadata,
-        blob_metadata=[_blob_to_json(blob) for blob in file.blob_metadata],
-    )
+# ---------------------------------------------------------------------------------------------- relative locations
 
 
-def _blob_to_json(blob: BlobMetadata) -> dict[str, Any]:
-    return _present(
-        type=blob.type,
-        snapshot_id=blob.snapshot_id,
-        sequence_number=blob.sequence_number,
-        fields=list(blob.fields),
-        properties=blob.properties,
-    )
+FIRST_RELATIVE_VERSION = 4
+"""The first format version with relative locations."""
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_LOCATIONS = {
+    "snapshots": "manifest-list",
+    "metadata-log": "metadata-file",
+    "statistics": "statistics-path",
+    "partition-statistics": "statistics-path",
+}
 
 
-def statistics_from_json(data: Any) -> StatisticsFile:
-    """The registered statistics file that parsed JSON stands for; raises CorruptMetadataError."""
-    read = JsonObject(data, "a statistics file")
-    read.sequence("blob-metadata")
-    return StatisticsFile(
-        read.integer("snapshot-id"),
-        read.text("statistics-path"),
-        read.integer("file-size-in-bytes"),
-        read.integer("file-footer-size-in-bytes"),
-        tuple(_blob_from_json(each) for each in read.objects("blob-metadata", "blob metadata")),
-        read.text_or_none("key-metadata"),
-    )
+def is_relative(path: str) -> bool:
+    """Whether a path in metadata of version 4 lacks a URI scheme."""
+    return _SCHEME.match(path) is None
 
 
-def _blob_from_json(read: JsonObject) -> BlobMetadata:
-    fields = read.sequence("fields")
-    if not all(isinstance(each, int) and not isinstance(each, bool) for each in fields):
-        raise CorruptMetadataError(f"'fields' of blob metadata is {shown(fields)}, expected a list of field ids")
-    return BlobMetadata(
-        read.text("type"),
-        read.integer("snapshot-id"),
-        read.integer("sequence-number"),
-        tuple(fields),
-        read.text_map_or_none("properties"),
-    )
+def resolved(path: str, base: str) -> str:
+    """The location that a path in metadata of version 4 stands for.
+
+    Args:
+        path: an absolute location, or one relative to the table's.
+        base: the table's location; a separator at its end is kept, and another one follows it.
+    """
+    return f"{base}/{path}" if is_relative(path) else path
 
 
-def partition_statistics_to_json(file: PartitionStatisticsFile) -> dict[str, Any]:
-    """A registered partition statistics file."""
-    return _present(
-        snapshot_id=file.snapshot_id,
-        statistics_path=file.statistics_path,
-        file_size_in_bytes=file.file_size_in_bytes,
-    )
+def table_location(location: str | None, metadata_file: str | None) -> str:
+    """The location of a table of version 4.
+
+    Args:
+        location: what its metadata says; None if they leave it to the catalog.
+        metadata_file: where the metadata were read; None if that is not known.
+
+    Returns:
+        what the metadata say, or else the folder that holds the file's folder `metadata`.
+
+    Raises:
+        CorruptMetadataError: the location is relative, or nothing says it.
+    """
+    if location is not None:
+        if is_relative(location):
+            raise CorruptMetadataError(f"the location {location!r} of a table of format version 4 has no scheme")
+        return location
+    folder, _, name = (metadata_file or "").rpartition("/")[0].rpartition("/")
+    if name != "metadata" or not folder:
+        raise CorruptMetadataError(
+            "the metadata do not say the table's location, and their file is in no folder 'metadata' that would tell "
+            "it. Have the writer store the location in the metadata"
+        )
+    return folder
 
 
-def partition_statistics_from_json(data: Any) -> PartitionStatisticsFile:
-    """The registered partition statistics file that parsed JSON stands for; raises CorruptMetadataError."""
-    read = JsonObject(data, "a partition statistics file")
-    return PartitionStatisticsFile(
-        read.integer("snapshot-id"), read.text("statistics-path"), read.integer("file-size-in-bytes")
-    )
+def with_absolute_locations(data: Mapping[str, Any], base: str) -> dict[str, Any]:
+    """The JSON of metadata of version 4 with every location absolute.
+
+    Args:
+        data: the parsed JSON; what is not of the expected form is left for its parser to refuse.
+        base: the table's location.
+    """
+    made = {**data, "location": base}
+    for key, name in _LOCATIONS.items():
+        if isinstance(items := data.get(key), list):
+            made[key] = [_absolute(each, name, base) for each in items]
+    return made
 
 
-set_json_form(Snapshot, snapshot_to_json, snapshot_from_json)
-set_json_form(SnapshotLogEntry, snapshot_log_to_json, snapshot_log_from_json)
-set_json_form(MetadataLogEntry, metadata_log_to_json, metadata_log_from_json)
-set_json_form(SnapshotRef, ref_to_json, ref_from_json)
-set_json_form(StatisticsFile, statistics_to_json, statistics_from_json)
-set_json_form(PartitionStatisticsFile, partition_statistics_to_json, partition_statistics_from_json)
+def _absolute(item: Any, name: str, base: str) -> Any:
+    if isinstance(item, dict) and isinstance(path := item.get(name), str):
+        return {**item, name: resolved(path, base)}
+    return item

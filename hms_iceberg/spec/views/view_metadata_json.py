@@ -7,7 +7,7 @@ from typing import Any
 
 from hms_iceberg.errors import CorruptMetadataError, UnsupportedError
 from hms_iceberg.spec.json_model import JsonObject, set_json_form, shown
-from hms_iceberg.spec.metadata.metadata_file import read_metadata_file
+from hms_iceberg.spec.metadata.metadata_json import read_metadata_file
 from hms_iceberg.spec.schema_json import schema_from_json, schema_to_json
 from hms_iceberg.spec.views.view_metadata import (
     FORMAT_VERSION,

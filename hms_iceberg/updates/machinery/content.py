@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import reduce
 
-from hms_iceberg.encryption.encrypted_files import encrypted_list, list_bytes
+from hms_iceberg.encryption.encrypted_tables import encrypted_list, list_bytes
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.tree import AlwaysFalse, BooleanExpression
 from hms_iceberg.spec.manifests.manifest_values import (

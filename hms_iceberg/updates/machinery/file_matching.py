@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
-from hms_iceberg.encryption.encrypted_files import manifest_bytes
+from hms_iceberg.encryption.encrypted_tables import manifest_bytes
 from hms_iceberg.errors import CorruptFileError
 from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.evaluate import evaluator
-from hms_iceberg.expressions.projection.residuals import inclusive_projection, strict_projection
+from hms_iceberg.expressions.residuals import inclusive_projection, strict_projection
 from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.expressions.visitors import complement
 from hms_iceberg.lazy import pl

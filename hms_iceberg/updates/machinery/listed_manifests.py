@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import chain, islice
 from typing import Any, TypeVar
 
-from hms_iceberg.encryption.encrypted_files import list_bytes
+from hms_iceberg.encryption.encrypted_tables import list_bytes
 from hms_iceberg.errors import CorruptFileError, CorruptManifestError, StorageError
 from hms_iceberg.lazy import pl
 from hms_iceberg.spec.manifests.avro_container import (

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from hms_iceberg.encryption.encrypted_files import encrypted, is_encrypted, list_bytes, manifest_bytes
+from hms_iceberg.encryption.encrypted_tables import encrypted, is_encrypted, list_bytes, manifest_bytes
 from hms_iceberg.errors import CorruptFileError, InvalidInputError
 from hms_iceberg.spec.manifests.avro_container import SYNC_SIZE, read_blocks, read_container
 from hms_iceberg.spec.manifests.manifest_avro import decode_manifest, encode_manifest

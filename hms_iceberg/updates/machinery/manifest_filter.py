@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from hms_iceberg.encryption.encrypted_files import manifest_bytes
+from hms_iceberg.encryption.encrypted_tables import manifest_bytes
 from hms_iceberg.errors import CommitConflictError
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.manifests.manifest_bytes import EntryBytes

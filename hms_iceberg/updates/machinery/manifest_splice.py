@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from hms_iceberg.encryption.encrypted_files import encrypted
+from hms_iceberg.encryption.encrypted_tables import encrypted
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.manifests.manifest_bytes import EntryBytes
 from hms_iceberg.scan.manifests.manifest_frames import ManifestDecoder

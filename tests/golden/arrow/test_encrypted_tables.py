@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
-from hms_iceberg.encryption.table_rules import metadata_hash
+from hms_iceberg.encryption.encrypted_tables import metadata_hash
 from hms_iceberg.errors import KeyUnavailableError
 from hms_iceberg.maintenance.check.consistency import check_table
 from hms_iceberg.metastore import TablePointer

@@ -13,8 +13,7 @@ from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.catalog import load_catalog as load_ours
 from hms_iceberg.metastore import MetadataVersion, ViewMetadataVersion
-from hms_iceberg.spec.metadata.metadata_file import compress
-from hms_iceberg.spec.metadata.metadata_json import metadata_to_json
+from hms_iceberg.spec.metadata.metadata_json import compress, metadata_to_json
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED
 from hms_iceberg.spec.schema import Schema

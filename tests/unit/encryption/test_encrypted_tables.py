@@ -17,7 +17,7 @@ import pytest
 from hms_iceberg import load_catalog
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.cli.main import main
-from hms_iceberg.encryption.table_rules import check_integrity, metadata_hash
+from hms_iceberg.encryption.encrypted_tables import check_integrity, metadata_hash
 from hms_iceberg.errors import (
     ConfigurationError,
     InvalidInputError,
@@ -32,8 +32,7 @@ from hms_iceberg.migration.migrate import migrate
 from hms_iceberg.migration.migration_plan import MigrationOptions
 from hms_iceberg.scan.manifests.cache import shared_cache
 from hms_iceberg.spec.data_types import DoubleType, NestedField, VariantType
-from hms_iceberg.spec.metadata.metadata_file import compress
-from hms_iceberg.spec.metadata.metadata_json import metadata_to_json
+from hms_iceberg.spec.metadata.metadata_json import compress, metadata_to_json
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.table import Table
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from hms_iceberg.encryption.encrypted_files import decrypted, encrypted, encrypted_list, open_decrypted
+from hms_iceberg.encryption.encrypted_tables import decrypted, encrypted, encrypted_list, open_decrypted
 from hms_iceberg.encryption.file_keys import FileKey
 from hms_iceberg.encryption.gcm_stream import DecryptedFile, EncryptedOutput, decrypt_stream, encrypt_stream
 from hms_iceberg.encryption.key_chain import KEY_TIMESTAMP, LIFESPAN_MS, manifest_list_key

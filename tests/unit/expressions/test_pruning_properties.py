@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.evaluate import evaluator
-from hms_iceberg.expressions.projection.residuals import (
+from hms_iceberg.expressions.residuals import (
     inclusive_projection,
     residual_by_constants,
     residual_evaluator,

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hms_iceberg.errors import CorruptMetadataError, IcebergError, InvalidInputError, UnsupportedError
-from hms_iceberg.spec.metadata.metadata_file import compress
 from hms_iceberg.spec.metadata.metadata_json import (
+    compress,
     metadata_from_dict,
     metadata_from_json,
     metadata_to_dict,

@@ -3,9 +3,17 @@ from __future__ import annotations
 import pytest
 
 from hms_iceberg.errors import CorruptMetadataError, InvalidInputError
-from hms_iceberg.spec.metadata.encryption_keys import encryption_key_from_json, encryption_key_to_json
-from hms_iceberg.spec.metadata.metadata_json import (
+from hms_iceberg.spec.snapshots_and_refs import (
+    BlobMetadata,
+    EncryptionKey,
+    Snapshot,
+    SnapshotRef,
+    SnapshotRefType,
+    StatisticsFile,
+    encryption_key_from_json,
+    encryption_key_to_json,
     metadata_log_from_json,
+    new_snapshot_id,
     partition_statistics_from_json,
     ref_from_json,
     ref_to_json,
@@ -14,15 +22,6 @@ from hms_iceberg.spec.metadata.metadata_json import (
     snapshot_to_json,
     statistics_from_json,
     statistics_to_json,
-)
-from hms_iceberg.spec.snapshots_and_refs import (
-    BlobMetadata,
-    EncryptionKey,
-    Snapshot,
-    SnapshotRef,
-    SnapshotRefType,
-    StatisticsFile,
-    new_snapshot_id,
 )
 
 FULL = Snapshot(

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from hms_iceberg.expressions.evaluate import evaluator
-from hms_iceberg.expressions.projection.residuals import inclusive_projection, strict_projection
+from hms_iceberg.expressions.residuals import inclusive_projection, strict_projection
 from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue
 from hms_iceberg.spec.data_types import (

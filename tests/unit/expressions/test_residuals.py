@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from hms_iceberg.expressions.binding import bind
-from hms_iceberg.expressions.projection.residuals import residual_by_constants, residual_evaluator
+from hms_iceberg.expressions.residuals import residual_by_constants, residual_evaluator
 from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.spec.data_types import IntegerType, NestedField, StringType, TimestampType
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionField, PartitionSpec

@@ -14,7 +14,7 @@ from typing import Any
 from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.bound import BoundPredicate, BoundTransform, BoundVariantGet
 from hms_iceberg.expressions.evaluate import Test, evaluator, value_test
-from hms_iceberg.expressions.projection.transform_projections import project
+from hms_iceberg.expressions.projections import project
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, And, BooleanExpression, Or
 from hms_iceberg.expressions.visitors import ExpressionVisitor, RebuildingVisitor, fold
 from hms_iceberg.spec.partitions.partition_specs import PartitionSpec

@@ -1,1 +1,0 @@
-"""Predicates over rows turned into predicates over partitions, and what of them is left."""
