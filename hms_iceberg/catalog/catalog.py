@@ -34,10 +34,15 @@ from hms_iceberg.spec.table_properties import GC_ENABLED
 from hms_iceberg.storage import Storage
 from hms_iceberg.table import Table
 from hms_iceberg.table.changes.table_definition import TableDefinition
-from hms_iceberg.table.needed.named_files import files_of
+from hms_iceberg.table.needed.named_files import (
+    check_right_to_purge,
+    check_rights_to_delete,
+    files_of,
+    log_unreadable,
+    purge_files,
+)
 from hms_iceberg.table.needed.others import needed_by_others
 from hms_iceberg.table.needed.ways_back import table_rows_of
-from hms_iceberg.table.purge import check_right_to_purge, check_rights_to_delete, log_unreadable, purge_files
 from hms_iceberg.table.table import TableTransaction
 from hms_iceberg.transaction.outcome import Freshness
 from hms_iceberg.transaction.transaction import Created, CreatedOrReplaced, Origin, Transaction, table_commit

@@ -34,7 +34,7 @@ def docs(topic: str | None, words: str | None, to: Path | None) -> None:
     Example: hms-iceberg docs cookbook
     """
     if to is not None:
-        from hms_iceberg.docs.html_page import book_page
+        from hms_iceberg.docs.book import book_page
 
         to.write_text(book_page(), encoding="utf-8")
         click.echo(f"Wrote {to}.")

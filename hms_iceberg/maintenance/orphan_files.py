@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from hms_iceberg.arrow.storage.arrow_storage import is_unfinished
 from hms_iceberg.arrow.storage.filesystems import parse_location
-from hms_iceberg.arrow.storage.outputs import is_unfinished
 from hms_iceberg.errors import CorruptFileError, InvalidInputError, MissingFileError, UnsupportedError
 from hms_iceberg.maintenance.repair.repair_journal import needed_for_undo
 from hms_iceberg.metastore import TableRows

@@ -21,7 +21,7 @@ from hms_iceberg.maintenance.statistics.table_statistics import compute_table_st
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.snapshots_and_refs import PartitionStatisticsFile, StatisticsFile
 from hms_iceberg.table.table import MAINTENANCE, Table
-from hms_iceberg.updates.rotate_keys import RotateKeys
+from hms_iceberg.updates.table_settings import RotateKeys
 
 
 class TableMaintenance:

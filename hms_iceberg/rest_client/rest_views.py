@@ -11,8 +11,7 @@ from hms_iceberg.rest_client.channel import RestChannel, namespace_path
 from hms_iceberg.rest_client.documents import Documents, RestNames
 from hms_iceberg.spec.changes.differences import view_updates
 from hms_iceberg.spec.schema_json import schema_to_json
-from hms_iceberg.spec.views.view_metadata import ViewMetadata
-from hms_iceberg.spec.views.view_metadata_json import view_metadata_from_json, view_version_to_json
+from hms_iceberg.spec.view_metadata import ViewMetadata, view_metadata_from_json, view_version_to_json
 
 
 class RestViews:

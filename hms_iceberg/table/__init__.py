@@ -7,10 +7,10 @@ from hms_iceberg.spec.property_names import TableProperties
 from hms_iceberg.table.changes.assignments import UpdateResult
 from hms_iceberg.table.changes.upsert import UpsertResult
 from hms_iceberg.table.file_system import FileSystemTables
+from hms_iceberg.table.readable import StaticTable
 from hms_iceberg.table.reading.incremental_scans import ChangelogScan, IncrementalAppendScan
 from hms_iceberg.table.reading.scan import TableScan
 from hms_iceberg.table.reading.scan import TableScan as DataScan
-from hms_iceberg.table.static import StaticTable
 from hms_iceberg.table.table import Table, TableTransaction
 from hms_iceberg.table.table import TableTransaction as Transaction
 

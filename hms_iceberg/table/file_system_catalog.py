@@ -27,9 +27,8 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.metastore import Identifier, MetadataVersion, TableRow
 from hms_iceberg.table.file_system import FileSystemMetastore
-from hms_iceberg.table.needed.named_files import files_of
+from hms_iceberg.table.needed.named_files import files_of, log_unreadable, purge_files
 from hms_iceberg.table.needed.neighbours import Search
-from hms_iceberg.table.purge import log_unreadable, purge_files
 from hms_iceberg.transaction.workspace import read_version
 
 _METADATA = re.compile(r"v\d+(\.gz)?\.metadata\.json(\.gz)?$")

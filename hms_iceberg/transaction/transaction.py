@@ -25,10 +25,11 @@ from hms_iceberg.errors import (
 from hms_iceberg.metastore import Identifier, Lease, MetadataVersion, Metastore, TablePointer, is_never_reused
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.storage import Storage
-from hms_iceberg.transaction.file_ids import check_new_ids, check_same_ids
 from hms_iceberg.transaction.outcome import Approach, Commit, Eagerness, Newest, Outcome, commit_policy
 from hms_iceberg.transaction.workspace import (
     FileWorkspace,
+    check_new_ids,
+    check_same_ids,
     delete_dropped_versions,
     read_current,
     read_version,

@@ -26,7 +26,7 @@ from hms_iceberg.metastore import (
 )
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.table_properties import GC_ENABLED
-from hms_iceberg.spec.views.view_metadata import ViewVersion, new_view_metadata, replace_version, set_view_properties
+from hms_iceberg.spec.view_metadata import ViewVersion, new_view_metadata, replace_version, set_view_properties
 from hms_iceberg.storage import Storage
 from hms_iceberg.transaction.workspace import FileWorkspace
 from hms_iceberg.view.commit import change_view, create_view, read_view, view_commit

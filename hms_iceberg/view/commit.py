@@ -10,8 +10,7 @@ from hms_iceberg.errors import NoSuchViewError
 from hms_iceberg.metastore import Identifier, Lease, ViewMetadataVersion, ViewMetastore
 from hms_iceberg.spec.metadata.metadata_json import compress
 from hms_iceberg.spec.table_properties import VIEW_METADATA_COMPRESSION, metadata_folder
-from hms_iceberg.spec.views.view_metadata import ViewMetadata
-from hms_iceberg.spec.views.view_metadata_json import view_metadata_from_json, view_metadata_to_json
+from hms_iceberg.spec.view_metadata import ViewMetadata, view_metadata_from_json, view_metadata_to_json
 from hms_iceberg.storage import Storage
 from hms_iceberg.transaction.outcome import Commit, Newest, commit_policy
 from hms_iceberg.transaction.workspace import FileWorkspace

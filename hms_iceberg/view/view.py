@@ -9,7 +9,7 @@ from uuid import UUID
 from hms_iceberg.arrow.columns.arrow_schema import from_arrow
 from hms_iceberg.metastore import Identifier, ViewMetadataVersion, ViewMetastore, text_properties
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.views.view_metadata import (
+from hms_iceberg.spec.view_metadata import (
     SQLViewRepresentation,
     ViewHistoryEntry,
     ViewMetadata,

@@ -20,7 +20,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from hms_iceberg.arrow.columns.arrow_schema import from_arrow, to_arrow
-from hms_iceberg.arrow.deletes.puffin_writer import write_deletion_vectors
+from hms_iceberg.arrow.deletes.puffin import write_deletion_vectors
 from hms_iceberg.arrow.reading.read import read_all
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.arrow.writing.write import write_data_files

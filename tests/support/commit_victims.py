@@ -67,8 +67,7 @@ class Points:
 
     def install(self) -> None:
         """Puts the points where they belong."""
-        from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
-        from hms_iceberg.arrow.storage.outputs import LocalOutput, RemoteOutput, RenamedOutput
+        from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage, LocalOutput, RemoteOutput, RenamedOutput
         from hms_iceberg.hms.connection.connection import Connection
 
         def around(owner: Any, name: str, before: str, after: str) -> None:

@@ -64,8 +64,7 @@ class Fuse:
 
 def install(fuse: Fuse) -> None:
     """Counts what changes the metastore or a file, just after it was done."""
-    from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
-    from hms_iceberg.arrow.storage.outputs import LocalOutput, RenamedOutput
+    from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage, LocalOutput, RenamedOutput
     from hms_iceberg.hms.connection.connection import Connection
     from hms_iceberg.hms.connection.pool import ConnectionPool, SentRequests
 

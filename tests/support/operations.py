@@ -16,7 +16,7 @@ import pyarrow.orc as orc
 import pyarrow.parquet as pq
 
 from hms_iceberg import maintenance
-from hms_iceberg.arrow.deletes.puffin_writer import PuffinBlob, write_puffin
+from hms_iceberg.arrow.deletes.puffin import PuffinBlob, write_puffin
 from hms_iceberg.arrow.reading.row_rewrites import RowRewriter
 from hms_iceberg.arrow.writing.write import write_data_files
 from hms_iceberg.spec.data_types import DoubleType, IntegerType, LongType, NestedField, StringType

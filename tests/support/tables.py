@@ -18,7 +18,7 @@ from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, Partition
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.spec.values.single_values import to_bytes
-from hms_iceberg.table.static import StaticTable
+from hms_iceberg.table.readable import StaticTable
 from hms_iceberg.transaction.transaction import Created, Existing, Transaction
 from hms_iceberg.transaction.workspace import read_version
 from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of

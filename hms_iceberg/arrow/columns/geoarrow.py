@@ -9,13 +9,16 @@ Source: GeoArrow, "Extension types" (``geoarrow.wkb``, its ``crs`` and ``edges``
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from hms_iceberg.spec.data_types import GeographyType, GeometryType, IcebergType
-from hms_iceberg.spec.primitive_types import DEFAULT_CRS
+from hms_iceberg.spec.primitive_types import DEFAULT_CRS, DEFAULT_EDGE_ALGORITHM
+from hms_iceberg.spec.values.shapes import Extent
+from hms_iceberg.spec.values.single_values import corners_of
 
 _NAME = "geoarrow.wkb"
 _OTHERS = "geoarrow."
@@ -150,3 +153,46 @@ def _crs(crs: Any) -> str | None:
 def _system(crs: str) -> str:
     name = crs.upper()
     return _SAME_SYSTEM.get(name, name.replace("SRID:", "EPSG:"))
+
+
+# ------------------------------------------------------------------------------------ boxes in Parquet's footers
+
+
+def footer_corners(chunks: Sequence[Any], kind: GeometryType | GeographyType) -> tuple[bytes, bytes] | None:
+    """The corners of the box around the boxes that a footer tells of; None if it does not tell of all shapes.
+
+    Args:
+        chunks: the column in each of some row groups, as pyarrow has it.
+        kind: the type of the column. Boxes of geographies are not taken: writers differ in what they mean.
+    """
+    if isinstance(kind, GeographyType) or not chunks:
+        return None
+    found = [_extent(chunk) for chunk in chunks]
+    whole = found[0]
+    for each in found:
+        if not (each.low[0] <= each.high[0] and each.low[1] <= each.high[1]):
+            return None
+        whole = whole.widened(each)
+    return corners_of(whole, kind)
+
+
+def told_shape(column: Any) -> pa.Field | None:
+    """A column of shapes as GeoArrow names its system and edges; None if the footer does not say that it is one.
+
+    Args:
+        column: the column of a footer's schema, as pyarrow has it.
+    """
+    told = json.loads(column.logical_type.to_json())
+    if told["Type"] not in ("Geometry", "Geography"):
+        return None
+    edges = told.get("algorithm", DEFAULT_EDGE_ALGORITHM) if told["Type"] == "Geography" else "planar"
+    return pa.field("", ShapeType(json.dumps({"crs": told.get("crs", DEFAULT_CRS), "edges": edges.lower()})))
+
+
+def _extent(chunk: Any) -> Extent:
+    told = chunk.geo_statistics if getattr(chunk, "is_geo_stats_set", False) else None
+    low, high = (
+        [math.nan if (each := getattr(told, axis + end, None)) is None else each for axis in "xyzm"]
+        for end in ("min", "max")
+    )
+    return Extent(low, high, math.nan, math.nan)

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from hms_iceberg.arrow.deletes.puffin_writer import write_deletion_vectors
+from hms_iceberg.arrow.deletes.puffin import write_deletion_vectors
 from hms_iceberg.arrow.formats.content_files import ContentFormat, delete_properties, format_name
 from hms_iceberg.arrow.metrics.footer_metrics import FULL
 from hms_iceberg.arrow.parallel import default_workers

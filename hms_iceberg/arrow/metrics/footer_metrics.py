@@ -18,10 +18,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from hms_iceberg.arrow.columns.arrow_types import bound_decoder
+from hms_iceberg.arrow.columns.geoarrow import footer_corners
 from hms_iceberg.arrow.columns.legacy_calendar import Rule, text_marks, writer_calendar
 from hms_iceberg.arrow.columns.projection import FileLeaf, file_leaves, identified
-from hms_iceberg.arrow.metrics.raw_bounds import bound_decoder
-from hms_iceberg.arrow.metrics.shape_bounds import footer_corners
 from hms_iceberg.arrow.metrics.variant_bounds import variant_bounds
 from hms_iceberg.arrow.storage.arrow_storage import open_for_arrow
 from hms_iceberg.arrow.storage.filesystems import decoding

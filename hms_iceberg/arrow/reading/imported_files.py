@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from hms_iceberg.arrow.columns.arrow_schema import field_id_of
 from hms_iceberg.arrow.columns.arrow_types import byte_width, is_bytes, stands_for
-from hms_iceberg.arrow.columns.geoarrow import check_shape
+from hms_iceberg.arrow.columns.geoarrow import check_shape, told_shape
 from hms_iceberg.arrow.columns.nested import leaf_arrays
 from hms_iceberg.arrow.columns.projection import FileLeaf, FileProjection, file_leaves
 from hms_iceberg.arrow.formats.content_files import ContentReader, open_reader
@@ -29,7 +29,6 @@ from hms_iceberg.arrow.metrics.footer_metrics import (
     read_footer,
     split_offsets,
 )
-from hms_iceberg.arrow.metrics.shape_bounds import told_shape
 from hms_iceberg.errors import (
     CorruptDataFileError,
     InvalidInputError,

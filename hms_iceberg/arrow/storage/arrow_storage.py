@@ -10,10 +10,11 @@ exists; libhdfs cannot promise the latter.
 from __future__ import annotations
 
 import errno
-import logging
 import os
+import re
 import stat
 import threading
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
@@ -33,16 +34,12 @@ from hms_iceberg.arrow.storage.filesystems import (
 from hms_iceberg.arrow.storage.hdfs.cluster_address import one_spelling
 from hms_iceberg.arrow.storage.hdfs.hadoop_settings import hadoop_settings
 from hms_iceberg.arrow.storage.hdfs.opening import HDFS_SCHEMES, default_cluster, moves_exclusively, own_authority
-from hms_iceberg.arrow.storage.outputs import LocalOutput, RemoteOutput, RenamedOutput
 from hms_iceberg.encryption.encrypted_tables import open_decrypted
 from hms_iceberg.encryption.key_services import KeyService, key_service
 from hms_iceberg.errors import StorageError
 from hms_iceberg.storage import PREVIEWED_MANIFEST, FileInfo, Storage
 
-logger = logging.getLogger(__name__)
-
-# Java holds a file of metadata in one array.
-_MOST_BYTES = 2**31 - 1
+_MOST_BYTES = 2**31 - 1  # Java holds a file of metadata in one array
 _PART_BYTES = 1024 * 1024
 PREVIEW_PROPERTY = "preview.format-v4"
 
@@ -103,7 +100,8 @@ class ArrowStorage:
         parsed = self._parsed(location)
         with translated_errors("read", location):
             if parsed.is_local:
-                with _opened(parsed.path) as file:
+                _check_regular(parsed.path)
+                with open(parsed.path, "rb") as file:
                     _check_size(location, os.fstat(file.fileno()).st_size)
                     return file.read()
             if parsed.scheme in GCS_SCHEMES:
@@ -258,10 +256,9 @@ class ArrowStorage:
     def _filesystem(self, parsed: ParsedLocation) -> fs.FileSystem:
         key = (parsed.scheme, parsed.authority)
         with self._lock:
-            found = self._filesystems.get(key)
-            if found is None:
-                found = self._filesystems[key] = create_filesystem(parsed, self._properties)
-            return found
+            if key not in self._filesystems:
+                self._filesystems[key] = create_filesystem(parsed, self._properties)
+            return self._filesystems[key]
 
 
 def open_for_arrow(storage: Storage, location: str, key_metadata: bytes | None = None) -> pa.NativeFile:
@@ -280,11 +277,6 @@ def open_for_arrow(storage: Storage, location: str, key_metadata: bytes | None =
     """
     opened = open_decrypted(storage.open_input(location), key_metadata, location)
     return opened if isinstance(opened, pa.NativeFile) else pa.PythonFile(opened, mode="r")
-
-
-def _opened(path: str) -> BinaryIO:
-    _check_regular(path)
-    return open(path, "rb")
 
 
 def _check_regular(path: str) -> None:
@@ -328,3 +320,181 @@ def _leads_up(link: str) -> bool:
     """Whether a link leads to a folder that it is in, so that a listing through it would have no end."""
     inside = os.path.join(os.path.realpath(os.path.dirname(link)), "")
     return inside.startswith(os.path.join(os.path.realpath(link), ""))
+
+
+# ---------------------------------------------------------------------------------- files that are being written
+
+# Others see them when they are whole, and nothing is left of one that fails.
+
+_UNFINISHED = re.compile(r"\..+\.[0-9a-f]{12}\.tmp")
+
+
+def is_unfinished(name: str) -> bool:
+    """Whether a file has a temporary name of this package: it is still being written, or its writer was killed."""
+    return _UNFINISHED.fullmatch(name) is not None
+
+
+def _hidden_beside(path: str) -> str:
+    """The name under which a file is written before it is there; see `is_unfinished`."""
+    folder, name = os.path.split(path)
+    return os.path.join(folder, f".{name[:100]}.{uuid.uuid4().hex[:12]}.tmp")
+
+
+class Output:
+    """What local and remote outputs share: publish on close, abandon when the ``with`` block fails."""
+
+    def __init__(self, location: str) -> None:
+        self.location = location
+        self.closed = False
+        self._position = 0
+
+    def _write(self, data: Any) -> None:
+        raise AssertionError("overridden")
+
+    def _publish(self) -> None:
+        raise AssertionError("overridden")
+
+    def _abandon(self) -> None:
+        raise AssertionError("overridden")
+
+    def write(self, data: Any) -> int:
+        """Appends bytes (or any buffer) and returns how many."""
+        size = memoryview(data).nbytes
+        with translated_errors("write", self.location):
+            self._write(data)
+        self._position += size
+        return size
+
+    def tell(self) -> int:
+        """Bytes written so far."""
+        return self._position
+
+    def flush(self) -> None:
+        """Nothing to do: the file becomes visible when it is closed."""
+
+    def writable(self) -> bool:
+        """Always true."""
+        return True
+
+    def readable(self) -> bool:
+        """Always false."""
+        return False
+
+    def seekable(self) -> bool:
+        """Always false."""
+        return False
+
+    def close(self) -> None:
+        """Makes the file visible; raises ``FileAlreadyExistsError`` if somebody was first."""
+        if not self.closed:
+            self.closed = True
+            with translated_errors("create", self.location):
+                self._publish()
+
+    def abandon(self) -> None:
+        """Gives the file up: nothing of it stays."""
+        if not self.closed:
+            self.closed = True
+            self._abandon()
+
+    def __enter__(self) -> Output:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abandon()
+
+
+class LocalOutput(Output):
+    def __init__(self, location: str, path: str) -> None:
+        super().__init__(location)
+        self._path = path
+        folder = os.path.dirname(path)
+        if os.path.lexists(path):
+            raise already_exists(location)
+        self._hidden = _hidden_beside(path)
+        try:
+            self._file = open(self._hidden, "xb", buffering=0)  # noqa: SIM115 - closed by close() or abandon()
+        except FileNotFoundError:
+            os.makedirs(folder, exist_ok=True)
+            self._file = open(self._hidden, "xb", buffering=0)  # noqa: SIM115
+
+    def _write(self, data: Any) -> None:
+        view = memoryview(data).cast("B")
+        while view:
+            written = self._file.write(view)
+            view = view[written:]
+
+    def _publish(self) -> None:
+        self._file.close()
+        try:
+            try:
+                os.link(self._hidden, self._path)
+            except FileExistsError:
+                raise
+            except OSError:  # a file system without hard links: claim the name, then replace the empty claim
+                os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+                os.replace(self._hidden, self._path)
+        except FileExistsError:
+            raise already_exists(self.location) from None
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(self._hidden)
+
+    def _abandon(self) -> None:
+        self._file.close()
+        with suppress(FileNotFoundError):
+            os.unlink(self._hidden)
+
+
+class RemoteOutput(Output):
+    def __init__(self, location: str, filesystem: fs.FileSystem, path: str) -> None:
+        super().__init__(location)
+        self._filesystem = filesystem
+        self._path = path
+        try:
+            self._stream = filesystem.open_output_stream(path)
+        except FileNotFoundError:  # a store with real folders
+            filesystem.create_dir(path.rpartition("/")[0], recursive=True)
+            self._stream = filesystem.open_output_stream(path)
+
+    def _write(self, data: Any) -> None:
+        self._stream.write(data)
+
+    def _publish(self) -> None:
+        self._stream.close()
+
+    def _abandon(self) -> None:
+        # A stream of pyarrow cannot be aborted from Python: finish it, then take the part-written object away.
+        with suppress(OSError):
+            self._stream.close()
+        with suppress(OSError):
+            self._filesystem.delete_file(self._path)
+
+
+class RenamedOutput(RemoteOutput):
+    """On HDFS: others see the file when it is whole."""
+
+    def __init__(self, location: str, filesystem: fs.FileSystem, path: str) -> None:
+        super().__init__(location, filesystem, _hidden_beside(path))
+        self._target = path
+
+    def _publish(self) -> None:
+        try:
+            super()._publish()
+            self._filesystem.move(self._path, self._target)
+        except OSError as error:
+            if self._is_published():
+                return
+            with suppress(OSError):
+                self._filesystem.delete_file(self._path)
+            if isinstance(error, FileExistsError):
+                raise already_exists(self.location) from None
+            raise
+
+    def _is_published(self) -> bool:
+        """Whether the renaming was done though its answer was lost: then nothing has the hidden name any more."""
+        hidden, target = self._filesystem.get_file_info([self._path, self._target])
+        return hidden.type == fs.FileType.NotFound and (target.type, target.size) == (fs.FileType.File, self._position)

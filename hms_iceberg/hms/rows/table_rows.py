@@ -26,7 +26,7 @@ from hms_iceberg.spec.schema_json import schema_to_json
 from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.spec.sort_orders import sort_order_to_json
 from hms_iceberg.spec.table_properties import ENCRYPTION_KEY_ID, GC_ENABLED, HIVE_ENGINE
-from hms_iceberg.spec.views.view_metadata import ViewVersion
+from hms_iceberg.spec.view_metadata import ViewVersion
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,7 @@ from hms_iceberg.arrow.formats.parquet_writer import parquet_codec
 from hms_iceberg.arrow.parallel import default_workers
 from hms_iceberg.arrow.reading.read import read_tasks
 from hms_iceberg.arrow.reading.row_rewrites import RowRewriter
-from hms_iceberg.arrow.rows.row_order import RowOrder, RowSorter
-from hms_iceberg.arrow.rows.zorder import ZOrder
+from hms_iceberg.arrow.rows.row_order import RowOrder, RowSorter, ZOrder
 from hms_iceberg.arrow.writing.external_sort import sorted_parts
 from hms_iceberg.arrow.writing.write import write_data_files
 from hms_iceberg.maintenance.rewrite.commits import Replaced

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from hms_iceberg.arrow.columns.arrow_schema import to_stored
-from hms_iceberg.arrow.deletes.puffin_writer import PuffinBlob, write_puffin
+from hms_iceberg.arrow.deletes.puffin import PuffinBlob, write_puffin
 from hms_iceberg.encryption.encrypted_tables import refuse_encrypted
 from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError, UnknownColumnError
 from hms_iceberg.spec.data_types import NestedField, PrimitiveType, UnknownType

@@ -16,7 +16,7 @@ from hms_iceberg.rest.access import Access, Right
 from hms_iceberg.rest.errors import RefusedError
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.table_properties import FOLDER_PROPERTIES
-from hms_iceberg.spec.views.view_metadata import ViewMetadata
+from hms_iceberg.spec.view_metadata import ViewMetadata
 from hms_iceberg.table.needed.named_files import folders_of_row, is_in, path_of
 
 # Hadoop's three names of one store.

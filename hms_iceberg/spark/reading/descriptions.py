@@ -18,7 +18,7 @@ from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots_and_refs import Snapshot, SnapshotRefType
 from hms_iceberg.spec.table_properties import WAP_ENABLED, WRITE_MODES
-from hms_iceberg.spec.views.view_metadata import SQLViewRepresentation, ViewMetadata, ViewVersion
+from hms_iceberg.spec.view_metadata import SQLViewRepresentation, ViewMetadata, ViewVersion
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.changes.row_change import row_deletes_refusal
 from hms_iceberg.view.commit import read_view

@@ -19,7 +19,7 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.schema_json import schema_from_json, schema_to_json
 from hms_iceberg.table.table import TableTransaction
-from hms_iceberg.transaction.file_ids import check_new_ids
+from hms_iceberg.transaction.workspace import check_new_ids
 from hms_iceberg.updates.schema.schema_changes import UnionByName
 from hms_iceberg.updates.schema.schema_update import SchemaUpdate
 

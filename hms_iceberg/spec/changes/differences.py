@@ -23,8 +23,7 @@ from hms_iceberg.spec.snapshots_and_refs import (
     statistics_to_json,
 )
 from hms_iceberg.spec.sort_orders import sort_order_to_json
-from hms_iceberg.spec.views.view_metadata import ViewMetadata
-from hms_iceberg.spec.views.view_metadata_json import view_version_to_json
+from hms_iceberg.spec.view_metadata import ViewMetadata, view_version_to_json
 
 Json = dict[str, Any]
 

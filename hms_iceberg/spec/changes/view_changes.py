@@ -15,7 +15,7 @@ from hms_iceberg.spec.changes.requirements import read_by_kind, text_map, texts
 from hms_iceberg.spec.json_model import JsonObject
 from hms_iceberg.spec.metadata.metadata_definition import stripped_location
 from hms_iceberg.spec.schema_json import schema_from_json
-from hms_iceberg.spec.views.view_metadata import (
+from hms_iceberg.spec.view_metadata import (
     FORMAT_VERSION,
     ViewMetadata,
     add_view_schema,
@@ -23,8 +23,8 @@ from hms_iceberg.spec.views.view_metadata import (
     check_view_metadata,
     set_current_version,
     set_view_properties,
+    view_version_from_json,
 )
-from hms_iceberg.spec.views.view_metadata_json import view_version_from_json
 
 ViewStep = Callable[[PendingView], None]
 

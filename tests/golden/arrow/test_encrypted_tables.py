@@ -13,7 +13,7 @@ from hms_iceberg.encryption.encrypted_tables import metadata_hash
 from hms_iceberg.errors import KeyUnavailableError
 from hms_iceberg.maintenance.check.consistency import check_table
 from hms_iceberg.metastore import TablePointer
-from hms_iceberg.table.static import StaticTable
+from hms_iceberg.table.readable import StaticTable
 from hms_iceberg.transaction.workspace import read_current
 from tests.support.java_peer import encode
 

@@ -45,7 +45,7 @@ from hms_iceberg.spec.data_types import (
 )
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.table import Table
-from hms_iceberg.table.static import StaticTable
+from hms_iceberg.table.readable import StaticTable
 from hms_iceberg.view import ViewVersion
 from tests.support.metastore_contract import swap
 

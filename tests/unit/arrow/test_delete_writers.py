@@ -13,8 +13,7 @@ import pytest
 
 from hms_iceberg.arrow.deletes.delete_writer import DeletedPositions, write_row_deletes
 from hms_iceberg.arrow.deletes.deleted_rows import read_position_deletes
-from hms_iceberg.arrow.deletes.puffin import read_deletion_vector
-from hms_iceberg.arrow.deletes.puffin_writer import PuffinBlob, write_puffin
+from hms_iceberg.arrow.deletes.puffin import PuffinBlob, read_deletion_vector, write_puffin
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.arrow.writing.equality_delete_writer import write_equality_deletes
 from hms_iceberg.errors import ConfigurationError, InvalidInputError, SchemaMismatchError

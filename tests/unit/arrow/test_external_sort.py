@@ -16,8 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hms_iceberg.arrow.rows.row_order import RowSorter
-from hms_iceberg.arrow.rows.zorder import ZOrder, along_hilbert
+from hms_iceberg.arrow.rows.row_order import RowSorter, ZOrder, along_hilbert
 from hms_iceberg.arrow.writing.external_sort import sorted_parts
 from hms_iceberg.errors import StorageError
 from hms_iceberg.spec.data_types import DoubleType, LongType, NestedField, StringType

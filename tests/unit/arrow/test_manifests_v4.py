@@ -25,7 +25,7 @@ from hms_iceberg.catalog import load_catalog
 from hms_iceberg.errors import CorruptManifestError, CorruptMetadataError, UnsupportedError
 from hms_iceberg.table import Table
 from hms_iceberg.table.file_system import FileSystemTables
-from hms_iceberg.table.static import StaticTable
+from hms_iceberg.table.readable import StaticTable
 
 PREVIEW = {"preview.format-v4": "true"}
 EPOCH = dt.datetime(1970, 1, 1)

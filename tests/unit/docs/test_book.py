@@ -12,8 +12,7 @@ from click.testing import CliRunner
 
 import hms_iceberg
 from hms_iceberg.cli.main import cli
-from hms_iceberg.docs.book import pages, search
-from hms_iceberg.docs.html_page import book_page
+from hms_iceberg.docs.book import book_page, pages, search
 from hms_iceberg.maintenance.service.policy import Policy
 from hms_iceberg.spec.table_properties import settings_rows
 from tests.support.browser import Browser, browser, find_browser

@@ -12,7 +12,7 @@ import pytest
 from hms_iceberg.errors import ConfigurationError, CorruptMetadataError, InvalidInputError, UnsupportedError
 from hms_iceberg.spec.data_types import LongType, NestedField, StringType
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.views.view_metadata import (
+from hms_iceberg.spec.view_metadata import (
     SQLViewRepresentation,
     UnknownViewRepresentation,
     ViewHistoryEntry,
@@ -22,8 +22,9 @@ from hms_iceberg.spec.views.view_metadata import (
     replace_version,
     set_current_version,
     set_view_properties,
+    view_metadata_from_json,
+    view_metadata_to_json,
 )
-from hms_iceberg.spec.views.view_metadata_json import view_metadata_from_json, view_metadata_to_json
 
 COLUMNS = Schema(NestedField(7, "n", LongType(), doc="how many"))
 WIDER = Schema(NestedField(1, "n", LongType(), doc="how many"), NestedField(2, "day", StringType()))

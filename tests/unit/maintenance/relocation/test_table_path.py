@@ -16,7 +16,7 @@ from hms_iceberg.maintenance.check.findings import WrongSummary
 from hms_iceberg.maintenance.relocation.table_path import TablePathResult
 from hms_iceberg.spec.manifests.manifest_values import ManifestEntryStatus
 from hms_iceberg.table import Table
-from hms_iceberg.table.static import StaticTable
+from hms_iceberg.table.readable import StaticTable
 from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of
 from tests.support.hdfs_path import copy_files, local_path, remove_folder
 from tests.support.operations import BY_CITY, MERGE_ON_READ, OPERATIONS, SCHEMA, begin, rows

@@ -1,1 +1,0 @@
-"""View metadata and its JSON."""
