@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         BoundSetPredicate,
         BoundUnaryPredicate,
     )
-    from hms_iceberg.expressions.terms import VariantGet
+    from hms_iceberg.expressions.terms import Reference, Transformed, VariantGet
     from hms_iceberg.expressions.text.parser import parse
     from hms_iceberg.expressions.tree import (
         AlwaysFalse,
@@ -53,10 +53,8 @@ if TYPE_CHECKING:
         NotNull,
         NotStartsWith,
         Or,
-        Reference,
         SetPredicate,
         StartsWith,
-        Transformed,
         UnaryPredicate,
         UnboundPredicate,
     )

@@ -21,7 +21,7 @@ from hms_iceberg.expressions.bound import (
     BoundVariantGet,
 )
 from hms_iceberg.expressions.conversion import ABOVE_ALL, BELOW_ALL, LiteralPlace, integer_place, place, value_range
-from hms_iceberg.expressions.literals import Literal
+from hms_iceberg.expressions.literals import Literal, Operator
 from hms_iceberg.expressions.terms import Reference, Term, VariantGet
 from hms_iceberg.expressions.tree import (
     BIND,
@@ -31,7 +31,6 @@ from hms_iceberg.expressions.tree import (
     BooleanExpression,
     LiteralPredicate,
     Not,
-    Operator,
     Or,
     SetPredicate,
     UnboundPredicate,

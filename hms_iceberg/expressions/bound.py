@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Union
 
-from hms_iceberg.expressions.literals import Literal, stored_literal
+from hms_iceberg.expressions.literals import Literal, Operator, stored_literal
 from hms_iceberg.expressions.terms import Reference, Term, Transformed, VariantGet
-from hms_iceberg.expressions.tree import BooleanExpression, Operator, predicate
+from hms_iceberg.expressions.tree import BooleanExpression, predicate
 from hms_iceberg.spec.data_types import IcebergType, NestedField
 from hms_iceberg.spec.partition_transforms import Transform
 from hms_iceberg.spec.variant.casts import extractor

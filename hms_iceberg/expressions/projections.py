@@ -35,7 +35,7 @@ from hms_iceberg.expressions.bound import (
     BoundUnaryPredicate,
     BoundVariantGet,
 )
-from hms_iceberg.expressions.literals import Literal, literal, stored_literal
+from hms_iceberg.expressions.literals import Literal, Operator, literal, stored_literal
 from hms_iceberg.expressions.terms import Reference
 from hms_iceberg.expressions.tree import (
     And,
@@ -49,7 +49,6 @@ from hms_iceberg.expressions.tree import (
     NotEqualTo,
     NotIn,
     NotNull,
-    Operator,
     Or,
 )
 from hms_iceberg.expressions.tree import predicate as unbound_predicate

@@ -7,18 +7,21 @@ number of operands, so that a chain of ten thousand is no deeper than one of two
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
-from hms_iceberg.errors import TypeMismatchError
-from hms_iceberg.expressions.depth import depth_above
+from hms_iceberg.errors import InvalidInputError, TypeMismatchError
 from hms_iceberg.expressions.literals import Literal, Operator, literal
-from hms_iceberg.expressions.terms import Reference, Term, Transformed, to_term
+from hms_iceberg.expressions.terms import Term, to_term
 from hms_iceberg.hooks import Hook
 from hms_iceberg.spec.values.shapes import Box
 
 if TYPE_CHECKING:
     from hms_iceberg.spec.schema import Schema
+
+
+# How deep `and`, `or` and `not` may alternate: trees are walked by recursion, for which the stack must be enough.
+MAX_DEPTH = 100
 
 BIND: Hook[[Schema, BooleanExpression, bool], BooleanExpression] = Hook("hms_iceberg.expressions.binding")
 
@@ -128,7 +131,7 @@ class _Junction(BooleanExpression):
             return flat[0]
         node = super().__new__(cls)
         object.__setattr__(node, "operands", tuple(flat))
-        object.__setattr__(node, "depth", depth_above(flat))
+        object.__setattr__(node, "depth", _depth_above(flat))
         return node
 
     @property
@@ -183,7 +186,7 @@ class Not(BooleanExpression):
             return AlwaysTrue()
         node = super().__new__(cls)
         object.__setattr__(node, "child", child)
-        object.__setattr__(node, "depth", depth_above((child,)))
+        object.__setattr__(node, "depth", _depth_above((child,)))
         return node
 
     def _arguments(self) -> tuple[Any, ...]:
@@ -461,38 +464,12 @@ def predicate(operation: Operator, term: str | Term, *arguments: Any) -> Boolean
     return _CLASSES[operation](term, *arguments)  # type: ignore[call-arg]
 
 
-__all__ = [
-    "AlwaysFalse",
-    "AlwaysTrue",
-    "And",
-    "BooleanExpression",
-    "EqualTo",
-    "GreaterThan",
-    "GreaterThanOrEqual",
-    "In",
-    "IntersectsBox",
-    "IsNaN",
-    "IsNull",
-    "LessThan",
-    "LessThanOrEqual",
-    "Literal",
-    "LiteralPredicate",
-    "Not",
-    "NotEqualTo",
-    "NotIn",
-    "NotIntersectsBox",
-    "NotNaN",
-    "NotNull",
-    "NotStartsWith",
-    "Operator",
-    "Or",
-    "Reference",
-    "SetPredicate",
-    "StartsWith",
-    "Term",
-    "Transformed",
-    "UnaryPredicate",
-    "UnboundPredicate",
-    "literal",
-    "predicate",
-]
+def _depth_above(children: Sequence[BooleanExpression]) -> int:
+    """How deep a condition is that combines others."""
+    depth = 1 + max(child.depth for child in children)
+    if depth > MAX_DEPTH:
+        raise InvalidInputError(
+            f"Cannot combine conditions: 'and', 'or' and 'not' alternate {depth} levels deep, at most {MAX_DEPTH} are "
+            f"possible. Combine all alternatives of a level at once: Or(a, b, c), or In(column, values)."
+        )
+    return depth

@@ -19,16 +19,8 @@ from hms_iceberg.expressions.bound import (
     BoundTerm,
     BoundUnaryPredicate,
 )
-from hms_iceberg.expressions.tree import (
-    AlwaysFalse,
-    AlwaysTrue,
-    And,
-    BooleanExpression,
-    Not,
-    Operator,
-    Or,
-    UnboundPredicate,
-)
+from hms_iceberg.expressions.literals import Operator
+from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, And, BooleanExpression, Not, Or, UnboundPredicate
 from hms_iceberg.spec.values.shapes import Box
 
 T = TypeVar("T")

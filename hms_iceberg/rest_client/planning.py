@@ -11,7 +11,8 @@ from hms_iceberg.errors import CorruptFileError, MetastoreError
 from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.bound import BoundVariantGet
 from hms_iceberg.expressions.json_filters import FilterReader, filter_to_json
-from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression, Operator
+from hms_iceberg.expressions.literals import Operator
+from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.expressions.visitors import bound_predicates
 from hms_iceberg.metastore import Identifier
 from hms_iceberg.rest_client.channel import RestChannel, table_path

@@ -38,7 +38,8 @@ from hms_iceberg.expressions.bound import (
     BoundVariantGet,
 )
 from hms_iceberg.expressions.evaluate import value_test
-from hms_iceberg.expressions.tree import BooleanExpression, Operator
+from hms_iceberg.expressions.literals import Operator
+from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.expressions.visitors import BoundExpressionVisitor, bound_predicates, fold
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.manifests.metric_columns import ContentMetrics, Metric, MetricColumns, ObjectMetrics

@@ -17,7 +17,8 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from hms_iceberg.expressions.literals import Literal, literal, stored_literal
+from hms_iceberg.expressions.literals import Literal, Operator, literal, stored_literal
+from hms_iceberg.expressions.terms import Term, Transformed
 from hms_iceberg.expressions.tree import (
     AlwaysFalse,
     AlwaysTrue,
@@ -25,11 +26,8 @@ from hms_iceberg.expressions.tree import (
     BooleanExpression,
     LiteralPredicate,
     Not,
-    Operator,
     Or,
     SetPredicate,
-    Term,
-    Transformed,
     UnboundPredicate,
     predicate,
 )

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from hms_iceberg.expressions.literals import Literal
+from hms_iceberg.expressions.literals import Literal, Operator
+from hms_iceberg.expressions.terms import Reference
 from hms_iceberg.expressions.tree import (
     AlwaysFalse,
     AlwaysTrue,
@@ -14,9 +15,7 @@ from hms_iceberg.expressions.tree import (
     BooleanExpression,
     LiteralPredicate,
     Not,
-    Operator,
     Or,
-    Reference,
     SetPredicate,
     UnboundPredicate,
 )

@@ -14,6 +14,7 @@ from hms_iceberg.errors import TypeMismatchError
 from hms_iceberg.expressions.literals import (
     MAX_DIGITS,
     Literal,
+    Operator,
     literal,
     literal_from_text,
     number_from_text,
@@ -32,7 +33,6 @@ from hms_iceberg.expressions.tree import (
     NotEqualTo,
     NotNull,
     NotStartsWith,
-    Operator,
     StartsWith,
     predicate,
 )

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hms_iceberg.errors import ExpressionParseError, TypeMismatchError
-from hms_iceberg.expressions.literals import Literal, literal
+from hms_iceberg.expressions.literals import Literal, Operator, literal
 from hms_iceberg.expressions.terms import Reference, Term, Transformed, VariantGet
 from hms_iceberg.expressions.text import functions
 from hms_iceberg.expressions.text.functions import CalendarYear, Operand, like_predicate
@@ -43,7 +43,6 @@ from hms_iceberg.expressions.tree import (
     NotIn,
     NotNaN,
     NotNull,
-    Operator,
     Or,
 )
 

@@ -19,9 +19,9 @@ import pyarrow as pa
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.arrow.columns.frames import for_pandas, to_polars
 from hms_iceberg.errors import MissingDependencyError
-from hms_iceberg.expressions.literals import Literal, literal, stored_literal
+from hms_iceberg.expressions.literals import Literal, Operator, literal, stored_literal
 from hms_iceberg.expressions.terms import Reference
-from hms_iceberg.expressions.tree import And, BooleanExpression, Operator, Or, predicate
+from hms_iceberg.expressions.tree import And, BooleanExpression, Or, predicate
 from hms_iceberg.lazy import pl
 from hms_iceberg.spec.data_types import DateType, TimestampNanoType, TimestampType, TimestamptzNanoType, TimestamptzType
 

@@ -8,9 +8,10 @@ import pytest
 from hms_iceberg.errors import TypeMismatchError, UnknownColumnError
 from hms_iceberg.expressions.binding import bind, rewrite_not
 from hms_iceberg.expressions.bound import BoundLiteralPredicate, BoundSetPredicate
-from hms_iceberg.expressions.terms import Reference
+from hms_iceberg.expressions.literals import Operator
+from hms_iceberg.expressions.terms import Reference, Transformed
 from hms_iceberg.expressions.text.parser import parse
-from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, And, EqualTo, IsNull, Not, Operator, Or, Transformed
+from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, And, EqualTo, IsNull, Not, Or
 from hms_iceberg.spec.data_types import (
     BinaryType,
     BooleanType,

@@ -11,9 +11,9 @@ from hms_iceberg.errors import ExpressionParseError
 from hms_iceberg.expressions.binding import bind, rewrite_not
 from hms_iceberg.expressions.evaluate import evaluator
 from hms_iceberg.expressions.literals import stored_literal
-from hms_iceberg.expressions.terms import Reference
+from hms_iceberg.expressions.terms import Reference, Transformed
 from hms_iceberg.expressions.text.parser import parse
-from hms_iceberg.expressions.tree import EqualTo, Not, Transformed
+from hms_iceberg.expressions.tree import EqualTo, Not
 from hms_iceberg.expressions.visitors import unbind
 from hms_iceberg.spec.data_types import NestedField, StructType
 from hms_iceberg.spec.schema import Schema

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from hms_iceberg.expressions.evaluate import evaluator
-from hms_iceberg.expressions.literals import stored_literal
+from hms_iceberg.expressions.literals import Operator, stored_literal
 from hms_iceberg.expressions.residuals import inclusive_projection, strict_projection
-from hms_iceberg.expressions.tree import BooleanExpression, Operator, predicate
+from hms_iceberg.expressions.tree import BooleanExpression, predicate
 from hms_iceberg.spec.data_types import (
     BinaryType,
     DateType,

@@ -16,8 +16,7 @@ from hms_iceberg.expressions.residuals import (
     residual_evaluator,
     strict_projection,
 )
-from hms_iceberg.expressions.terms import Reference
-from hms_iceberg.expressions.tree import Transformed
+from hms_iceberg.expressions.terms import Reference, Transformed
 from hms_iceberg.expressions.visitors import referenced_field_ids
 from hms_iceberg.spec.data_types import (
     BinaryType,

@@ -8,11 +8,11 @@ from uuid import UUID
 import pytest
 
 from hms_iceberg.errors import InvalidInputError, TypeMismatchError
-from hms_iceberg.expressions.depth import MAX_DEPTH
 from hms_iceberg.expressions.evaluate import evaluator
-from hms_iceberg.expressions.literals import Literal, literal
+from hms_iceberg.expressions.literals import Literal, Operator, literal
 from hms_iceberg.expressions.terms import Reference, Transformed
 from hms_iceberg.expressions.tree import (
+    MAX_DEPTH,
     AlwaysFalse,
     AlwaysTrue,
     And,
@@ -30,7 +30,6 @@ from hms_iceberg.expressions.tree import (
     NotNaN,
     NotNull,
     NotStartsWith,
-    Operator,
     Or,
     StartsWith,
 )

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.evaluate import evaluator
-from hms_iceberg.expressions.literals import stored_literal
+from hms_iceberg.expressions.literals import Operator, stored_literal
 from hms_iceberg.expressions.text.parser import parse
-from hms_iceberg.expressions.tree import And, BooleanExpression, Not, Operator, Or, predicate
+from hms_iceberg.expressions.tree import And, BooleanExpression, Not, Or, predicate
 from hms_iceberg.scan.manifests import metric_columns
 from hms_iceberg.scan.manifests.metric_columns import map_values
 from hms_iceberg.scan.partition_columns import bound_dtype, comparable, decode_bounds

@@ -12,8 +12,8 @@ import pytest
 
 from hms_iceberg.expressions import VariantGet
 from hms_iceberg.expressions.evaluate import evaluator
-from hms_iceberg.expressions.literals import stored_literal
-from hms_iceberg.expressions.tree import BooleanExpression, Operator, predicate
+from hms_iceberg.expressions.literals import Operator, stored_literal
+from hms_iceberg.expressions.tree import BooleanExpression, predicate
 from hms_iceberg.spec.data_types import IcebergType, NestedField, StringType, VariantType
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.schema import Schema
