@@ -57,7 +57,9 @@ FILE_COLUMNS = (
 )
 # What data files have nothing in.
 DELETE_ONLY = ("content", "equality_ids", "referenced_data_file", "content_offset", "content_size_in_bytes")
-METRIC_COLUMNS = ("value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
+METRIC_COLUMNS = MAPS[1:]  # without `column_sizes`
+# For fewer entries, polars is done sooner.
+_FEWEST_AT_ONCE = 600
 
 # Fields of data files that the specification knows and that nobody needs, by their ids.
 _UNUSED = {105: "block_size_in_bytes", 106: "file_ordinal", 107: "sort_columns", 111: "distinct_counts"}
@@ -391,7 +393,7 @@ def _decode(
         present = [metric for metric in metrics if metric[0] in flat.columns]
         whole = [name for name, field_id in present if field_id is None]
         frame = None
-        if set(MAPS).isdisjoint((*columns, *whole)):
+        if present and sum(rows) >= _FEWEST_AT_ONCE and set(MAPS).isdisjoint((*columns, *whole)):
             frame = entries_at_once(blocks, flat.text, columns, present)
         if frame is None:
             maps = [name for name in dict.fromkeys(name for name, _ in present) if name not in columns]

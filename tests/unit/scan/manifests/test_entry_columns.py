@@ -115,17 +115,13 @@ def test_maps_of_many_columns_are_read_whatever_part_of_the_entries_is_read_at_a
 ) -> None:
     files = [data_file(number, list(range(1, 2 if number % 50 == 3 else 9 + number))) for number in range(1, 321)]
     decoder, expected = decoded(files)
-    monkeypatch.setattr(entry_columns_module, "_FEWEST_WITH_METRICS", 1)
+    monkeypatch.setattr(manifest_frames, "_FEWEST_AT_ONCE", 1)
     for at_once in (10_000, 1 << 40):
         monkeypatch.setattr(entry_columns_module, "_BYTES_AT_ONCE", at_once)
         found = decoder.metrics(WANTED)
         for metric in WANTED:
             assert found[metric].to_list() == expected[metric]
     assert read(decoder, 320, WANTED) is not None
-    monkeypatch.setattr(entry_columns_module, "_FEWEST_ENTRIES", 1)
-    whole = decoder.files()
-    with entry_columns_module._one_thread:  # as if another one read at once
-        assert decoder.files().equals(whole)
 
 
 @pytest.mark.parametrize("longest", [30, 63, 64, 70, 20_000])
