@@ -41,8 +41,7 @@ from hms_iceberg.table.needed.named_files import (
     log_unreadable,
     purge_files,
 )
-from hms_iceberg.table.needed.others import needed_by_others
-from hms_iceberg.table.needed.ways_back import table_rows_of
+from hms_iceberg.table.needed.others import needed_by_others, table_rows_of
 from hms_iceberg.table.table import TableTransaction
 from hms_iceberg.transaction.outcome import Freshness
 from hms_iceberg.transaction.transaction import Created, CreatedOrReplaced, Origin, Transaction, table_commit

@@ -15,8 +15,7 @@ from hms_iceberg.maintenance.rewrite.rewrite_deletes import (
     remove_dangling_deletes,
     rewrite_position_delete_files,
 )
-from hms_iceberg.maintenance.statistics.partition_statistics import compute_partition_stats
-from hms_iceberg.maintenance.statistics.table_statistics import compute_table_stats
+from hms_iceberg.maintenance.statistics_files import compute_partition_stats, compute_table_stats
 from hms_iceberg.maintenance.table_maintenance import TableMaintenance
 
 __all__ = [

@@ -21,9 +21,8 @@ from hms_iceberg.storage import FileInfo, Storage, one_spelling
 from hms_iceberg.table.changes.manage_snapshots import Time
 from hms_iceberg.table.needed.named_files import OwnFolders, delete_files, files_of, path_of
 from hms_iceberg.table.needed.neighbours import Search, fresh_rows
-from hms_iceberg.table.needed.others import names_of
-from hms_iceberg.table.needed.ways_back import backup_of, is_journal, table_rows_of
-from hms_iceberg.table.reading.time_travel import milliseconds
+from hms_iceberg.table.needed.others import backup_of, is_journal, names_of, table_rows_of
+from hms_iceberg.table.reading.scan import milliseconds
 from hms_iceberg.table.table import Table
 
 logger = logging.getLogger(__name__)

@@ -16,8 +16,7 @@ from hms_iceberg.maintenance.rewrite.rewrite_deletes import (
     remove_dangling_deletes,
     rewrite_position_delete_files,
 )
-from hms_iceberg.maintenance.statistics.partition_statistics import compute_partition_stats
-from hms_iceberg.maintenance.statistics.table_statistics import compute_table_stats
+from hms_iceberg.maintenance.statistics_files import compute_partition_stats, compute_table_stats
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.snapshots_and_refs import PartitionStatisticsFile, StatisticsFile
 from hms_iceberg.table.table import MAINTENANCE, Table

@@ -41,8 +41,7 @@ from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
 from hms_iceberg.spec.schema import Schema, assign_fresh_ids
 from hms_iceberg.table import Table
 from hms_iceberg.table.needed.named_files import delete_files, path_of
-from hms_iceberg.table.needed.others import needed_by_others
-from hms_iceberg.table.needed.ways_back import table_rows_of
+from hms_iceberg.table.needed.others import needed_by_others, table_rows_of
 from hms_iceberg.transaction.transaction import Existing, Transaction
 from hms_iceberg.updates.machinery.content import Isolation
 from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of

@@ -24,8 +24,7 @@ from hms_iceberg.migration.migration_progress import in_threads
 from hms_iceberg.migration.state import METADATA
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.needed.named_files import files_of, path_of
-from hms_iceberg.table.needed.others import may_be_copy, names_of
-from hms_iceberg.table.needed.ways_back import MIGRATION_ID, MIGRATION_JOURNALS
+from hms_iceberg.table.needed.others import MIGRATION_ID, MIGRATION_JOURNALS, may_be_copy, names_of
 from hms_iceberg.transaction.workspace import read_version
 
 logger = logging.getLogger(__name__)

@@ -39,7 +39,7 @@ from hms_iceberg.migration.migration_progress import Progress, silent
 from hms_iceberg.migration.recovery import Recovery, only_one
 from hms_iceberg.migration.state import MIGRATION_ORIGINAL, MigrationState, Original, staging_name
 from hms_iceberg.table import Table
-from hms_iceberg.table.needed.ways_back import MIGRATION_ID, default_backup_name
+from hms_iceberg.table.needed.others import MIGRATION_ID, default_backup_name
 
 logger = logging.getLogger(__name__)
 

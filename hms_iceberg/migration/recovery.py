@@ -12,8 +12,7 @@ from contextlib import contextmanager
 
 from hms_iceberg.errors import MigrationError, NoSuchTableError, TableAlreadyExistsError
 from hms_iceberg.hms.hive_tables import HiveTables
-from hms_iceberg.migration.handback.given_files import take_away
-from hms_iceberg.migration.handback.given_note import NOTE_NAME
+from hms_iceberg.migration.handback_plan import NOTE_NAME, take_away
 from hms_iceberg.migration.made_files import MadeFiles
 from hms_iceberg.migration.migration_journal import (
     ROLLBACK_NAME,

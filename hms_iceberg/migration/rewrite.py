@@ -29,7 +29,7 @@ from hms_iceberg.spec.partitions.partition_specs import PARTITION_FIELD_ID_START
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.table_properties import METADATA_PATH
 from hms_iceberg.table import Table
-from hms_iceberg.table.needed.ways_back import MIGRATION_ID
+from hms_iceberg.table.needed.others import MIGRATION_ID
 
 logger = logging.getLogger(__name__)
 

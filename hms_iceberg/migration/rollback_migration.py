@@ -18,9 +18,7 @@ from hms_iceberg.errors import (
 from hms_iceberg.hms.hive_tables import HiveTables
 from hms_iceberg.hms.rows.hive_rows import HivePartition, HiveTable
 from hms_iceberg.metastore import table_identifier
-from hms_iceberg.migration.handback.given_files import give, take_away
-from hms_iceberg.migration.handback.given_note import GivenNote, read_note
-from hms_iceberg.migration.handback.handback_plan import Handback, plan_handback
+from hms_iceberg.migration.handback_plan import GivenNote, Handback, give, plan_handback, read_note, take_away
 from hms_iceberg.migration.hive.source import list_files
 from hms_iceberg.migration.hive.source_reasons import table_location
 from hms_iceberg.migration.migration_journal import read_files, read_journal

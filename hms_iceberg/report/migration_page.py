@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from hms_iceberg.migration.warehouse.warehouse_words import human_size, shown_state, shown_why
+from hms_iceberg.migration.warehouse.warehouse_plan import human_size, shown_state, shown_why
 from hms_iceberg.report.page import page_templates
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from hms_iceberg.scan.tasks import ScanPlan
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.table_properties import FOLDER_PROPERTIES
 from hms_iceberg.table.needed.named_files import OwnFolders, is_in, path_of
-from hms_iceberg.table.needed.ways_back import table_rows_of
+from hms_iceberg.table.needed.others import table_rows_of
 from hms_iceberg.transaction.workspace import read_current, read_version
 
 

@@ -11,8 +11,7 @@ from functools import lru_cache
 from typing import cast
 
 from hms_iceberg.spec.json_model import set_json_form
-from hms_iceberg.spec.transforms.bucket import BucketTransform
-from hms_iceberg.spec.transforms.plain import IdentityTransform, UnknownTransform, VoidTransform
+from hms_iceberg.spec.transforms.numbered import BucketTransform, TruncateTransform, wrapped
 from hms_iceberg.spec.transforms.time_units import (
     DayTransform,
     HourTransform,
@@ -20,8 +19,14 @@ from hms_iceberg.spec.transforms.time_units import (
     TimeTransform,
     YearTransform,
 )
-from hms_iceberg.spec.transforms.transform import ARROW_TRANSFORM, BoundTransform, Transform
-from hms_iceberg.spec.transforms.truncate import TruncateTransform, wrapped
+from hms_iceberg.spec.transforms.transform import (
+    ARROW_TRANSFORM,
+    BoundTransform,
+    IdentityTransform,
+    Transform,
+    UnknownTransform,
+    VoidTransform,
+)
 
 __all__ = [
     "ARROW_TRANSFORM",

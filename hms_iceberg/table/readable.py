@@ -25,8 +25,7 @@ from hms_iceberg.storage import FileIO, Storage
 from hms_iceberg.table.inspect import InspectTable
 from hms_iceberg.table.locations import LocationProvider
 from hms_iceberg.table.reading.incremental_scans import ChangelogScan, IncrementalAppendScan
-from hms_iceberg.table.reading.scan import TableScan
-from hms_iceberg.table.reading.time_travel import snapshot_as_of
+from hms_iceberg.table.reading.scan import TableScan, snapshot_as_of
 from hms_iceberg.transaction.workspace import read_version, storage_of
 
 if TYPE_CHECKING:

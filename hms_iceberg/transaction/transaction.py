@@ -36,7 +36,7 @@ from hms_iceberg.transaction.workspace import (
     refuse_previewed,
     write_version,
 )
-from hms_iceberg.updates.machinery.required_columns import check_added_nulls, check_nulls_added_since
+from hms_iceberg.updates.machinery.conflicts import check_added_nulls, check_nulls_added_since
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.since_snapshot import RequireUnchanged
 

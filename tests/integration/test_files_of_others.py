@@ -19,7 +19,7 @@ from hms_iceberg.maintenance.service.service import MaintenanceService
 from hms_iceberg.migration import add_hive_files, migrate, rollback
 from hms_iceberg.table import Table
 from hms_iceberg.table.needed.neighbours import RememberedRows
-from hms_iceberg.table.needed.ways_back import table_rows_of
+from hms_iceberg.table.needed.others import table_rows_of
 from tests.support.hdfs_path import local_path, pyiceberg_files, set_changed
 from tests.support.hive_warehouse import HiveWarehouse, all_files, column_of, write_files
 from tests.support.operations import BY_CITY, SCHEMA, rows

@@ -19,7 +19,7 @@ from hms_iceberg.scan.manifests.cache import shared_cache
 from hms_iceberg.spark import extend
 from hms_iceberg.spec.data_types import DoubleType, FloatType
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
-from hms_iceberg.spec.transforms.bucket import BucketTransform
+from hms_iceberg.spec.transforms.numbered import BucketTransform
 from hms_iceberg.table import Table
 from tests.support.java_peer import encode
 

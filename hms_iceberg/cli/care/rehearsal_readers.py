@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
-from hms_iceberg.migration.proof.content_summary import summarise
+from hms_iceberg.migration.verify import summarise
 from hms_iceberg.spec.data_types import IcebergType, ListType, MapType, StructType, UUIDType
 from hms_iceberg.table import StaticTable
 

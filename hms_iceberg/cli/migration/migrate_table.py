@@ -159,7 +159,7 @@ def verify(
 
     Example: hms-iceberg verify web.clicks --against web.clicks_backup_
     """
-    from hms_iceberg.migration.proof.verify import verify as compare
+    from hms_iceberg.migration.verify import verify as compare
     from hms_iceberg.spark.migration.hive_reader import SparkHiveReader
 
     with (
@@ -223,7 +223,7 @@ def rollback_migration(
 
 def describe_migration(result: MigrationResult) -> str:
     """Tells in a few lines what a migration did."""
-    from hms_iceberg.migration.warehouse.warehouse_words import human_size
+    from hms_iceberg.migration.warehouse.warehouse_plan import human_size
 
     where = f" in {counted(result.partitions, 'partition')}" if result.partitions else ""
     found = f"{counted(result.files, 'file')} ({human_size(result.bytes)}, {counted(result.records, 'row')}){where}"

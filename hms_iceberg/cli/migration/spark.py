@@ -146,7 +146,7 @@ class MigrationMethods:
     def _proof(self) -> Proof | None:
         if self.level is None:
             return None
-        from hms_iceberg.migration.proof.verify import verify
+        from hms_iceberg.migration.verify import verify
         from hms_iceberg.spark.migration.hive_reader import SparkHiveReader
 
         level, reader = self.level, SparkHiveReader(self.spark)

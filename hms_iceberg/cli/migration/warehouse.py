@@ -128,7 +128,7 @@ class WarehouseMigration:
         return plan
 
     def _report(self, plan: WarehousePlan) -> None:
-        from hms_iceberg.migration.warehouse.warehouse_words import human_size, shown_state, shown_why
+        from hms_iceberg.migration.warehouse.warehouse_plan import human_size, shown_state, shown_why
         from hms_iceberg.report.migration_page import migration_page
 
         if self.html is not None:
@@ -159,7 +159,7 @@ class WarehouseMigration:
 
 
 def _tell(entry: TablePlan) -> None:
-    from hms_iceberg.migration.warehouse.warehouse_words import shown_state
+    from hms_iceberg.migration.warehouse.warehouse_plan import shown_state
 
     text = f": {entry.message}" if entry.message else f" in {entry.took:.1f} s"
     click.echo(f"{entry.table} {shown_state(entry)}{text}", err=True)

@@ -18,7 +18,7 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.table_properties import metadata_folder
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.needed.named_files import files_of
-from hms_iceberg.table.needed.ways_back import REPAIR_JOURNALS
+from hms_iceberg.table.needed.others import REPAIR_JOURNALS
 from hms_iceberg.table.table import Table
 from hms_iceberg.transaction.workspace import read_version
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.migration.hive.hive_types import TypeOptions
 from hms_iceberg.migration.hive.source_columns import parse_spark_schema
-from hms_iceberg.migration.proof.content_summary import TableSummary, empty_summary
+from hms_iceberg.migration.verify import TableSummary, empty_summary
 from hms_iceberg.spark.reading.worker_code import Checked, Read
 from hms_iceberg.spark.reading.worker_files import what_to_read
 from hms_iceberg.spark.schemas import spark_schema
@@ -65,7 +65,7 @@ _TASKS_AT_ONCE = 8
 
 
 class SparkHiveReader:
-    """Reads through a session; see `hms_iceberg.migration.proof.verify.HiveReader`.
+    """Reads through a session; see `hms_iceberg.migration.verify.HiveReader`.
 
     Args:
         spark: an extended session on the tables' metastore.
@@ -170,7 +170,7 @@ def _summaries(schema: pa.Schema) -> Read:
 
         import pyarrow as pa
 
-        from hms_iceberg.migration.proof.content_summary import summarise
+        from hms_iceberg.migration.verify import summarise
 
         summary = pickle.dumps(summarise(batches, schema))
         yield pa.record_batch({"summary": pa.array([summary], pa.binary())})

@@ -5,8 +5,7 @@ from __future__ import annotations
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.maintenance.expire_with_files import expire_snapshots
 from hms_iceberg.maintenance.orphan_files import PrefixMismatch, remove_orphan_files
-from hms_iceberg.maintenance.statistics.partition_statistics import compute_partition_stats
-from hms_iceberg.maintenance.statistics.table_statistics import compute_table_stats
+from hms_iceberg.maintenance.statistics_files import compute_partition_stats, compute_table_stats
 from hms_iceberg.maintenance.table_maintenance import TableMaintenance
 from hms_iceberg.spark.procedures.procedure import TABLE, Call, Column, Parameter, Procedure, Row
 from hms_iceberg.storage import FileInfo

@@ -29,8 +29,7 @@ from hms_iceberg.table.table import TableTransaction
 from hms_iceberg.transaction.transaction import Transaction
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.rows.append import FastAppend, MergeAppend
-from hms_iceberg.updates.rows.overwrite import Overwrite
-from hms_iceberg.updates.rows.replace_partitions import ReplacePartitions
+from hms_iceberg.updates.rows.overwrite import Overwrite, ReplacePartitions
 from hms_iceberg.updates.since_snapshot import Epoch, OnceAnEpoch, SinceSnapshot
 
 _MAGIC = b"PAR1"

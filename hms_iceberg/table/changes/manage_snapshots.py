@@ -9,7 +9,7 @@ from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import PartitionStatisticsFile, SnapshotRefType, StatisticsFile
 from hms_iceberg.table.changes.pending import PendingChange, StartedChange
-from hms_iceberg.table.reading.time_travel import milliseconds
+from hms_iceberg.table.reading.scan import milliseconds
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.snapshots.expire_snapshots import ExpireSnapshots
 from hms_iceberg.updates.snapshots.rollback import CherryPick, Rollback, SetCurrentSnapshot

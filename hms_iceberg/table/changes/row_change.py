@@ -41,8 +41,7 @@ from hms_iceberg.updates.machinery.content import Isolation, isolation_of, paren
 from hms_iceberg.updates.machinery.manifest_files import manifest_list_of
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.rows.append import FastAppend, MergeAppend
-from hms_iceberg.updates.rows.overwrite import DeleteFiles, Overwrite
-from hms_iceberg.updates.rows.replace_partitions import ReplacePartitions
+from hms_iceberg.updates.rows.overwrite import DeleteFiles, Overwrite, ReplacePartitions
 from hms_iceberg.updates.rows.row_delta import RowDelta
 from hms_iceberg.updates.since_snapshot import RequireUnchanged
 

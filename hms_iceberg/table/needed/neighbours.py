@@ -15,8 +15,7 @@ from hms_iceberg.metastore import Identifier, TableRow, TableRows
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.storage import FileInfo, Storage
 from hms_iceberg.table.needed.named_files import METADATA_LOCATION, OwnFolders, is_in, path_of
-from hms_iceberg.table.needed.others import locations_of_partitions, may_be_copy
-from hms_iceberg.table.needed.ways_back import HiveFolders, looked_for
+from hms_iceberg.table.needed.others import HiveFolders, locations_of_partitions, looked_for, may_be_copy
 from hms_iceberg.transaction.workspace import read_version
 
 T = TypeVar("T")

@@ -11,9 +11,8 @@ from hms_iceberg.spec.metadata.metadata_changes import require_ref, require_snap
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, Operation, Snapshot, new_snapshot_id
 from hms_iceberg.spec.values.datetimes import format_milliseconds
-from hms_iceberg.updates.machinery.conflicts import Concurrent, files_since
+from hms_iceberg.updates.machinery.conflicts import Concurrent, check_added_nulls, files_since
 from hms_iceberg.updates.machinery.content import ContentChange, always, commit_content
-from hms_iceberg.updates.machinery.required_columns import check_added_nulls
 from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 from hms_iceberg.updates.snapshots.snapshot_refs import check_ref_unchanged
 

@@ -26,8 +26,8 @@ from hms_iceberg.migration import (
     rollback,
     snapshot,
 )
-from hms_iceberg.migration.proof.verify import LEVELS, verify
 from hms_iceberg.migration.rewrite import rewrite
+from hms_iceberg.migration.verify import LEVELS, verify
 from hms_iceberg.migration.warehouse.warehouse_plan import State
 from tests.support import hive_acid
 from tests.support.hdfs_path import local_path

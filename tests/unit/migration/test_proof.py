@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hms_iceberg.migration.proof.content_summary import TableSummary, differences, empty_summary, summarise
+from hms_iceberg.migration.verify import TableSummary, differences, empty_summary, summarise
 
 SCHEMA = pa.schema(
     [

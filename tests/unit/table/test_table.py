@@ -26,7 +26,7 @@ from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.partition_transforms import BucketTransform, TruncateTransform
 from hms_iceberg.spec.snapshots_and_refs import StatisticsFile
 from hms_iceberg.table import StaticTable, Table
-from hms_iceberg.table.reading.time_travel import milliseconds, snapshot_as_of
+from hms_iceberg.table.reading.scan import milliseconds, snapshot_as_of
 from hms_iceberg.updates.rows.row_delta import RowDelta
 from hms_iceberg.updates.table_settings import SetProperties
 from tests.support.memory_metastore import InMemoryMetastore

@@ -14,8 +14,7 @@ from hms_iceberg.updates.machinery.content import Isolation, isolation_of
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.partition_spec import AddPartitionField, PartitionSpecUpdate, RemovePartitionField
 from hms_iceberg.updates.rows.append import FastAppend
-from hms_iceberg.updates.rows.overwrite import DeleteFiles, Overwrite
-from hms_iceberg.updates.rows.replace_partitions import ReplacePartitions
+from hms_iceberg.updates.rows.overwrite import DeleteFiles, Overwrite, ReplacePartitions
 from hms_iceberg.updates.rows.rewrite_files import RewriteFiles
 from hms_iceberg.updates.rows.row_delta import RowDelta
 from hms_iceberg.updates.snapshots.rollback import Rollback

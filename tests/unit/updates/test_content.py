@@ -8,8 +8,7 @@ from hms_iceberg.errors import CommitConflictError, InvalidInputError
 from hms_iceberg.expressions.tree import EqualTo, GreaterThanOrEqual, LessThan
 from hms_iceberg.updates.partition_spec import PartitionSpecUpdate, RemovePartitionField
 from hms_iceberg.updates.rows.append import FastAppend, MergeAppend
-from hms_iceberg.updates.rows.overwrite import DeleteFiles, Overwrite
-from hms_iceberg.updates.rows.replace_partitions import ReplacePartitions
+from hms_iceberg.updates.rows.overwrite import DeleteFiles, Overwrite, ReplacePartitions
 from hms_iceberg.updates.rows.rewrite_files import RewriteFiles
 from hms_iceberg.updates.rows.row_delta import RowDelta
 from hms_iceberg.updates.table_settings import SetProperties

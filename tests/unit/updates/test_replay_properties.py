@@ -20,8 +20,7 @@ from hms_iceberg.updates.machinery.manifest_files import manifest_list_of
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.rewrite_manifests import RewriteManifests
 from hms_iceberg.updates.rows.append import FastAppend, MergeAppend
-from hms_iceberg.updates.rows.overwrite import DeleteFiles, Overwrite
-from hms_iceberg.updates.rows.replace_partitions import ReplacePartitions
+from hms_iceberg.updates.rows.overwrite import DeleteFiles, Overwrite, ReplacePartitions
 from hms_iceberg.updates.rows.rewrite_files import RewriteFiles
 from hms_iceberg.updates.rows.row_delta import RowDelta
 from hms_iceberg.updates.schema.schema_changes import AddColumn

@@ -23,8 +23,7 @@ from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.partition_spec import AddPartitionField, PartitionSpecUpdate
 from hms_iceberg.updates.rewrite_manifests import RewriteManifests
 from hms_iceberg.updates.rows.append import FastAppend
-from hms_iceberg.updates.rows.overwrite import DeleteFiles
-from hms_iceberg.updates.rows.replace_partitions import ReplacePartitions
+from hms_iceberg.updates.rows.overwrite import DeleteFiles, ReplacePartitions
 from hms_iceberg.updates.rows.row_delta import RowDelta
 from hms_iceberg.updates.snapshots.expire_snapshots import ExpireSnapshots, unreachable_files
 from hms_iceberg.updates.snapshots.rollback import CherryPick, Rollback, SetCurrentSnapshot

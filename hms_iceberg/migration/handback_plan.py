@@ -1,31 +1,42 @@
-"""Which files of a migrated table its Hive table lacks, and whether Hive would read them as Iceberg does."""
+"""Which files of a migrated table its Hive table lacks, whether Hive would read them as Iceberg does, and giving them.
+
+A note beside these files is written before the first one is copied and goes with the metadata once the Hive table has
+its name back. Until then, the next way back of the same version goes on where this one stopped; whoever else finds the
+note takes everything away that it names.
+
+Source: Apache Hive, `FileUtils.escapePathName` and `makePartName`.
+"""
 
 from __future__ import annotations
 
+import json
+import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from hms_iceberg.arrow.metrics.footer_metrics import metrics_modes
 from hms_iceberg.catalog import Catalog
-from hms_iceberg.errors import InvalidInputError, UnsupportedError
+from hms_iceberg.errors import InvalidInputError, MigrationError, MissingFileError, UnsupportedError
 from hms_iceberg.hms.hive_tables import HiveTables
 from hms_iceberg.hms.rows.hive_rows import HivePartition, HiveTable
-from hms_iceberg.migration.handback.given_note import GivenNote, hive_folder, hive_values
-from hms_iceberg.migration.handback.narrow import misfitting, narrow_columns
 from hms_iceberg.migration.hive.footers import FooterReader
 from hms_iceberg.migration.hive.format_footers import AVRO, URL, declared_schema, format_of
 from hms_iceberg.migration.hive.hive_types import TypeOptions
+from hms_iceberg.migration.hive.narrow import misfitting, narrow_columns
 from hms_iceberg.migration.hive.source import Listing, SourceFile, SourceTable, inspect_source, list_files
-from hms_iceberg.migration.hive.source_columns import stored_values
+from hms_iceberg.migration.hive.source_columns import HIVE_NULL, stored_values
 from hms_iceberg.migration.hive.source_reasons import partition_key
-from hms_iceberg.migration.migration_progress import silent
-from hms_iceberg.spec.data_types import TimestampType
+from hms_iceberg.migration.migration_progress import Progress, in_threads, silent
+from hms_iceberg.spec.data_types import BinaryType, FixedType, NestedField, TimestampType, TimestamptzType
 from hms_iceberg.spec.manifests.manifest_values import ManifestEntry
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
+from hms_iceberg.storage import Storage
 from hms_iceberg.table import Table
+from hms_iceberg.table.needed.others import MIGRATION_JOURNALS
 from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of
 
 _THREADS = 16
@@ -268,3 +279,182 @@ def _free_name(location: str, taken: set[str]) -> str:
         number += 1
         free = f"{folder}/{number}-{name}"
     return free
+
+
+# -------------------------------------------------------------------- the note beside files that were given back
+
+
+_ESCAPED = frozenset("\"#%'*/:=?\\{[]^\x7f") | {chr(code) for code in range(1, 32)}
+
+
+def hive_values(keys: Sequence[NestedField], stored: Sequence[Any]) -> tuple[str, ...]:
+    """The values of a partition as text in Hive's form.
+
+    Args:
+        keys: the partition columns.
+        stored: the values as Iceberg has them.
+
+    Raises:
+        UnsupportedError: Hive has no text for one of them.
+    """
+    return tuple(_text(key, value) for key, value in zip(keys, stored, strict=True))
+
+
+def _text(key: NestedField, value: Any) -> str:
+    if value is None:
+        return HIVE_NULL
+    if value == "" or isinstance(key.field_type, (BinaryType, FixedType)):
+        raise UnsupportedError(f"Hive has no partition {key.name}={value!r}.")
+    text = IdentityTransform().to_human_string(key.field_type, value)
+    return text.replace("T", " ") if isinstance(key.field_type, (TimestampType, TimestamptzType)) else text
+
+
+def hive_folder(table: HiveTable, values: Sequence[str]) -> str:
+    """The folder of a partition below its table's: `month=1/day=2`.
+
+    Args:
+        table: the Hive table.
+        values: the partition's values as Hive's text.
+    """
+    names = (key.name for key in table.partition_keys)
+    return "/".join(f"{_escaped(name)}={_escaped(value)}" for name, value in zip(names, values, strict=True))
+
+
+def _escaped(text: str) -> str:
+    return "".join(f"%{ord(char):02X}" if char in _ESCAPED else char for char in text)
+
+
+NOTE_NAME = f"{MIGRATION_JOURNALS}as-hive.json"
+
+
+@dataclass(frozen=True)
+class GivenNote:
+    """The files and partitions that a Hive table is being given.
+
+    Attributes:
+        version: location of the Iceberg table's metadata that it was found out from.
+        files: where the copies are.
+        partitions: values and folder of each partition that Hive did not have.
+    """
+
+    version: str
+    files: tuple[str, ...]
+    partitions: tuple[tuple[tuple[str, ...], str], ...]
+
+
+def note_location(folder: str) -> str:
+    """Where the note lies in a metadata folder."""
+    return f"{folder}/{NOTE_NAME}"
+
+
+def write_note(storage: Storage, folder: str, note: GivenNote) -> None:
+    """Writes the note; only one can be there.
+
+    Args:
+        storage: where the files are.
+        folder: the folder of the Iceberg table's metadata.
+        note: the note.
+    """
+    storage.create(note_location(folder), json.dumps(asdict(note)).encode())
+
+
+def read_note(storage: Storage, folder: str) -> GivenNote | None:
+    """Reads the note in a metadata folder.
+
+    Args:
+        storage: where the files are.
+        folder: the folder of the Iceberg table's metadata.
+
+    Returns:
+        the note; None if there is none.
+
+    Raises:
+        MigrationError: the note cannot be read.
+    """
+    location = note_location(folder)
+    try:
+        found = json.loads(storage.read(location))
+        partitions = tuple((tuple(values), place) for values, place in found["partitions"])
+        return GivenNote(found["version"], tuple(found["files"]), partitions)
+    except MissingFileError:
+        return None
+    except (ValueError, TypeError, KeyError) as error:
+        raise MigrationError(
+            f"Cannot read {location}: {error}. It names files that were copied for the Hive table; nothing was changed."
+        ) from error
+
+
+# ------------------------------------------------------------------------------------- files that are given back
+
+
+logger = logging.getLogger(__name__)
+
+COPYING = "Copying files"
+_COPIES = 8
+_CHUNK = 8 * 1024 * 1024
+
+
+def give(
+    hive: HiveTables, storage: Storage, folder: str, backup: HiveTable, handback: Handback, progress: Progress
+) -> None:
+    """Copies the files and adds the partitions; continues an earlier attempt at the same version where it stopped.
+
+    Args:
+        hive: the metastore's rows.
+        storage: where the files are.
+        folder: the Iceberg table's metadata folder.
+        backup: the Hive table.
+        handback: what it lacks.
+        progress: told how many files are copied.
+
+    Raises:
+        MigrationError: the note of an earlier attempt cannot be read.
+        StorageError: a file cannot be copied; what was copied stays for the next attempt.
+    """
+    if read_note(storage, folder) != handback.note:
+        take_away(hive, storage, folder, backup)
+        write_note(storage, folder, handback.note)
+    copied = in_threads(lambda copy: _copy(storage, copy), handback.copies, _COPIES)
+    for done, _ in enumerate(copied, start=1):
+        progress(COPYING, done, len(handback.copies))
+    if handback.added:
+        there = {each.values for each in hive.partitions(backup.database, backup.name)}
+        missing = [each for each in handback.added if each.values not in there]
+        hive.add_partitions(backup.database, backup.name, missing)
+    hive.forget_statistics(backup.database, backup.name, handback.grown)
+
+
+def take_away(hive: HiveTables, storage: Storage, folder: str, backup: HiveTable | None) -> None:
+    """Undoes what `give` did so far.
+
+    Args:
+        hive: the metastore's rows.
+        storage: where the files are.
+        folder: the folder of the Iceberg table's metadata.
+        backup: the Hive table; None if there is none.
+
+    Raises:
+        MigrationError: the note cannot be read.
+    """
+    note = read_note(storage, folder)
+    if note is None:
+        return
+    if backup is not None:
+        for values, place in note.partitions:
+            hive.drop_partition(backup.database, backup.name, values, place)
+    for _ in in_threads(storage.delete, note.files, _COPIES):
+        pass
+    storage.delete(note_location(folder))
+    logger.info("Took %d copied files away from %s", len(note.files), backup)
+
+
+def _copy(storage: Storage, copy: FileCopy) -> None:
+    if storage.exists(copy.target):
+        if storage.length(copy.target) == copy.size:
+            return
+        storage.delete(copy.target)
+    with storage.open_input(copy.source) as source, storage.open_output(copy.target) as target:
+        while chunk := source.read(_CHUNK):
+            target.write(chunk)
+    if storage.length(copy.target) != copy.size:
+        raise MigrationError(f"File {copy.source} was not copied whole to {copy.target}.")

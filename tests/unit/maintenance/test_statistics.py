@@ -15,7 +15,7 @@ import pytest
 
 from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError, UnknownColumnError
 from hms_iceberg.maintenance import check_table, compute_partition_stats, compute_table_stats
-from hms_iceberg.maintenance.statistics.table_statistics import ThetaSketch
+from hms_iceberg.maintenance.statistics_files import ThetaSketch
 from tests.support.hdfs_path import local_path
 from tests.support.operations import ARROW, BY_CITY, MERGE_ON_READ, SCHEMA, rows
 from tests.support.row_tables import create

@@ -1,1 +1,0 @@
-"""Statistics that planners read: of whole tables, and of partitions."""

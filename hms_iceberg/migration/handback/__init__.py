@@ -1,1 +1,0 @@
-"""Files that were appended to a migrated table, taken into the Hive table on the way back."""

@@ -1,1 +1,0 @@
-"""Proof that an Iceberg table holds what the Hive table holds."""
