@@ -1,4 +1,4 @@
-"""Compares a Hive table with an Iceberg table: what each holds, in a few numbers that the order of rows does not change.
+"""Compares a Hive table with an Iceberg table: what each holds, in a few numbers that no order of rows changes.
 
 Both sides are summed up by this code, and each is read by another reader: the Hive table by Spark, the Iceberg table by
 this package.
