@@ -7,8 +7,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from hms_iceberg.catalog.identifiers import Identifiers
-from hms_iceberg.catalog.namespaces import CatalogNamespaces
+from hms_iceberg.catalog.namespaces import CatalogNamespaces, Identifiers
 from hms_iceberg.errors import (
     ConfigurationError,
     NoSuchTableError,

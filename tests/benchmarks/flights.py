@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hms_iceberg.catalog import load_catalog
-from hms_iceberg.cli.demo_flights import build_warehouse, spark_session
+from hms_iceberg.cli.demo import build_warehouse, spark_session
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.migration import migrate
 from hms_iceberg.spark import extend

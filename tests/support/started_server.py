@@ -36,16 +36,21 @@ class StartedServer:
             seconds: how long that may take.
         """
         with open(self.folder / "log", "wb") as log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, cwd=self.folder)
+            # A server that reads its input may end when there is none any more, as if its owner is killed.
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT, cwd=self.folder
+            )
         deadline = time.monotonic() + seconds
         while not is_ready():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self.__exit__()
                 raise AssertionError(f"{type(self).__name__} did not start: {self.log[-3000:]}")
-            time.sleep(0.2)
+            time.sleep(0.1)
 
     def __exit__(self, *_: object) -> None:
         process, self._process = self._process, None
         if process is not None:
+            assert process.stdin is not None
             process.kill()
             process.wait()
+            process.stdin.close()

@@ -17,11 +17,10 @@ from hms_iceberg.arrow.deletes.delete_writer import DeletedPositions, write_row_
 from hms_iceberg.arrow.reading.row_rewrites import RowRewriter, earlier_positions, positions_of
 from hms_iceberg.arrow.reading.task_reader import read_task
 from hms_iceberg.errors import InvalidInputError
-from hms_iceberg.maintenance.rewrite.commits import GroupCommits, Replaced
+from hms_iceberg.maintenance.rewrite.commits import GroupCommits, Replaced, rewrite_groups, workers_for
 from hms_iceberg.maintenance.rewrite.file_groups import FileGroup
 from hms_iceberg.maintenance.rewrite.options import RewriteOptions
 from hms_iceberg.maintenance.rewrite.rewrite_deletes import live_deletes
-from hms_iceberg.maintenance.rewrite.run_groups import rewrite_groups, workers_for
 from hms_iceberg.maintenance.side_by_side import in_parallel
 from hms_iceberg.scan.planner import plan_scan
 from hms_iceberg.scan.tasks import FileScanTask, ScanRequest

@@ -19,10 +19,9 @@ from hms_iceberg.arrow.deletes.deleted_rows import PositionDeletes, read_positio
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.expressions.tree import BooleanExpression
-from hms_iceberg.maintenance.rewrite.commits import GroupCommits, Replaced
+from hms_iceberg.maintenance.rewrite.commits import GroupCommits, Replaced, rewrite_groups, workers_for
 from hms_iceberg.maintenance.rewrite.file_groups import FileGroup, in_job_order, is_worth_it, limited, packed
 from hms_iceberg.maintenance.rewrite.options import RewriteOptions, SizeRules
-from hms_iceberg.maintenance.rewrite.run_groups import rewrite_groups, workers_for
 from hms_iceberg.scan.planner import plan_scan
 from hms_iceberg.scan.tasks import ScanRequest
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent, ManifestContent

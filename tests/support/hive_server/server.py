@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
-import subprocess
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from xml.sax.saxutils import escape
@@ -14,6 +11,7 @@ from xml.sax.saxutils import escape
 from hms_iceberg.hms.embedded.jars import find_metastore_jars
 from hms_iceberg.hms.embedded.server import answers
 from tests.support.hive_server.releases import Release
+from tests.support.started_server import StartedServer
 
 _LAUNCHER = Path(__file__).with_name("ServerLauncher.java")
 LOCK_TABLES = Path(__file__).with_name("lock_tables_of_hive_4.sql")
@@ -29,7 +27,7 @@ rootLogger.appenderRef.console.ref = console
 _START_SECONDS = 300.0  # a quiet machine needs five
 
 
-class HiveServer:
+class HiveServer(StartedServer):
     """The metastore of one release, as a context manager.
 
     Args:
@@ -50,15 +48,12 @@ class HiveServer:
         more_jars: tuple[Path, ...] = (),
         lock_tables: Path = LOCK_TABLES,
     ) -> None:
+        super().__init__(folder)
         self.release = release
-        self.folder = folder
         self._properties = dict(properties or {})
         self._java_options = java_options
         self._more_jars = more_jars
         self._lock_tables = lock_tables
-        self._process: subprocess.Popen[bytes] | None = None
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port: int = free.getsockname()[1]
 
     @property
     def uri(self) -> str:
@@ -69,11 +64,6 @@ class HiveServer:
     def warehouse(self) -> str:
         """URI of the warehouse."""
         return f"file:{self.folder / 'warehouse'}"
-
-    @property
-    def log(self) -> str:
-        """What it said."""
-        return (self.folder / "log").read_text(errors="replace")
 
     def __enter__(self) -> HiveServer:
         """Starts it and waits until it listens.
@@ -98,25 +88,11 @@ class HiveServer:
             *("-cp", class_path, "org.codehaus.janino.SimpleCompiler", str(_LAUNCHER), "ServerLauncher"),
             *(str(self.port), str(self._lock_tables)),
         ]
-        with open(self.folder / "log", "wb") as log:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT, cwd=self.folder
-            )
-        deadline = time.monotonic() + _START_SECONDS
-        while not answers("127.0.0.1", self.port):
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                self.__exit__()
-                raise AssertionError(f"Hive {self.release.version} did not start: {self.log[-3000:]}")
-            time.sleep(0.1)
+        self.start(command, lambda: answers("127.0.0.1", self.port), _START_SECONDS)
         return self
 
     def __exit__(self, *_: object) -> None:
-        process, self._process = self._process, None
-        if process is not None:
-            assert process.stdin is not None
-            process.kill()
-            process.wait()
-            process.stdin.close()
+        super().__exit__()
         shutil.rmtree(self.folder / "derby", ignore_errors=True)
 
     @property

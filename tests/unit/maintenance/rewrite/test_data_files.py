@@ -12,7 +12,7 @@ import pytest
 
 from hms_iceberg.errors import CommitConflictError, InvalidInputError, UnknownColumnError
 from hms_iceberg.maintenance import check_table, rewrite_data_files
-from hms_iceberg.maintenance.rewrite.local_engine import LocalEngine
+from hms_iceberg.maintenance.rewrite.data_files import LocalEngine
 from hms_iceberg.maintenance.rewrite.rewriting import DataFileRewrite
 from hms_iceberg.table import Table
 from tests.support.hdfs_path import local_path
