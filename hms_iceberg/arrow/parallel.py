@@ -1,4 +1,4 @@
-"""Work of several threads: streams of files read side by side, in order and bounded memory; a cache that they share."""
+"""Work of several threads: streams of files or items side by side, in order and bounded memory; a cache that they share."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from threading import Lock
 from typing import Generic, TypeVar
 
 import pyarrow as pa
+
+from hms_iceberg.arrow.storage.filesystems import parse_location
 
 T = TypeVar("T")
 
@@ -208,3 +210,36 @@ class SharedCache(Generic[K, V]):
                 if old != key and old in self._sizes:
                     del self._known[old]
                     total -= self._sizes.pop(old)
+
+
+# --------------------------------------------------------------------------------------------------------- items
+
+
+R = TypeVar("R")
+_AHEAD = 1_000
+
+
+def in_parallel(work: Callable[[T], R], items: Iterable[T], near: str, ahead: int = _AHEAD) -> Iterator[R]:
+    """Works on some items, several at once.
+
+    Args:
+        work: what is done with each.
+        items: the items, taken as they are needed.
+        near: a location, which tells whether files are on this machine, or far, so that more are waited for at once.
+        ahead: how many items may be worked on, or done and not taken yet.
+
+    Returns:
+        the results in the order of the items; an error of `work` is raised in its item's place.
+    """
+    workers = default_workers(ahead, not parse_location(near).is_local)
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="iceberg-care")
+    waiting: deque[Future[R]] = deque()
+    try:
+        for item in items:
+            waiting.append(pool.submit(work, item))
+            if len(waiting) >= ahead:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)

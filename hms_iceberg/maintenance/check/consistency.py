@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from hms_iceberg.arrow.parallel import in_parallel
 from hms_iceberg.encryption.encrypted_tables import decrypted, manifest_bytes
 from hms_iceberg.errors import IcebergError, NoSuchSnapshotError
 from hms_iceberg.maintenance.check import findings as found
@@ -27,7 +28,6 @@ from hms_iceberg.maintenance.check.statistics_check import (
     statistics_damage,
 )
 from hms_iceberg.maintenance.check.summary_check import EntryCounts, check_summary
-from hms_iceberg.maintenance.side_by_side import in_parallel
 from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.scan.manifests.manifest_source import manifests_of
 from hms_iceberg.spec.manifests.manifest_avro import iterate_manifest

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from hms_iceberg.arrow.parallel import in_parallel
 from hms_iceberg.errors import CorruptFileError, CorruptManifestError, MissingFileError
 from hms_iceberg.maintenance.check.digests import Listed, ManifestDigest, digest
 from hms_iceberg.maintenance.check.summary_check import EntryCounts
-from hms_iceberg.maintenance.side_by_side import in_parallel
 from hms_iceberg.spec.manifests.manifest_avro import iterate_manifest
 from hms_iceberg.spec.manifests.manifest_list_avro import check_entries, decode_manifest_list
 from hms_iceberg.spec.manifests.manifest_values import ManifestEntry, ManifestEntryStatus, ManifestFile

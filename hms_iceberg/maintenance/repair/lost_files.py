@@ -6,12 +6,12 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from hms_iceberg.arrow.parallel import in_parallel
 from hms_iceberg.errors import IcebergError, MissingFileError, StorageError
 from hms_iceberg.maintenance.check.digests import file_key
 from hms_iceberg.maintenance.check.file_check import count_records
 from hms_iceberg.maintenance.check.statistics_check import partition_statistics_damage, statistics_damage
 from hms_iceberg.maintenance.repair.examination import DAMAGE, Examination, RepairStep
-from hms_iceberg.maintenance.side_by_side import in_parallel
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata.metadata_changes import (
     remove_partition_statistics,

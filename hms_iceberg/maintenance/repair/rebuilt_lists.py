@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from hms_iceberg.arrow.parallel import in_parallel
 from hms_iceberg.maintenance.check.digests import ManifestDigest, digest, file_number
 from hms_iceberg.maintenance.check.summary_check import EntryCounts, check_summary
 from hms_iceberg.maintenance.repair.examination import DAMAGE, Examination
 from hms_iceberg.maintenance.repair.rebuilt_manifests import encoded
-from hms_iceberg.maintenance.side_by_side import in_parallel
 from hms_iceberg.spec.manifests.avro_container import read_container
 from hms_iceberg.spec.manifests.manifest_avro import iterate_manifest
 from hms_iceberg.spec.manifests.manifest_values import ManifestContent, ManifestEntry, ManifestEntryStatus, ManifestFile

@@ -12,13 +12,13 @@ from hms_iceberg.arrow.deletes.deleted_rows import read_position_deletes
 from hms_iceberg.arrow.deletes.puffin import parse_footer
 from hms_iceberg.arrow.formats.content_files import open_reader
 from hms_iceberg.arrow.metrics.footer_metrics import metrics_modes, read_footer
+from hms_iceberg.arrow.parallel import in_parallel
 from hms_iceberg.arrow.reading.imported_files import FileImport
 from hms_iceberg.arrow.storage.data_locations import LocationRules
 from hms_iceberg.arrow.storage.filesystems import decoding, parse_location
 from hms_iceberg.errors import IcebergError, StorageError
 from hms_iceberg.maintenance.check.digests import file_number
 from hms_iceberg.maintenance.repair.examination import DAMAGE, Examination
-from hms_iceberg.maintenance.side_by_side import in_parallel
 from hms_iceberg.spec.field_mapping import create_name_mapping
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent, ManifestContent, ManifestFile
 from hms_iceberg.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POSITION

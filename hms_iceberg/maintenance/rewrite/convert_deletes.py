@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from hms_iceberg.arrow.deletes.delete_writer import DeletedPositions, write_row_deletes
+from hms_iceberg.arrow.parallel import in_parallel
 from hms_iceberg.arrow.reading.row_rewrites import RowRewriter, earlier_positions, positions_of
 from hms_iceberg.arrow.reading.task_reader import read_task
 from hms_iceberg.errors import InvalidInputError
@@ -21,7 +22,6 @@ from hms_iceberg.maintenance.rewrite.commits import GroupCommits, Replaced, rewr
 from hms_iceberg.maintenance.rewrite.file_groups import FileGroup
 from hms_iceberg.maintenance.rewrite.options import RewriteOptions
 from hms_iceberg.maintenance.rewrite.rewrite_deletes import live_deletes
-from hms_iceberg.maintenance.side_by_side import in_parallel
 from hms_iceberg.scan.planner import plan_scan
 from hms_iceberg.scan.tasks import FileScanTask, ScanRequest
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
