@@ -1,4 +1,4 @@
-"""Work of several threads: streams of files or items side by side, in order and bounded memory; a cache that they share."""
+"""Work of several threads: files or items side by side, in order and bounded memory; a cache that they share."""
 
 from __future__ import annotations
 
