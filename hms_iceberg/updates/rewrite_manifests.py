@@ -11,9 +11,9 @@ from typing import Any
 from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestContent, ManifestEntryStatus, ManifestFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, Operation, new_snapshot_id
-from hms_iceberg.updates.machinery.content import SnapshotDraft, parent_on, write_snapshot
 from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of, write_entries
 from hms_iceberg.updates.machinery.manifest_filter import cluster_manifests
+from hms_iceberg.updates.machinery.new_snapshot import SnapshotDraft, parent_on, write_snapshot
 from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 

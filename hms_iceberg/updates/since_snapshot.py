@@ -15,7 +15,7 @@ from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, Snapshot
 from hms_iceberg.updates.machinery.conflicts import Concurrent
-from hms_iceberg.updates.machinery.content import parent_on
+from hms_iceberg.updates.machinery.new_snapshot import parent_on
 from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 

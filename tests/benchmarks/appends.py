@@ -19,9 +19,8 @@ from click import echo
 
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.snapshots_and_refs import Operation, new_snapshot_id
-from hms_iceberg.updates.machinery.content import SnapshotDraft, write_snapshot
 from hms_iceberg.updates.machinery.manifest_files import manifest_list_of
-from hms_iceberg.updates.machinery.snapshot_summary import SummaryBuilder
+from hms_iceberg.updates.machinery.new_snapshot import SnapshotDraft, SummaryBuilder, write_snapshot
 from hms_iceberg.updates.rows.append import FastAppend
 from hms_iceberg.updates.rows.overwrite import DeleteFiles
 from tests.support.tables import BY_CITY, World, data_file, metadata

@@ -30,7 +30,7 @@ from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, Snapshot
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.table import Table
-from hms_iceberg.updates.machinery.content import parent_on
+from hms_iceberg.updates.machinery.new_snapshot import parent_on
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ from hms_iceberg.spec.sort_orders import UNSORTED, SortOrder
 from hms_iceberg.spec.table_properties import PARQUET_CODEC_LEVEL, TARGET_FILE_BYTES
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.table import Table
-from hms_iceberg.updates.machinery.content import parent_on
+from hms_iceberg.updates.machinery.new_snapshot import parent_on
 
 
 def rewrite_data_files(

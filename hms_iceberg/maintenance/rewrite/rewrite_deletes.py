@@ -30,9 +30,9 @@ from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, Snapshot
 from hms_iceberg.spec.table_properties import DELETE_TARGET_FILE_BYTES
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.table import Table
-from hms_iceberg.updates.machinery.content import parent_on
 from hms_iceberg.updates.machinery.file_matching import FileMatcher
 from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of
+from hms_iceberg.updates.machinery.new_snapshot import parent_on
 from hms_iceberg.updates.rows.rewrite_files import RewriteFiles
 
 

@@ -24,7 +24,8 @@ from hms_iceberg.spec.table_properties import NAME_MAPPING
 from hms_iceberg.table.changes.pending import PendingChange, StartedChange
 from hms_iceberg.table.changes.row_change import ChangeOptions
 from hms_iceberg.transaction.transaction import Transaction
-from hms_iceberg.updates.machinery.content import Isolation, parent_on
+from hms_iceberg.updates.machinery.content import Isolation
+from hms_iceberg.updates.machinery.new_snapshot import parent_on
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.rewrite_manifests import RewriteManifests
 from hms_iceberg.updates.rows.append import FastAppend, MergeAppend

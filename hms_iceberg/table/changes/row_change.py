@@ -37,8 +37,9 @@ from hms_iceberg.spec.table_properties import (
     WRITE_MODES,
 )
 from hms_iceberg.transaction.transaction import Transaction
-from hms_iceberg.updates.machinery.content import Isolation, isolation_of, parent_on
+from hms_iceberg.updates.machinery.content import Isolation, isolation_of
 from hms_iceberg.updates.machinery.manifest_files import manifest_list_of
+from hms_iceberg.updates.machinery.new_snapshot import parent_on
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.rows.append import FastAppend, MergeAppend
 from hms_iceberg.updates.rows.overwrite import DeleteFiles, Overwrite, ReplacePartitions

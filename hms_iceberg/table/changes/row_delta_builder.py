@@ -22,7 +22,7 @@ from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
 from hms_iceberg.table.changes.file_changes import Validated
 from hms_iceberg.table.changes.pending import StartedChange
 from hms_iceberg.table.changes.row_change import write_rows
-from hms_iceberg.updates.machinery.content import parent_on
+from hms_iceberg.updates.machinery.new_snapshot import parent_on
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.rows.row_delta import RowDelta
 

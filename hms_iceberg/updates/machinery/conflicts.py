@@ -24,9 +24,9 @@ from hms_iceberg.spec.manifests.manifest_values import (
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots_and_refs import Operation, Snapshot
-from hms_iceberg.updates.machinery.content import parent_on
 from hms_iceberg.updates.machinery.file_matching import FileMatcher
 from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of
+from hms_iceberg.updates.machinery.new_snapshot import parent_on
 from hms_iceberg.updates.machinery.update import FileReader
 
 

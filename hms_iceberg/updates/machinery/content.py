@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import reduce
 
-from hms_iceberg.encryption.encrypted_tables import encrypted_list, list_bytes
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.tree import AlwaysFalse, BooleanExpression
 from hms_iceberg.spec.manifests.manifest_values import (
@@ -17,16 +15,12 @@ from hms_iceberg.spec.manifests.manifest_values import (
     ManifestEntry,
     ManifestFile,
 )
-from hms_iceberg.spec.metadata.metadata_changes import add_encryption_key, add_snapshot
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, Operation, Snapshot, Summary
+from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, Operation
 from hms_iceberg.spec.table_properties import ISOLATION_LEVELS
 from hms_iceberg.updates.machinery.manifest_files import (
-    ListFacts,
     check_specs,
-    extend_manifest_list,
     manifest_list_of,
-    metadata_file,
     write_added,
 )
 from hms_iceberg.updates.machinery.manifest_filter import (
@@ -37,111 +31,8 @@ from hms_iceberg.updates.machinery.manifest_filter import (
     oldest_data,
     remove_files,
 )
-from hms_iceberg.updates.machinery.snapshot_summary import SummaryBuilder, with_totals
+from hms_iceberg.updates.machinery.new_snapshot import SnapshotDraft, SummaryBuilder, parent_on, write_snapshot
 from hms_iceberg.updates.machinery.update import Workspace
-
-ENGINE_NAME = "hms_iceberg"
-
-
-def parent_on(base: TableMetadata, branch: str) -> Snapshot | None:
-    """The snapshot that the next one on `branch` follows: the branch's head, or main's if the branch is new.
-
-    Args:
-        base: the committed metadata that the change is applied to.
-        branch: name of the branch.
-
-    Raises:
-        InvalidInputError: `branch` is a tag.
-    """
-    ref = base.refs.get(branch)
-    if ref is None:
-        return base.current_snapshot()
-    if not ref.is_branch:
-        raise InvalidInputError(
-            f"Cannot write to {branch!r} of the table at {base.location}: it is a tag, and tags do not move. "
-            "Write to a branch."
-        )
-    return base.snapshot_by_id(ref.snapshot_id)
-
-
-@dataclass(frozen=True)
-class SnapshotDraft:
-    """What an operation has decided about its snapshot, before the base gives it a number and a parent.
-
-    Attributes:
-        snapshot_id: drawn once for the operation.
-        operation: what it did.
-        manifests: the content of the manifest list, new manifests first; without the parent's if `keeps_parent`.
-        summary: changes, without totals.
-        branch: the branch to move; None stages the snapshot without moving any.
-        replaced_manifests: how many manifests of the parent are not in the list any more.
-        keeps_parent: the list is `manifests` and all manifests of the parent.
-    """
-
-    snapshot_id: int
-    operation: Operation
-    manifests: Sequence[ManifestFile]
-    summary: Mapping[str, str] = field(default_factory=dict)
-    branch: str | None = MAIN_BRANCH
-    replaced_manifests: int = 0
-    keeps_parent: bool = False
-
-
-def write_snapshot(base: TableMetadata, draft: SnapshotDraft, workspace: Workspace) -> TableMetadata:
-    """Writes the manifest list and returns the metadata with the snapshot added, its branch moved to it.
-
-    Args:
-        base: the committed metadata that the change is applied to.
-        draft: the snapshot.
-        workspace: reads and creates files, and records those that it creates.
-    """
-    parent = parent_on(base, draft.branch or MAIN_BRANCH)
-    sequence_number = base.last_sequence_number + 1 if base.format_version > 1 else 0
-    attempt = workspace.next_number("manifest list") + 1
-    location = metadata_file(base, f"snap-{draft.snapshot_id}-{attempt}-{workspace.commit_id}.avro")
-    first_row_id = (base.next_row_id or 0) if base.format_version >= 3 else None
-    facts = ListFacts(
-        format_version=base.format_version,
-        snapshot_id=draft.snapshot_id,
-        parent_snapshot_id=parent.snapshot_id if parent else None,
-        sequence_number=sequence_number,
-        next_row_id=first_row_id,
-    )
-    if draft.keeps_parent and parent is not None and parent.manifest_list is not None:
-        old = list_bytes(parent, workspace)
-        data, next_row_id, kept = extend_manifest_list(old, parent.manifest_list, draft.manifests, facts)
-    else:
-        manifests = draft.manifests
-        if draft.keeps_parent:
-            manifests = [*manifests, *manifest_list_of(parent, workspace)]
-        data, next_row_id = facts.encode(manifests)
-        kept = sum(1 for manifest in manifests if manifest.added_snapshot_id != draft.snapshot_id)
-    stored, keys = encrypted_list(data, base.encryption_keys, base.properties, workspace, workspace.now_ms())
-    workspace.create(location, stored)
-    created = sum(1 for manifest in draft.manifests if manifest.added_snapshot_id == draft.snapshot_id)
-    summary = {
-        "operation": str(draft.operation),
-        "engine-name": ENGINE_NAME,
-        **with_totals(draft.summary, None if parent is None else parent.summary),
-        "manifests-created": str(created),
-        "manifests-kept": str(kept),
-        "manifests-replaced": str(draft.replaced_manifests),
-    }
-    newest = max((snapshot.timestamp_ms for snapshot in base.snapshots), default=0)
-    snapshot = Snapshot(
-        snapshot_id=draft.snapshot_id,
-        parent_snapshot_id=parent.snapshot_id if parent else None,
-        sequence_number=sequence_number,
-        timestamp_ms=max(workspace.now_ms(), newest, base.last_updated_ms),
-        manifest_list=location,
-        summary=Summary.of(summary),
-        schema_id=base.current_schema_id,
-        first_row_id=first_row_id,
-        added_rows=None if first_row_id is None else (next_row_id or 0) - first_row_id,
-        key_id=keys[0].key_id if keys else None,
-        keys=keys,
-    )
-    return add_snapshot(reduce(add_encryption_key, reversed(keys), base), snapshot, branch=draft.branch)
 
 
 @dataclass(frozen=True)
@@ -398,16 +289,6 @@ def row_delta_operation(added: Sequence[DataFile], removed: Sequence[DataFile]) 
     return Operation.OVERWRITE
 
 
-def always(operation: Operation) -> OperationOf:
+def always(operation: Operation) -> Callable[[Sequence[DataFile], Sequence[DataFile]], Operation]:
     """A rule that gives one operation whatever was added and removed."""
-    return OperationOf(operation)
-
-
-class OperationOf:
-    """Gives the same operation whatever was added and removed."""
-
-    def __init__(self, operation: Operation) -> None:
-        self._operation = operation
-
-    def __call__(self, added: Sequence[DataFile], removed: Sequence[DataFile]) -> Operation:
-        return self._operation
+    return lambda added, removed: operation

@@ -9,15 +9,9 @@ from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, Operation, new_snapshot_id
-from hms_iceberg.updates.machinery.content import (
-    ContentChange,
-    SnapshotDraft,
-    always,
-    commit_content,
-    write_snapshot,
-)
+from hms_iceberg.updates.machinery.content import ContentChange, always, commit_content
 from hms_iceberg.updates.machinery.manifest_files import check_specs, write_added
-from hms_iceberg.updates.machinery.snapshot_summary import SummaryBuilder
+from hms_iceberg.updates.machinery.new_snapshot import SnapshotDraft, SummaryBuilder, write_snapshot
 from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 

@@ -14,15 +14,9 @@ from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestEntry, 
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, Operation, new_snapshot_id
 from hms_iceberg.updates.machinery.conflicts import Concurrent
-from hms_iceberg.updates.machinery.content import (
-    ContentChange,
-    Isolation,
-    always,
-    commit_content,
-    overwriting,
-    parent_on,
-)
+from hms_iceberg.updates.machinery.content import ContentChange, Isolation, always, commit_content, overwriting
 from hms_iceberg.updates.machinery.file_matching import FileMatcher
+from hms_iceberg.updates.machinery.new_snapshot import parent_on
 from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 from hms_iceberg.updates.rows.append import check_data
 

@@ -10,13 +10,8 @@ from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, new_snapshot_id
 from hms_iceberg.updates.machinery.conflicts import Concurrent
-from hms_iceberg.updates.machinery.content import (
-    ContentChange,
-    Isolation,
-    commit_content,
-    parent_on,
-    row_delta_operation,
-)
+from hms_iceberg.updates.machinery.content import ContentChange, Isolation, commit_content, row_delta_operation
+from hms_iceberg.updates.machinery.new_snapshot import parent_on
 from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 
