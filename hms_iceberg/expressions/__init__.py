@@ -106,7 +106,7 @@ def __getattr__(name: str) -> Any:
     """
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    homes = {"parse": "text.parser", "VariantGet": "terms"}
+    homes = {"parse": "text.parser", "Reference": "terms", "Transformed": "terms", "VariantGet": "terms"}
     home = homes.get(name, "bound" if name.startswith("Bound") else "tree")
     value = getattr(import_module(f"{__name__}.{home}"), name)
     globals()[name] = value
