@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from hms_iceberg.arrow.storage.hdfs.cluster_address import is_of_clusters
+from hms_iceberg.arrow.storage.hdfs.hadoop_settings import is_of_clusters
 from hms_iceberg.catalog import Catalog, load_catalog
 from hms_iceberg.errors import (
     ConfigurationError,

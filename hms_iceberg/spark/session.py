@@ -7,7 +7,7 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from hms_iceberg.arrow.storage.hdfs.cluster_address import is_of_clusters
+from hms_iceberg.arrow.storage.hdfs.hadoop_settings import is_of_clusters
 from hms_iceberg.errors import ConfigurationError, MissingDependencyError, UnsupportedError
 from hms_iceberg.spark.compiler import java_version, load_bridge
 from hms_iceberg.spark.workers import choose_python, worker_function

@@ -31,7 +31,8 @@ from hms_iceberg.arrow.storage.filesystems import (
     parse_location,
     translated_errors,
 )
-from hms_iceberg.arrow.storage.hdfs.cluster_address import hadoop_settings, one_spelling
+from hms_iceberg.arrow.storage.hdfs.cluster_address import one_spelling
+from hms_iceberg.arrow.storage.hdfs.hadoop_settings import hadoop_settings
 from hms_iceberg.arrow.storage.hdfs.opening import HDFS_SCHEMES, default_cluster, moves_exclusively, own_authority
 from hms_iceberg.encryption.encrypted_tables import open_decrypted
 from hms_iceberg.encryption.key_services import KeyService, key_service

@@ -12,7 +12,8 @@ from urllib.parse import urlencode
 from pyarrow import fs
 
 from hms_iceberg.arrow.storage.hdfs import tokens
-from hms_iceberg.arrow.storage.hdfs.cluster_address import check_default, cluster_address, hadoop_settings
+from hms_iceberg.arrow.storage.hdfs.cluster_address import check_default, cluster_address
+from hms_iceberg.arrow.storage.hdfs.hadoop_settings import hadoop_settings
 from hms_iceberg.arrow.storage.hdfs.login import Login, has_kerberos
 from hms_iceberg.arrow.storage.hdfs.native import NativeHdfs
 from hms_iceberg.errors import ConfigurationError, MissingDependencyError
