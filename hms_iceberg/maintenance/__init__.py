@@ -6,7 +6,6 @@ from hms_iceberg.maintenance.check.consistency import ConsistencyReport, check_t
 from hms_iceberg.maintenance.check.findings import Finding
 from hms_iceberg.maintenance.expire_with_files import ExpiryResult, SnapshotExpiry, expire_snapshots
 from hms_iceberg.maintenance.orphan_files import OrphanFiles, remove_orphan_files
-from hms_iceberg.maintenance.relocation.table_path import TablePathResult, rewrite_table_path
 from hms_iceberg.maintenance.rewrite.convert_deletes import ConversionResult, convert_equality_deletes
 from hms_iceberg.maintenance.rewrite.data_files import RewriteResult, rewrite_data_files
 from hms_iceberg.maintenance.rewrite.manifest_rewrite import ManifestRewriteResult, rewrite_manifests
@@ -17,6 +16,7 @@ from hms_iceberg.maintenance.rewrite.rewrite_deletes import (
 )
 from hms_iceberg.maintenance.statistics_files import compute_partition_stats, compute_table_stats
 from hms_iceberg.maintenance.table_maintenance import TableMaintenance
+from hms_iceberg.maintenance.table_path import TablePathResult, rewrite_table_path
 
 __all__ = [
     "ConsistencyReport",

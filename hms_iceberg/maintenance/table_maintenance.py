@@ -7,7 +7,6 @@ from typing import Any
 from hms_iceberg.maintenance.check.consistency import ConsistencyReport, check_table
 from hms_iceberg.maintenance.expire_with_files import SnapshotExpiry
 from hms_iceberg.maintenance.orphan_files import OrphanFiles, remove_orphan_files
-from hms_iceberg.maintenance.relocation.table_path import TablePathResult, rewrite_table_path
 from hms_iceberg.maintenance.rewrite.convert_deletes import ConversionResult, convert_equality_deletes
 from hms_iceberg.maintenance.rewrite.data_files import RewriteResult, rewrite_data_files
 from hms_iceberg.maintenance.rewrite.manifest_rewrite import ManifestRewriteResult, rewrite_manifests
@@ -17,6 +16,7 @@ from hms_iceberg.maintenance.rewrite.rewrite_deletes import (
     rewrite_position_delete_files,
 )
 from hms_iceberg.maintenance.statistics_files import compute_partition_stats, compute_table_stats
+from hms_iceberg.maintenance.table_path import TablePathResult, rewrite_table_path
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.snapshots_and_refs import PartitionStatisticsFile, StatisticsFile
 from hms_iceberg.table.table import MAINTENANCE, Table

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from hms_iceberg.maintenance.relocation.table_path import rewrite_table_path
 from hms_iceberg.maintenance.rewrite.data_files import plan_data_files
 from hms_iceberg.maintenance.rewrite.manifest_rewrite import rewrite_manifests
 from hms_iceberg.maintenance.rewrite.rewrite_deletes import rewrite_position_delete_files
 from hms_iceberg.maintenance.rewrite.rewriting import RewriteResult
+from hms_iceberg.maintenance.table_path import rewrite_table_path
 from hms_iceberg.spark.procedures.procedure import TABLE, Call, Column, Parameter, Procedure, Row
 from hms_iceberg.spark.rewriting.runs import SparkRewrite
 

@@ -13,7 +13,7 @@ from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.errors import CorruptDataFileError, InvalidInputError, StorageError
 from hms_iceberg.maintenance import check_table, expire_snapshots, rewrite_table_path
 from hms_iceberg.maintenance.check.findings import WrongSummary
-from hms_iceberg.maintenance.relocation.table_path import TablePathResult
+from hms_iceberg.maintenance.table_path import TablePathResult
 from hms_iceberg.spec.manifests.manifest_values import ManifestEntryStatus
 from hms_iceberg.table import Table
 from hms_iceberg.table.readable import StaticTable

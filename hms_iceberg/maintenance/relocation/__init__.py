@@ -1,1 +1,0 @@
-"""Tables that move: metadata, manifests and delete files with other paths in them."""
