@@ -21,21 +21,6 @@ Identifier: TypeAlias = tuple[str, ...]
 """A table's name in parts, the namespace first: `("db", "events")`."""
 
 
-_NAMED_BY_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}[^/]*$", re.IGNORECASE)
-
-
-def is_never_reused(location: str) -> bool:
-    """Whether a metadata file is the only one that ever has its name, so that it need not be read twice.
-
-    Writers put a UUID into the names of metadata files; but a table in a folder begins with `v1.metadata.json`, also
-    if another table was dropped there.
-
-    Args:
-        location: the metadata file.
-    """
-    return _NAMED_BY_UUID.search(location) is not None
-
-
 @dataclass(frozen=True)
 class TablePointer:
     """What a metastore knows of a table: where its current metadata is.
@@ -474,20 +459,6 @@ def table_identifier(identifier: str | Identifier) -> Identifier:
                 "and no control character, and is neither '.' nor '..'."
             )
     return parts
-
-
-def metadata_file_location(location: str) -> str:
-    """A metadata file's location, which must not be empty.
-
-    Raises:
-        InvalidInputError: it is empty.
-    """
-    if not location.strip():
-        raise InvalidInputError(
-            f"Not the location of a metadata file: {location!r}. Expected one such as "
-            "'s3://bucket/table/metadata/00003-….metadata.json'."
-        )
-    return location
 
 
 def namespace_name(namespace: str | Identifier) -> str:

@@ -16,15 +16,9 @@ from hms_iceberg.errors import (
     UnsupportedError,
 )
 from hms_iceberg.hooks import Hook
-from hms_iceberg.metastore import (
-    CatalogMetastore,
-    Identifier,
-    MetadataVersion,
-    metadata_file_location,
-    namespace_name,
-    table_identifier,
-)
+from hms_iceberg.metastore import CatalogMetastore, Identifier, MetadataVersion, namespace_name, table_identifier
 from hms_iceberg.scan.manifests.cache import bound_shared_cache, planning_ready
+from hms_iceberg.spec.metadata.metadata_json import metadata_file_location
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionSpec
 from hms_iceberg.spec.schema import Schema

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from hms_iceberg.catalog.catalog import Catalog
 from hms_iceberg.errors import MissingFileError, NotAnIcebergTableError
-from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer, is_never_reused
+from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer
 from hms_iceberg.rest.access import Right
 from hms_iceberg.rest.errors import RefusedError
 from hms_iceberg.rest.files.confined import confined
@@ -22,6 +22,7 @@ from hms_iceberg.rest.serving.repeats import BoundedCache
 from hms_iceberg.rest.serving.sightings import Sightings
 from hms_iceberg.rest.settings import MEBIBYTE, PLANNING_MODE, RestSettings
 from hms_iceberg.scan.tasks import ScanPlan
+from hms_iceberg.spec.metadata.metadata_json import is_never_reused
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.table_properties import FOLDER_PROPERTIES
 from hms_iceberg.table.needed.named_files import OwnFolders, is_in, path_of

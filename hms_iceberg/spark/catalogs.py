@@ -18,7 +18,8 @@ from hms_iceberg.errors import (
     NoSuchViewError,
     UnsupportedError,
 )
-from hms_iceberg.metastore import MetadataVersion, TablePointer, is_never_reused
+from hms_iceberg.metastore import MetadataVersion, TablePointer
+from hms_iceberg.spec.metadata.metadata_json import is_never_reused
 from hms_iceberg.storage import Storage
 from hms_iceberg.table import Table
 from hms_iceberg.table.file_system import FileSystemMetastore, FileSystemTables

@@ -10,10 +10,11 @@ from typing import Any
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.encryption.encrypted_tables import check_same_key, is_encrypted
 from hms_iceberg.errors import MissingFileError
-from hms_iceberg.metastore import MetadataVersion, TablePointer, is_never_reused
+from hms_iceberg.metastore import MetadataVersion, TablePointer
 from hms_iceberg.spark.catalogs import OpenCatalogs, version_name
 from hms_iceberg.spark.rewriting.runs import OpenRewrites
 from hms_iceberg.spark.targets import Targets
+from hms_iceberg.spec.metadata.metadata_json import is_never_reused
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.storage import Storage, is_previewing
 from hms_iceberg.transaction.workspace import read_current, read_version, storage_of

@@ -11,11 +11,12 @@ from hms_iceberg.errors import InvalidInputError, UnsupportedError
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.hooks import Hook
 from hms_iceberg.lazy import pl
-from hms_iceberg.metastore import Identifier, MetadataVersion, metadata_file_location
+from hms_iceberg.metastore import Identifier, MetadataVersion
 from hms_iceberg.scan.manifests.cache import bound_shared_cache, planning_ready
 from hms_iceberg.scan.tasks import TaskPlanner
 from hms_iceberg.spec.field_mapping import NameMapping
 from hms_iceberg.spec.json_model import column_names
+from hms_iceberg.spec.metadata.metadata_json import metadata_file_location
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
 from hms_iceberg.spec.schema import Schema

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from hms_iceberg.arrow.writing.write import ArrowInput
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.hooks import Hook
-from hms_iceberg.metastore import Identifier, MetadataVersion, Metastore, is_never_reused
+from hms_iceberg.metastore import Identifier, MetadataVersion, Metastore
 from hms_iceberg.spec.manifests.manifest_values import DataFile
+from hms_iceberg.spec.metadata.metadata_json import is_never_reused
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
 from hms_iceberg.storage import Storage

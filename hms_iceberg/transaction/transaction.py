@@ -22,7 +22,8 @@ from hms_iceberg.errors import (
     TableAlreadyExistsError,
     UnknownColumnError,
 )
-from hms_iceberg.metastore import Identifier, Lease, MetadataVersion, Metastore, TablePointer, is_never_reused
+from hms_iceberg.metastore import Identifier, Lease, MetadataVersion, Metastore, TablePointer
+from hms_iceberg.spec.metadata.metadata_json import is_never_reused
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.storage import Storage
 from hms_iceberg.transaction.outcome import Approach, Commit, Eagerness, Newest, Outcome, commit_policy

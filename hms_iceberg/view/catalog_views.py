@@ -19,11 +19,11 @@ from hms_iceberg.metastore import (
     CatalogMetastore,
     Identifier,
     ViewMetastore,
-    metadata_file_location,
     namespace_name,
     table_identifier,
     text_properties,
 )
+from hms_iceberg.spec.metadata.metadata_json import metadata_file_location
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.table_properties import GC_ENABLED
 from hms_iceberg.spec.view_metadata import ViewVersion, new_view_metadata, replace_version, set_view_properties
