@@ -36,6 +36,7 @@ from hms_iceberg.spec.data_types import (
     VariantType,
 )
 from hms_iceberg.spec.metadata import metadata_changes as changes
+from hms_iceberg.spec.metadata.format_rules import RESERVED_PROPERTIES
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
@@ -216,9 +217,9 @@ def table_metadata(draw: st.DrawFn) -> TableMetadata:
         )
         for field in chosen
     ]
-    metadata = changes.new_table_metadata(
-        schema, spec, SortOrder(*keys), "s3://bucket/table", draw(st.dictionaries(TEXT, TEXT, max_size=3)), version
-    )
+    names = TEXT.filter(lambda name: name not in RESERVED_PROPERTIES)
+    properties = draw(st.dictionaries(names, TEXT, max_size=3))
+    metadata = changes.new_table_metadata(schema, spec, SortOrder(*keys), "s3://bucket/table", properties, version)
     for _ in range(draw(st.integers(0, 4))):
         metadata = draw(st.sampled_from(_CHANGES))(draw, metadata)
     return metadata
