@@ -14,6 +14,7 @@ from hms_iceberg.spark.read_questions import LoadTable, LoadView
 from hms_iceberg.spark.schemas import metadata_schema, spark_schema
 from hms_iceberg.spark.shown_properties import shown_properties
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.metadata_columns import FILE, LINEAGE, PARTITION_NAME, POSITION
 from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots_and_refs import Snapshot, SnapshotRefType
@@ -101,13 +102,23 @@ def described(
         "metadata_schema": metadata_schema(metadata, schema),
         "partitioning": _partitioning(metadata.spec(), schema),
         "properties": shown_properties(metadata, schema, snapshot),
-        "row_changes": {operation: _row_change(metadata, operation, name) for operation in WRITE_MODES},
+        "row_changes": {operation: _row_change(metadata, schema, operation, name) for operation in WRITE_MODES},
         **_statistics(snapshot, start_snapshot_id),
     }
 
 
-def _row_change(metadata: TableMetadata, operation: str, name: str) -> dict[str, Any]:
+def _row_change(metadata: TableMetadata, schema: Schema, operation: str, name: str) -> dict[str, Any]:
     """How rows of the table change by DELETE, UPDATE or MERGE, for the bridge's class RowOperation."""
+    used = {FILE.name, POSITION.name, PARTITION_NAME}
+    if metadata.format_version >= 3:
+        used.update(field.name for field in LINEAGE.values())
+    taken = next((field.name for field in schema.fields if field.name.lower() in used), None)
+    if taken is not None:  # as in Apache Iceberg
+        message = (
+            f"Cannot {operation} rows of the table {name}: they are found by metadata columns, and its column {taken} "
+            f"has the name of one. Rename it (ALTER TABLE {name} RENAME COLUMN {taken} TO another_name)."
+        )
+        return {"error": f"{UnsupportedError.__name__}: {message}"}
     try:
         mode = WRITE_MODES[operation].of(metadata.properties)
     except ConfigurationError as error:

@@ -48,6 +48,30 @@ def test_a_statement_that_would_change_the_table_is_refused(
     assert rows_of(spark, f"select count(*) from {name}") == [(6,)]
 
 
+@pytest.mark.parametrize(("column", "version"), [("_file", 2), ("_POS", 2), ("_partition", 2), ("_row_id", 3)])
+def test_rows_of_a_table_whose_column_has_the_name_of_a_metadata_column_are_read_and_added_but_not_changed(
+    spark: SparkSession, namespace: str, column: str, version: int
+) -> None:
+    name = f"{namespace}.taken"
+    spark.sql(
+        f"create table {name} (k int, `{column}` string) using iceberg tblproperties('format-version'='{version}')"
+    )
+    spark.sql(f"insert into {name} values (1, 'a'), (2, null)")
+    remedy = rf"UnsupportedError: Cannot \w+ rows of the table .*RENAME COLUMN {column} TO"
+    for statement in (
+        f"delete from {name} where k = 1 and `{column}` = 'a'",
+        f"update {name} set `{column}` = 'b' where k = 1",
+        f"merge into {name} t using {name} s on t.k = s.k when matched then delete",
+    ):
+        with pytest.raises(Exception, match=remedy):
+            spark.sql(statement)
+    assert rows_of(spark, f"select * from {name} where `{column}` is null or k = 1") == [(1, "a"), (2, None)]
+    spark.sql(f"alter table {name} rename column `{column}` to renamed")
+    spark.sql(f"update {name} set renamed = 'b' where k = 1")
+    assert rows_of(spark, f"select * from {name}") == [(1, "b"), (2, None)]
+    spark.sql(f"drop table {name} purge")
+
+
 @pytest.mark.since_spark("4.0", "scripts in SQL")
 def test_errors_of_scripts_are_those_of_spark(spark: SparkSession) -> None:
     with as_before(spark):
