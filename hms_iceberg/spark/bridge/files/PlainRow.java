@@ -32,7 +32,8 @@ import org.apache.spark.sql.types.VariantType;
  * rows do not need. Beside variants there may be columns of other types, which are left to Spark's.
  */
 final class PlainRow {
-  private static final String CONSUMER = "org.apache.parquet.io.MessageColumnIO$MessageColumnIORecordConsumer";
+  private static final boolean POSSIBLE = Shapes.absent(
+      "org.apache.parquet.io.MessageColumnIO$MessageColumnIORecordConsumer", "columnWriters columns") == null;
 
   private static final int BOOLEAN = 1;
   private static final int INT = 2;
@@ -135,7 +136,7 @@ final class PlainRow {
 
   /** Whether the columns behind Parquet's consumer can be got at. */
   static boolean isPossible() {
-    return Shapes.absent(CONSUMER, "columnWriters columns") == null;
+    return POSSIBLE;
   }
 
   /** Writes into the columns behind a consumer from now on; false if they cannot be got at. */

@@ -58,7 +58,7 @@ public final class IcebergWriteSupport extends ParquetWriteSupport {
 
   public org.apache.parquet.hadoop.api.WriteSupport.WriteContext init(Configuration conf) {
     org.apache.parquet.hadoop.api.WriteSupport.WriteContext context = ofIceberg(super.init(conf));
-    plain = PlainRow.of(schema, context.getSchema(), shredded);
+    plain = PlainRow.isPossible() ? PlainRow.of(schema, context.getSchema(), shredded) : null;
     int[] left = plain == null ? new int[0] : plain.others();
     if (left.length > 0) {
       ofSpark = new StructType();
@@ -76,7 +76,7 @@ public final class IcebergWriteSupport extends ParquetWriteSupport {
   public void prepareForWrite(RecordConsumer given) {
     consumer = given;
     if (plain != null && !plain.to(given)) {
-      if (shredded != null) {
+      if (shredded != null || others != null) {
         throw new IllegalStateException("This version of Parquet is not supported: " + given.getClass());
       }
       plain = null;
