@@ -14,7 +14,7 @@ from hms_iceberg.spark.read_questions import LoadTable, LoadView
 from hms_iceberg.spark.schemas import metadata_schema, spark_schema
 from hms_iceberg.spark.shown_properties import shown_properties
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.metadata_columns import FILE, LINEAGE, PARTITION_NAME, POSITION
+from hms_iceberg.spec.metadata_columns import FILE, LINEAGE, PARTITION_NAME, POSITION, SPEC_ID
 from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots_and_refs import Snapshot, SnapshotRefType
@@ -109,7 +109,7 @@ def described(
 
 def _row_change(metadata: TableMetadata, schema: Schema, operation: str, name: str) -> dict[str, Any]:
     """How rows of the table change by DELETE, UPDATE or MERGE, for the bridge's class RowOperation."""
-    used = {FILE.name, POSITION.name, PARTITION_NAME}
+    used = {FILE.name, POSITION.name, SPEC_ID.name, PARTITION_NAME}
     if metadata.format_version >= 3:
         used.update(field.name for field in LINEAGE.values())
     taken = next((field.name for field in schema.fields if field.name.lower() in used), None)

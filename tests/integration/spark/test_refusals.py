@@ -48,7 +48,9 @@ def test_a_statement_that_would_change_the_table_is_refused(
     assert rows_of(spark, f"select count(*) from {name}") == [(6,)]
 
 
-@pytest.mark.parametrize(("column", "version"), [("_file", 2), ("_POS", 2), ("_partition", 2), ("_row_id", 3)])
+@pytest.mark.parametrize(
+    ("column", "version"), [("_file", 2), ("_POS", 2), ("_spec_id", 2), ("_partition", 2), ("_row_id", 3)]
+)
 def test_rows_of_a_table_whose_column_has_the_name_of_a_metadata_column_are_read_and_added_but_not_changed(
     spark: SparkSession, namespace: str, column: str, version: int
 ) -> None:
