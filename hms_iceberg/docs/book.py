@@ -19,6 +19,7 @@ from hms_iceberg.encryption.key_services import SERVICE_CLASS, SERVICE_TYPE
 from hms_iceberg.hms.connection.client_settings import ClientSettings
 from hms_iceberg.hms.locking.lock_settings import LockSettings
 from hms_iceberg.hms.rows.table_rows import RowSettings
+from hms_iceberg.hms.rows.unchanged_rows import TRUST_NOTIFICATIONS
 from hms_iceberg.maintenance.service.policy import PREFIX, Policy
 from hms_iceberg.spec.table_properties import settings_rows
 
@@ -281,6 +282,8 @@ def _of_catalogs() -> Iterable[Row]:
     yield SERVICE_CLASS, "text", "", "The Python class of a key service, as `module:Class`, in place of a type."
     size = "The longest parameter or column type that the metastore holds; 4000 for old databases."
     yield "iceberg.hive.table-property-max-size", "integer", str(rows.max_value_length), size
+    trusts = "Whether a table's row is read again only after [a notification](../catalog/README.md) of the metastore."
+    yield TRUST_NOTIFICATIONS, "true, false", "false", trusts
     engine = "Whether Hive itself is to read the tables."
     yield "iceberg.engine.hive.enabled", "true, false", str(rows.hive_engine).lower(), engine
     zone = "false shows timestamps with zone as Hive 3's type, which Spark cannot read."

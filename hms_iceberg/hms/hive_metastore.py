@@ -22,6 +22,7 @@ from hms_iceberg.hms.commit.scratch_rows import drop_only_scratch_rows, is_scrat
 from hms_iceberg.hms.connection.answers import ensure_made
 from hms_iceberg.hms.connection.client import HmsClient
 from hms_iceberg.hms.connection.client_settings import ClientSettings
+from hms_iceberg.hms.connection.property_reader import PropertyReader
 from hms_iceberg.hms.hive_views import HiveViews
 from hms_iceberg.hms.rows.all_rows import HiveTableRows, list_names
 from hms_iceberg.hms.rows.namespaces import (
@@ -32,6 +33,7 @@ from hms_iceberg.hms.rows.namespaces import (
     new_database,
 )
 from hms_iceberg.hms.rows.table_rows import ICEBERG, RowSettings, is_iceberg_table
+from hms_iceberg.hms.rows.unchanged_rows import TRUST_NOTIFICATIONS, UnchangedRows
 from hms_iceberg.metastore import CatalogMetastore, Identifier, MetadataVersion, TablePointer
 
 logger = logging.getLogger(__name__)
@@ -42,7 +44,8 @@ class HiveMetastore:
 
     Args:
         properties: a catalog's properties: `uri`, `warehouse`, `iceberg.hive.*`, `iceberg.engine.hive.lock-enabled`
-            (`true`, `false`, or `auto` for no lock if the server can do without) and those of `ClientSettings`.
+            (`true`, `false`, or `auto` for no lock if the server can do without), `iceberg.hive.trust-notifications`
+            (see `UnchangedRows`) and those of `ClientSettings`.
 
     Raises:
         ConfigurationError: a property is missing or cannot be read.
@@ -54,6 +57,8 @@ class HiveMetastore:
         self._locks = LockChoice.from_properties(self.client, properties)
         rows = RowSettings.from_properties(properties)
         self._swap = TableSwap(self.client, rows)
+        trusts = PropertyReader(properties).boolean(TRUST_NOTIFICATIONS, False)
+        self.unchanged = UnchangedRows(self.client) if trusts else None
         self.capability = self._locks.capability
         self.table_rows = HiveTableRows(self.client)
         self.views = HiveViews(self.client, ViewSwap(self.client, rows), self._locks)
@@ -71,7 +76,12 @@ class HiveMetastore:
             NoSuchTableError: no table of that name.
             NotAnIcebergTableError: it is another kind of table; says how to migrate it.
         """
-        return self._swap.pointer(self._swap.read(_normal(identifier)))
+        identifier = _normal(identifier)
+
+        def read() -> TablePointer:
+            return self._swap.pointer(self._swap.read(identifier))
+
+        return read() if self.unchanged is None else self.unchanged.pointer(identifier, read)
 
     def shows(self, location: str, new: MetadataVersion) -> bool:
         """Whether the metadata file at `location` is `new`. See the port."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import quote
 
+from hms_iceberg.bounded_cache import BoundedCache
 from hms_iceberg.catalog.catalog import Catalog
 from hms_iceberg.errors import MissingFileError, NotAnIcebergTableError
 from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer
@@ -18,7 +19,6 @@ from hms_iceberg.rest.hive_tables import HiveTablesBehind, read_only
 from hms_iceberg.rest.planning.store import PlanStore
 from hms_iceberg.rest.security.locations import AllowedLocations, check_folders, new_locations, table_locations
 from hms_iceberg.rest.serving.calls import Call
-from hms_iceberg.rest.serving.repeats import BoundedCache
 from hms_iceberg.rest.serving.sightings import Sightings
 from hms_iceberg.rest.settings import MEBIBYTE, PLANNING_MODE, RestSettings
 from hms_iceberg.scan.tasks import ScanPlan

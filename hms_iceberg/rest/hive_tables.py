@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 
+from hms_iceberg.bounded_cache import BoundedCache
 from hms_iceberg.catalog.catalog import Catalog
 from hms_iceberg.errors import (
     ConfigurationError,
@@ -19,7 +20,6 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.metastore import Identifier, TableRow, TableRows
 from hms_iceberg.migration import Follower
-from hms_iceberg.rest.serving.repeats import BoundedCache
 
 _MOST_FOLLOWERS = 1000
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 import threading
-from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from hms_iceberg.bounded_cache import BoundedCache
 from hms_iceberg.errors import MetastoreError, NoSuchTableError, NoSuchViewError
 from hms_iceberg.metastore import Identifier
 from hms_iceberg.rest_client.channel import RestChannel, namespace_path, table_path
@@ -22,7 +22,7 @@ class Documents:
     """A cache of metadata files by location; they never change, so a cached one is always right."""
 
     def __init__(self) -> None:
-        self._told: OrderedDict[str, bytes] = OrderedDict()
+        self._told: BoundedCache[bytes] = BoundedCache(_MOST)
         self._prepared: dict[str, bytes] = {}
         self._lock = threading.Lock()
 
@@ -33,11 +33,7 @@ class Documents:
             location: location of the metadata file.
             content: its bytes.
         """
-        with self._lock:
-            self._told[location] = content
-            self._told.move_to_end(location)
-            while len(self._told) > _MOST:
-                self._told.popitem(last=False)
+        self._told.put(location, content)
 
     def prepare(self, location: str, content: bytes) -> None:
         """Keeps a metadata file that a commit has prepared, until `forget`.
@@ -61,8 +57,8 @@ class Documents:
 
     def get(self, location: str) -> bytes | None:
         """The content, if it is known."""
+        found = self._told.get(location)
         with self._lock:
-            found = self._told.get(location)
             return self._prepared.get(location) if found is None else found
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
+from hms_iceberg.bounded_cache import BoundedCache
 from hms_iceberg.encryption.encrypted_tables import check_same_key, is_encrypted
 from hms_iceberg.errors import MissingFileError
 from hms_iceberg.metastore import MetadataVersion, TablePointer
@@ -42,8 +41,7 @@ class OpenTables:
         self.targets = Targets(self.catalogs)
         self.rewrites = OpenRewrites()
         self._storage = storage or ArrowStorage(self.properties)
-        self._metadata: OrderedDict[str, TableMetadata] = OrderedDict()
-        self._lock = threading.Lock()
+        self._metadata: BoundedCache[TableMetadata] = BoundedCache(_KEPT_TABLES)
 
     def storage(self, question: Mapping[str, Any]) -> Storage:
         """The storage that a question's table is on."""
@@ -67,7 +65,7 @@ class OpenTables:
 
     def _metadata_of(self, question: Mapping[str, Any], storage: Storage) -> TableMetadata:
         name = question["version_name"]
-        known = self._known(name)
+        known = self._metadata.get(name)
         if known is not None:
             return known
         version = read_version(question["metadata_location"], storage)
@@ -92,7 +90,7 @@ class OpenTables:
         """
         location = pointer.metadata_location
         if is_never_reused(location):
-            known = self._known(location)
+            known = self._metadata.get(location)
             if known is not None:
                 check_same_key(pointer.properties, known, location)
                 return location
@@ -102,16 +100,5 @@ class OpenTables:
         self._keep(version)
         return version_name(version)
 
-    def _known(self, name: str) -> TableMetadata | None:
-        with self._lock:
-            known = self._metadata.get(name)
-            if known is not None:
-                self._metadata.move_to_end(name)
-            return known
-
     def _keep(self, version: MetadataVersion) -> TableMetadata:
-        with self._lock:
-            self._metadata[version_name(version)] = version.metadata
-            while len(self._metadata) > _KEPT_TABLES:
-                self._metadata.popitem(last=False)
-        return version.metadata
+        return self._metadata.put(version_name(version), version.metadata)

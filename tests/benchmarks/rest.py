@@ -6,10 +6,11 @@
 The peer is the server of the REST Compatibility Kit over a `HiveCatalog`; its jars are fetched with Maven. Beside
 both, the calls to the metastore that neither can do without, made by a client in this process, are told as
 `metastore`. `load`: a table of 50 snapshots, without and with `If-None-Match`; first from servers that have just
-started, then from such as have answered thousands of requests. `commit`: a property is set, with the metastore's lock
-and without. `list`: 10,000 tables in one answer. Each with one client, in turns, as medians. `clients`: 200 clients at
-once that load tables, and one that commits. `plan`: the first page and all pages of 100,000 and 1,000,000 files, with
-the server's memory.
+started, then from such as have answered thousands of requests. `numbered`: loads from a Hive Metastore 3.1 that numbers
+its changes (`iceberg.hive.trust-notifications`), also while another table changes ten times a second. `commit`: a
+property is set, with the metastore's lock and without. `list`: 10,000 tables in one answer. Each with one client, in
+turns, as medians. `clients`: 200 clients at once that load tables, and one that commits. `plan`: the first page and all
+pages of 100,000 and 1,000,000 files, with the server's memory.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -38,8 +40,11 @@ from hms_iceberg.hms.connection.client import HmsClient
 from hms_iceberg.hms.connection.client_settings import ClientSettings
 from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.embedded import EmbeddedMetastore
+from hms_iceberg.hms.rows.unchanged_rows import TRUST_NOTIFICATIONS
 from tests.benchmarks.planning import build
 from tests.benchmarks.spark_peers import runtime
+from tests.support.hive_server.releases import HIVE_3_1
+from tests.support.hive_server.server import HiveServer
 from tests.support.maven import Artifact, fetched
 from tests.support.rest_kit import VERSION, kit_jars
 from tests.support.rest_server import free_port
@@ -51,7 +56,7 @@ CLIENTS = 200
 FILES = {100_000: 20, 1_000_000: 4}
 # What a client of Hive's metastore needs of a PySpark.
 HIVE = ("hive-", "lib", "commons-lang-2", "commons-collections-3", "guava", "failureaccess", "jdo", "javax.jdo")
-SECTIONS = ("load", "commit", "clients", "list", "plan")
+SECTIONS = ("load", "numbered", "commit", "clients", "list", "plan")
 
 
 class Server:
@@ -89,14 +94,14 @@ class Server:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def ours(uri: str, workers: int = 1) -> Server:
+def ours(uri: str, *properties: str) -> Server:
     """`hms-iceberg rest`."""
     port = free_port()
     command = [sys.executable, "-m", "hms_iceberg", "rest", "--uri", uri, "--port", str(port)]
-    return Server("ours", [*command, "--workers", str(workers)], {}, port)
+    return Server("ours", [*command, *(part for each in properties for part in ("-p", each))], {}, port)
 
 
-def reference(metastore: EmbeddedMetastore) -> Server:
+def reference(metastore: EmbeddedMetastore | HiveServer) -> Server:
     """Apache Iceberg's server over a `HiveCatalog`."""
     hive = fetched(f"rest-hive-{VERSION}", (Artifact("org.apache.iceberg", "iceberg-hive-metastore", VERSION),))
     spark = runtime()[1] / "pyspark" / "jars"
@@ -225,6 +230,36 @@ def load(servers: Sequence[Server], metastore: HmsClient) -> None:
     in_turns("load, unchanged", unchanged, 5, 60)
 
 
+def load_numbered(metadata_location: str) -> None:
+    """A table's metadata, from a metastore that numbers its changes."""
+    with tempfile.TemporaryDirectory() as folder, HiveServer(HIVE_3_1, Path(folder)) as metastore, ExitStack() as stack:
+        catalog = stack.enter_context(load_catalog("made", uri=metastore.uri, warehouse=metastore.warehouse))
+        catalog.create_namespace("few")
+        for name in ("t0", "changing"):
+            catalog.register_table(f"few.{name}", metadata_location)
+        servers = [ours(metastore.uri, f"{TRUST_NOTIFICATIONS}=true"), reference(metastore)]
+        for each in servers:
+            stack.callback(each.close)
+        client = stack.enter_context(closing(_client(metastore)))
+        works = {each: asking(each, "GET", "/v1/namespaces/few/tables/t0") for each in servers}
+        bare = partial(client.get_table, "few", "t0")
+        in_turns("load, numbered", works, 5, 60, bare)
+        in_turns("load, numbered, warm", works, 5, 200, bare, 2000)
+        ended = threading.Event()
+
+        def change() -> None:
+            row = client.get_table("few", "changing")
+            while not ended.wait(0.1):
+                row.parameters["a"] = str(time.time_ns())
+                client.alter_table("few", "changing", row)
+
+        other = threading.Thread(target=change)
+        other.start()
+        in_turns("load, others change", works, 5, 200)
+        ended.set()
+        other.join()
+
+
 def commit(servers: Sequence[Server], metastore: HmsClient) -> None:
     """A property of a table of the side's own, with the metastore's lock and without."""
     for title, first, locks in (("commit", 2, "true"), ("commit without locks", 4, "false")):
@@ -351,7 +386,7 @@ def pages(server: Server, path: str, first_page: Callable[[], Any]) -> Iterator[
         tasks += page.get("plan-tasks", [])
 
 
-def _client(metastore: EmbeddedMetastore) -> HmsClient:
+def _client(metastore: EmbeddedMetastore | HiveServer) -> HmsClient:
     return HmsClient(ClientSettings.from_properties({"uri": metastore.uri}))
 
 
@@ -380,12 +415,12 @@ def main() -> None:
         "clients": lambda servers: clients(servers, asked.seconds),
         "list": list_tables,
     }
-    for data, names in (("few", ("load", "commit", "clients", "plan")), ("many", ("list",))):
+    for data, names in (("few", ("load", "numbered", "commit", "clients", "plan")), ("many", ("list",))):
         wanted = [name for name in names if name in asked.only]
         if not wanted:
             continue
         with EmbeddedMetastore(asked.folder / data) as metastore:
-            if set(wanted) - {"plan"}:
+            if set(wanted) - {"plan", "numbered"}:
                 with both(metastore) as servers, closing(_client(metastore)) as client:
                     sides["load"], sides["commit"] = partial(load, metastore=client), partial(commit, metastore=client)
                     for name in wanted:
@@ -393,6 +428,9 @@ def main() -> None:
                             sides[name](servers)
             if "plan" in wanted:
                 plan(metastore.uri)
+            if "numbered" in wanted:
+                with load_catalog("made", uri=metastore.uri) as catalog:
+                    load_numbered(catalog.load_table("few.t0").metadata_location)
 
 
 if __name__ == "__main__":

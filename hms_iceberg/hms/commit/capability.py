@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import re
 import threading
 import time
 import uuid
@@ -36,8 +35,6 @@ _DEFAULT_DATABASE = "default"  # which every metastore has, and which is nobody'
 # The first release of Hive 4 that compares on every kind of database (HIVE-28121). Hive 2.3.10 does as well, but it
 # tells the same version as all of Hive 2 and 3.
 _COMPARES_FROM = (4, 0, 1)
-_TOLD_BY_HIVE_2_AND_3 = "3.0"
-_SETTING_OF_HIVE_3 = "metastore.thrift.uris"
 # How long a process believes what another one of this machine found out.
 _NOTE_SECONDS = 86_400.0
 
@@ -109,17 +106,15 @@ def told(client: HmsClient) -> bool | None:
     No release of Hive 3 compares. Builds of vendors may, so that this No is good for commits that hold the lock.
     """
     try:
-        version = client.version()
-        release = re.fullmatch(r"(\d+)\.(\d+)\.(\d+)", version)
-        if release is not None:
-            return True if tuple(map(int, release.groups())) >= _COMPARES_FROM else None
-        if version == _TOLD_BY_HIVE_2_AND_3 and client.config_value(_SETTING_OF_HIVE_3, "") is not None:
-            return False
+        release = client.release()
     except MetastoreUnavailableError:
         raise
-    except MetastoreError as error:  # a server that tells no version, or Hive 2, which tells no such setting
+    except MetastoreError as error:
         logger.info("Metastore %s does not tell what it supports: %s", client.pool, error)
-    return None
+        return None
+    if release == (3,):
+        return False
+    return True if release is not None and release >= _COMPARES_FROM else None
 
 
 def _note(server: str) -> Path:

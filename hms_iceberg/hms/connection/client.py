@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -23,6 +24,8 @@ logger = logging.getLogger(__name__)
 KEEP_STATISTICS = {"DO_NOT_UPDATE_STATS": "true"}
 
 _BATCH = 500
+_TOLD_BY_HIVE_2_AND_3 = "3.0"
+_SETTING_OF_HIVE_3 = "metastore.thrift.uris"
 
 
 class HmsClient:
@@ -438,6 +441,26 @@ class HmsClient:
             timeout: seconds to wait for the answer; the connection's own time-out by default.
         """
         return str(self._call("get_config_value", name, default, subject=f"setting {name}", timeout=timeout))
+
+    def release(self) -> tuple[int, ...] | None:
+        """The release of Hive that the server is of: (4, 0, 1), (3,) or (2,); None if nothing tells."""
+        version = self.version()
+        full = re.fullmatch(r"(\d+)\.(\d+)\.(\d+)", version)
+        if full is not None:
+            return tuple(map(int, full.groups()))
+        if version != _TOLD_BY_HIVE_2_AND_3:
+            return None
+        try:
+            self.config_value(_SETTING_OF_HIVE_3, "")
+        except MetastoreError as error:
+            if isinstance(error.__cause__, ttypes.ConfigValSecurityException):
+                return (2,)
+            raise
+        return (3,)
+
+    def last_change(self) -> int:
+        """The number of the last change that the metastore has noted (0 if it notes none, or none was made yet)."""
+        return int(self._call("get_current_notificationEventId", subject="the last change").eventId)
 
     def _refusal(self, reply: Reply, method: str, subject: str) -> IcebergError | None:
         """The error of a reply; None if there is none."""

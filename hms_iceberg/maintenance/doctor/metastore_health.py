@@ -13,6 +13,7 @@ from hms_iceberg.hms.connection.reach import check_reach
 from hms_iceberg.hms.hive_metastore import HiveMetastore
 from hms_iceberg.hms.locking.lock_admin import is_abandoned, list_locks
 from hms_iceberg.hms.locking.lock_settings import LockSettings
+from hms_iceberg.hms.rows.unchanged_rows import TRUST_NOTIFICATIONS
 from hms_iceberg.maintenance.doctor.diagnosis import Diagnosis, bad, doubtful, good
 from hms_iceberg.rest_client.rest_metastore import RestMetastore
 
@@ -124,6 +125,11 @@ def _settings(metastore: HiveMetastore, properties: Mapping[str, str]) -> Iterat
         said = f"{_TIMEOUT} is {timeout}, and commits give a sign of life every {beat:g} s: their locks are lost"
         remedy = f"iceberg.hive.lock-heartbeat-interval-ms={int(seconds * 1000 / 3)} (in the catalog's properties)"
         yield bad("settings", said, remedy)
+    if metastore.unchanged is not None:
+        try:
+            metastore.unchanged.check()
+        except ConfigurationError as error:
+            yield bad("settings", f"{TRUST_NOTIFICATIONS} is set, and no table can be loaded", str(error))
     if columns != "true":
         yield good("settings", f"{_COLUMNS}={columns or 'unknown'}, {_TIMEOUT}={timeout or 'unknown'}")
 

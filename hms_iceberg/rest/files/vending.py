@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from hms_iceberg.bounded_cache import BoundedCache
 from hms_iceberg.errors import MissingDependencyError
 from hms_iceberg.rest.errors import RefusedError
 from hms_iceberg.rest.files.signing import Place
-from hms_iceberg.rest.serving.repeats import BoundedCache
 
 if TYPE_CHECKING:
     from hms_iceberg.rest.settings import StorageSettings

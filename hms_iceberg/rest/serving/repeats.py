@@ -1,4 +1,4 @@
-"""Requests with an idempotency key, of which only the first is carried out; and caches of bounded size.
+"""Requests with an idempotency key, of which only the first is carried out.
 
 Answers are kept in a small SQLite file that the processes of one server share. Source: Iceberg's REST protocol,
 `idempotency-key`.
@@ -13,10 +13,8 @@ import tempfile
 import threading
 import time
 import uuid
-from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Generic, TypeVar
 
 import msgspec
 
@@ -24,72 +22,6 @@ from hms_iceberg.errors import IcebergError, InvalidInputError
 from hms_iceberg.processes import Process
 from hms_iceberg.rest.errors import RefusedError, told
 from hms_iceberg.rest.serving.calls import Answer, Call
-
-T = TypeVar("T")
-
-
-class BoundedCache(Generic[T]):
-    """Keeps values that never change under their keys.
-
-    Args:
-        bound: the highest sum of costs.
-        cost: what a value costs, 1 by default.
-    """
-
-    def __init__(self, bound: int, cost: Callable[[T], int] = lambda _: 1) -> None:
-        self._bound = bound
-        self._cost = cost
-        self._used = 0
-        self._values: OrderedDict[Hashable, T] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, key: Hashable) -> T | None:
-        """The value of a key, if it is kept."""
-        with self._lock:
-            value = self._values.get(key)
-            if value is not None:
-                self._values.move_to_end(key)
-            return value
-
-    def put(self, key: Hashable, value: T) -> T:
-        """Keeps a value, unless it costs too much alone; returns it.
-
-        Args:
-            key: the key.
-            value: the value.
-        """
-        cost = self._cost(value)
-        with self._lock:
-            old = self._values.pop(key, None)
-            if old is not None:
-                self._used -= self._cost(old)
-            if cost > self._bound // 4:
-                return value
-            self._values[key] = value
-            self._used += cost
-            while self._used > self._bound:
-                _, dropped = self._values.popitem(last=False)
-                self._used -= self._cost(dropped)
-        return value
-
-    def pop(self, key: Hashable) -> T | None:
-        """Removes a value, and returns it."""
-        with self._lock:
-            value = self._values.pop(key, None)
-            if value is not None:
-                self._used -= self._cost(value)
-            return value
-
-    def get_or_make(self, key: Hashable, make: Callable[[], T]) -> T:
-        """The value of a key, made if it is not kept.
-
-        Args:
-            key: the key.
-            make: makes the value.
-        """
-        found = self.get(key)
-        return self.put(key, make()) if found is None else found
-
 
 _WAIT_SECONDS = 0.05
 _TABLE = """create table if not exists repeats (

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from hms_iceberg.bounded_cache import BoundedCache
 from hms_iceberg.metastore import Identifier
-from hms_iceberg.rest.serving.repeats import BoundedCache
 from hms_iceberg.transaction.outcome import VERIFIED_SECONDS
 
 _SHARED_SECONDS = 60.0

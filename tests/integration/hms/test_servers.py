@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import logging
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 
 from hms_iceberg.catalog import load_catalog
-from hms_iceberg.errors import NoSuchTableError, UnsupportedError
+from hms_iceberg.errors import ConfigurationError, MetastoreError, NoSuchTableError, UnsupportedError
 from hms_iceberg.hms.commit.capability import Capability, told
 from hms_iceberg.hms.connection.thrift_types import ttypes
+from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.hms.hive_metastore import HiveMetastore
+from hms_iceberg.hms.rows import unchanged_rows
+from hms_iceberg.hms.rows.unchanged_rows import TRUST_NOTIFICATIONS
+from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.spec.data_types import (
     BinaryType,
     DecimalType,
@@ -40,6 +49,8 @@ from tests.support.hive_server.releases import (
 )
 from tests.support.hive_server.server import HiveServer
 from tests.support.maven import UnavailableError
+from tests.support.metastore_contract import swap
+from tests.support.tables import metadata
 
 MODES = ["true", "auto"]  # with the lock, and without where the server can do without
 SCHEMA = pa.schema([pa.field("id", pa.int64()), pa.field("who", pa.string())])
@@ -65,7 +76,10 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 class TestServers(HiveMetastoreContract):
     @pytest.fixture(params=MODES, ids=["lock", "auto"])
     def store(self, request: pytest.FixtureRequest, server: HiveServer) -> Iterator[HiveMetastore]:
-        store = HiveMetastore({"uri": server.uri, "iceberg.engine.hive.lock-enabled": request.param})
+        locks = {"iceberg.engine.hive.lock-enabled": request.param}
+        if request.param == "true" and server.release is HIVE_3_1:  # the one whose changes are numbered
+            locks[TRUST_NOTIFICATIONS] = "true"
+        store = HiveMetastore({"uri": server.uri, **locks})
         yield store
         store.close()
 
@@ -173,3 +187,161 @@ def test_a_table_lives_its_life(server: HiveServer, lock: str) -> None:
         with pytest.raises(NoSuchTableError):
             catalog.load_table(moved.identifier)
         catalog.drop_namespace(f"{namespace}_2")
+
+
+# ------------------------------------------------------------------------------------------- numbers of changes
+
+TABLE = ("numbered", "t")
+numbers_changes = pytest.mark.parametrize("server", [HIVE_3_1], ids=["hive-3.1.3"], indirect=True)
+
+
+class CountingStore(HiveMetastore):
+    """Trusts notifications, and counts the rows that it reads."""
+
+    def __init__(self, uri: str) -> None:
+        super().__init__({"uri": uri, TRUST_NOTIFICATIONS: "true"})
+        self.reads = 0
+        get_table = self.client.get_table
+
+        def counting(database: str, name: str) -> ttypes.Table:
+            self.reads += 1
+            return get_table(database, name)
+
+        self.client.get_table = counting  # type: ignore[method-assign]
+
+    def seen(self, identifier: tuple[str, str] = TABLE) -> tuple[int, int]:
+        """The number of the version that it loads, and how many rows it read for that."""
+        before = self.reads
+        location = self.load(identifier).metadata_location
+        return int(location.rpartition("/")[2].split(".")[0]), self.reads - before
+
+
+@pytest.fixture
+def other(server: HiveServer) -> Iterator[HiveMetastore]:
+    """Somebody else, with a table at its first version."""
+    with closing(HiveMetastore({"uri": server.uri})) as other:
+        other.create_namespace(TABLE[0], {})
+        commit(other, 0)
+        yield other
+        for name in other.list_rows(TABLE[0]):
+            other.drop_table((TABLE[0], name))
+        other.drop_namespace(TABLE[0])
+
+
+@pytest.fixture
+def store(server: HiveServer, other: HiveMetastore) -> Iterator[CountingStore]:
+    with closing(CountingStore(server.uri)) as store:
+        yield store
+
+
+def commit(metastore: HiveMetastore, number: int, identifier: tuple[str, str] = TABLE, base: int | None = None) -> None:
+    location = metastore.namespace_properties(identifier[0])["location"]
+    content = replace(metadata(), location=f"{location}/t")
+    before = None if base is None else MetadataVersion(f"{location}/{base}.json", content)
+    swap(metastore, identifier, before, MetadataVersion(f"{location}/{number}.json", content))
+
+
+@numbers_changes
+def test_a_row_is_read_again_after_every_change_and_only_then(store: CountingStore, other: HiveMetastore) -> None:
+    assert [store.seen(), store.seen()] == [(0, 1), (0, 0)]
+    commit(other, 1, base=0)
+    assert [store.seen(), store.seen()] == [(1, 1), (1, 0)]
+
+    row = other.client.get_table(*TABLE)
+    row.parameters["comment"] = "by hand"
+    other.client.alter_table(*TABLE, row)
+    assert store.load(TABLE).properties["comment"] == "by hand"
+
+    commit(other, 7, (TABLE[0], "u"))
+    other.drop_table(TABLE)
+    with pytest.raises(NoSuchTableError):
+        store.load(TABLE)
+    other.rename_table((TABLE[0], "u"), TABLE)
+    assert store.seen() == (7, 1)
+    with pytest.raises(NoSuchTableError):
+        store.load((TABLE[0], "u"))
+
+    other.drop_table(TABLE)
+    commit(other, 3)
+    assert [store.seen(), store.seen()] == [(3, 1), (3, 0)]
+    commit(store, 4, base=3)
+    assert store.seen()[0] == 4
+
+
+@numbers_changes
+def test_a_change_while_a_row_is_read_is_seen_by_the_next_load(store: CountingStore, other: HiveMetastore) -> None:
+    get_table = store.client.get_table
+
+    def then_changed(database: str, name: str) -> ttypes.Table:
+        row = get_table(database, name)
+        store.client.get_table = get_table  # type: ignore[method-assign]
+        commit(other, 1, base=0)
+        return row
+
+    store.client.get_table = then_changed  # type: ignore[method-assign]
+    assert [store.seen()[0], store.seen()[0]] == [0, 1]
+
+
+@numbers_changes
+def test_no_load_is_older_than_what_was_committed_before_it_began(store: CountingStore, other: HiveMetastore) -> None:
+    committed, ends = 0, threading.Event()
+    loads: list[tuple[int, int]] = []
+
+    def load() -> None:
+        while not ends.is_set():
+            at_least = committed
+            loads.append((at_least, store.seen()[0]))
+
+    with ThreadPoolExecutor(3) as pool:
+        readers = [pool.submit(load) for _ in range(3)]
+        for number in range(1, 31):
+            commit(other, number, base=number - 1)
+            committed = number
+        ends.set()
+        for reader in readers:
+            reader.result()
+    assert [load for load in loads if load[1] < load[0]] == []
+    assert len({seen for _, seen in loads}) > 5, "loads and commits were under way at once"
+
+
+@numbers_changes
+def test_a_metastore_that_does_not_number_its_changes_is_refused(
+    metastore: EmbeddedMetastore, store: CountingStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(CountingStore(metastore.uri)) as hive_2, pytest.raises(ConfigurationError, match=r"Hive 2 .* Hive 3"):
+        hive_2.load(TABLE)
+    for setting, value, said in (
+        ("hive.metastore.transactional.event.listeners", "", "is ''. Set .*DbNotificationListener on every server"),
+        ("hive.metastore.rawstore.impl", "org.apache.hadoop.hive.metastore.cache.CachedStore", "Hive's ObjectStore"),
+    ):
+        with monkeypatch.context() as patch:
+            tell(patch, store, setting, value)
+            with pytest.raises(ConfigurationError, match=f"{TRUST_NOTIFICATIONS}.*{said}"):
+                store.load(TABLE)
+
+    def denied() -> int:
+        raise MetastoreError("Internal error")
+
+    monkeypatch.setattr(store.client, "last_change", denied)
+    with pytest.raises(ConfigurationError, match="proxy user"):
+        store.load(TABLE)
+
+
+@numbers_changes
+def test_a_server_that_numbers_its_changes_no_more_is_asked_for_every_row(
+    store: CountingStore, other: HiveMetastore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(unchanged_rows, "_CHECKED_SECONDS", -1.0)
+    assert [store.seen(), store.seen()] == [(0, 1), (0, 0)]
+    with monkeypatch.context() as patch, caplog.at_level(logging.WARNING):
+        tell(patch, store, "hive.metastore.transactional.event.listeners", "")
+        assert [store.seen(), store.seen()] == [(0, 1)] * 2
+    assert len(caplog.records) == 1 and "Every row is read" in caplog.text
+    commit(other, 1, base=0)
+    assert [store.seen(), store.seen()] == [(1, 1), (1, 0)]
+
+
+def tell(patch: pytest.MonkeyPatch, store: HiveMetastore, setting: str, value: str) -> None:
+    """Has the server tell of one setting as if it were another."""
+    told = store.client.config_value
+    patch.setattr(store.client, "config_value", lambda name, default: value if name == setting else told(name, default))

@@ -49,6 +49,7 @@ class Release:
         managed_by: a pom that decides about versions, where the artifacts' own do not fit together.
         java_versions: the Javas that run it. Hadoop 3 calls what Java 24 took away.
         revision: of the artifacts, if they changed: machines that fetched the former ones fetch again.
+        settings: of its servers in particular.
     """
 
     version: str
@@ -56,6 +57,7 @@ class Release:
     managed_by: Artifact | None = None
     java_versions: range = range(17, 24)
     revision: str = ""
+    settings: tuple[tuple[str, str], ...] = ()
 
     def java(self) -> Path:
         """A Java that runs it.
@@ -87,8 +89,14 @@ HIVE_3_1 = Release(
         _hive("hive-standalone-metastore", "3.1.3", without=(("org.apache.hadoop", "hadoop-hdfs"),)),
         Artifact("org.apache.hadoop", "hadoop-client", "3.1.4", without=_HADOOP_WITHOUT),
         Artifact("com.google.guava", "guava", "22.0"),  # its own, 19, lacks what Hadoop 3.1 calls
+        # The listener of notifications, whose jar Hive 4 has not put into Maven Central.
+        Artifact("org.apache.hive.hcatalog", "hive-hcatalog-server-extensions", "3.1.3", without=(_EVERYTHING,)),
     ),
-    revision="-2",
+    revision="-3",
+    settings=(
+        ("hive.metastore.transactional.event.listeners", "org.apache.hive.hcatalog.listener.DbNotificationListener"),
+        ("hive.metastore.event.db.notification.api.auth", "false"),
+    ),
 )
 HIVE_4_0 = Release(
     "4.0.1",

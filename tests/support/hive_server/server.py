@@ -113,6 +113,7 @@ class HiveServer(StartedServer):
             # Hive 4.1 opens its database anew for its housekeeping, while the first calls are under way and then fail.
             "metastore.housekeeping.leader.election": "host",
             "metastore.housekeeping.leader.hostname": "another.invalid",
+            **dict(self.release.settings),
             **self._properties,
         }
 
