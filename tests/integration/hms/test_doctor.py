@@ -23,15 +23,16 @@ def test_a_sound_metastore_is_told_as_such_and_left_as_it_was(metastore: Embedde
         assert catalog.list_tables("default") == [] and list(tmp_path.iterdir()) == []
 
 
-def test_a_setting_that_loses_locks_is_told_with_the_line_that_mends_it(metastore: EmbeddedMetastore) -> None:
+def test_settings_that_lose_locks_or_cannot_be_kept_are_told_with_what_mends_them(metastore: EmbeddedMetastore) -> None:
     with load_catalog(
         type="hive",
         uri=metastore.uri,
         warehouse=str(metastore.warehouse),
-        **{"iceberg.hive.lock-heartbeat-interval-ms": "900000"},
+        **{"iceberg.hive.lock-heartbeat-interval-ms": "900000", "iceberg.hive.trust-notifications": "true"},
     ) as catalog:
         bad = [
             each for each in examine_surroundings(catalog) if each.subject == "settings" and each.state is Health.BAD
         ]
         assert "their locks are lost" in bad[0].said
         assert bad[0].remedy == "iceberg.hive.lock-heartbeat-interval-ms=100000 (in the catalog's properties)"
+        assert "no table can be loaded" in bad[1].said and "Use Hive 3 or newer" in bad[1].remedy
