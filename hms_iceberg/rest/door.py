@@ -12,12 +12,17 @@ from hms_iceberg.errors import MissingFileError, NotAnIcebergTableError
 from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer
 from hms_iceberg.rest.access import Right
 from hms_iceberg.rest.errors import RefusedError
-from hms_iceberg.rest.files.confined import confined
 from hms_iceberg.rest.files.signing import SIGNED, VENDED, FileAccess, RequestSigner, asked, places
 from hms_iceberg.rest.files.vending import CredentialVendor
 from hms_iceberg.rest.hive_tables import HiveTablesBehind, read_only
 from hms_iceberg.rest.planning.store import PlanStore
-from hms_iceberg.rest.security.locations import AllowedLocations, check_folders, new_locations, table_locations
+from hms_iceberg.rest.security.locations import (
+    AllowedLocations,
+    check_folders,
+    confined,
+    new_locations,
+    table_locations,
+)
 from hms_iceberg.rest.serving.calls import Call
 from hms_iceberg.rest.serving.sightings import Sightings
 from hms_iceberg.rest.settings import MEBIBYTE, PLANNING_MODE, RestSettings

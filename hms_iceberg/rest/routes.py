@@ -6,10 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hms_iceberg.rest.access import Right
-from hms_iceberg.rest.catalog import commits, configuration, files, namespaces, planning, tables, views
+from hms_iceberg.rest.catalog import commits, configuration, namespaces, planning, tables, views
 from hms_iceberg.rest.door import Door
 from hms_iceberg.rest.errors import RefusedError, no_such_route
-from hms_iceberg.rest.operation import health
 from hms_iceberg.rest.serving.calls import Answer, Call
 
 Endpoint = Callable[[Door, Call], Answer]
@@ -51,7 +50,7 @@ class Route:
 
 
 ROUTES: tuple[Route, ...] = (
-    Route("GET", "/health", health.health, Right.NONE, is_told=False, is_open=True),
+    Route("GET", "/health", configuration.health, Right.NONE, is_told=False, is_open=True),
     Route("GET", "/v1/config", configuration.configuration, Right.NONE, is_told=False),
     Route("GET", "/v1/namespaces", namespaces.list_namespaces, None),
     Route("POST", "/v1/namespaces", namespaces.create_namespace, None),
@@ -72,8 +71,8 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", f"{_TABLE}/plan/{{plan-id}}", planning.fetch_plan, Right.READ),
     Route("DELETE", f"{_TABLE}/plan/{{plan-id}}", planning.cancel_plan, Right.READ),
     Route("POST", f"{_TABLE}/tasks", planning.fetch_tasks, Right.READ),
-    Route("GET", f"{_TABLE}/credentials", files.load_credentials, Right.READ),
-    Route("POST", f"{_TABLE}/sign", files.sign_request, Right.READ),
+    Route("GET", f"{_TABLE}/credentials", tables.load_credentials, Right.READ),
+    Route("POST", f"{_TABLE}/sign", tables.sign_request, Right.READ),
     Route("POST", "/v1/tables/rename", tables.rename_table, None),
     Route("GET", f"{_NAMESPACE}/views", views.list_views, Right.READ),
     Route("POST", f"{_NAMESPACE}/views", views.create_view, None),

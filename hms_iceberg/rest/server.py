@@ -70,7 +70,7 @@ class ServerSettings:
         """The application of one process."""
         from hms_iceberg.catalog import load_catalog
         from hms_iceberg.rest.application import application
-        from hms_iceberg.rest.operation.metrics import observer
+        from hms_iceberg.rest.serving.metrics import observer
 
         logging.basicConfig(level=self.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
         return application(
@@ -219,7 +219,7 @@ def _metrics(settings: ServerSettings, folder: str) -> Iterator[None]:
     if settings.metrics_port is None:
         yield
         return
-    from hms_iceberg.rest.operation.metrics import served_metrics
+    from hms_iceberg.rest.serving.metrics import served_metrics
 
     with served_metrics(settings.host, settings.metrics_port, folder):
         yield

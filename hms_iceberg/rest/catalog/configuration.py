@@ -1,7 +1,10 @@
-"""The endpoint of the configuration, which every client asks first."""
+"""What a server tells of itself: its configuration, which every client asks first, and whether it can do its work."""
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+from hms_iceberg.errors import NoSuchNamespaceError
 from hms_iceberg.rest.door import Door
 from hms_iceberg.rest.errors import RefusedError
 from hms_iceberg.rest.serving.calls import Answer, Call
@@ -31,3 +34,10 @@ def configuration(door: Door, call: Call) -> Answer:
     if settings.idempotency_seconds:
         answer["idempotency-key-lifetime"] = f"PT{settings.idempotency_seconds}S"
     return Answer(answer)
+
+
+def health(door: Door, call: Call) -> Answer:
+    """Whether the metastore answers; needs no login, so it tells nothing else."""
+    with suppress(NoSuchNamespaceError):
+        door.catalog.load_namespace_properties("default")
+    return Answer({"status": "ok"})

@@ -7,16 +7,19 @@ under a policy a table may not be put into, or around, the folder of one that it
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any, cast
 from urllib.parse import unquote
 
+from hms_iceberg.errors import StorageDeniedError
 from hms_iceberg.metastore import Identifier, TableRows
 from hms_iceberg.rest.access import Access, Right
 from hms_iceberg.rest.errors import RefusedError
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.table_properties import FOLDER_PROPERTIES
 from hms_iceberg.spec.view_metadata import ViewMetadata
+from hms_iceberg.storage import Storage
 from hms_iceberg.table.needed.named_files import folders_of_row, is_in, path_of
 
 # Hadoop's three names of one store.
@@ -158,3 +161,30 @@ def _refused(what: str, location: str, why: str) -> RefusedError:
     return RefusedError(
         403, "ForbiddenException", f"The {what} {location!r} is refused: {why}. Choose another one, or none."
     )
+
+
+class _Confined:
+    """A purge deletes what manifests name, with the server's rights; who may write to a table may write those."""
+
+    def __init__(self, storage: Storage, may_go: Callable[[str], bool]) -> None:
+        self._storage = storage
+        self._may_go = may_go
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._storage, name)
+
+    def delete(self, location: str) -> None:
+        """Deletes a file, unless it is elsewhere."""
+        if not self._may_go(location):
+            raise StorageDeniedError(f"{location} stays: it is in none of the table's own folders.")
+        self._storage.delete(location)
+
+
+def confined(storage: Storage, may_go: Callable[[str], bool]) -> Storage:
+    """The same storage, which refuses to delete some files.
+
+    Args:
+        storage: where the files are.
+        may_go: whether the file at a location may be deleted.
+    """
+    return cast(Storage, _Confined(storage, may_go))

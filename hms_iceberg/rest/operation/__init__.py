@@ -1,1 +1,0 @@
-"""Health and metrics of a server, for those who run it."""
