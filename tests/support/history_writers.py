@@ -97,10 +97,10 @@ def notes_of(path: str | Path) -> list[dict[str, Any]]:
 def write(job: Job) -> None:
     """Makes the changes of one writer."""
     from hms_iceberg.catalog import load_catalog
-    from hms_iceberg.hms.commit import late_requests
+    from hms_iceberg.hms.connection import answers
 
-    late_requests._LOOKS = (0.0, 0.05, 0.2)
-    late_requests._LATE_SECONDS = 2.0
+    answers._LOOKS = (0.0, 0.05, 0.2)
+    answers._LATE_SECONDS = 2.0
     choose = random.Random(job.seed)
     with Path(job.notes).open("w") as notes, load_catalog("w", uri=job.uri, **job.properties) as catalog:
         table = catalog.load_table(job.table)

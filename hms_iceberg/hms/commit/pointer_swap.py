@@ -27,7 +27,7 @@ from hms_iceberg.errors import (
     TableAlreadyExistsError,
 )
 from hms_iceberg.hms.commit.capability import MODIFIED, expectation
-from hms_iceberg.hms.commit.late_requests import looks
+from hms_iceberg.hms.connection.answers import looks
 from hms_iceberg.hms.connection.client import HmsClient
 from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.rows.table_rows import METADATA_LOCATION, PREVIOUS_METADATA_LOCATION, RowSettings, is_iceberg_table

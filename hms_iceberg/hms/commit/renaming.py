@@ -14,9 +14,8 @@ from hms_iceberg.errors import (
     TableAlreadyExistsError,
 )
 from hms_iceberg.hms.commit.capability import MODIFIED, expectation
-from hms_iceberg.hms.commit.late_requests import looks
 from hms_iceberg.hms.commit.pointer_swap import Guard
-from hms_iceberg.hms.connection.answers import ensure_made
+from hms_iceberg.hms.connection.answers import ensure_made, looks
 from hms_iceberg.hms.connection.client import HmsClient
 from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.rows.table_rows import METADATA_LOCATION

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+import time
+from collections.abc import Callable, Iterator
 
 from hms_iceberg.errors import (
     IcebergError,
@@ -16,6 +18,12 @@ from hms_iceberg.errors import (
     TableAlreadyExistsError,
 )
 from hms_iceberg.hms.connection.thrift_types import TApplicationException, TException, ttypes
+
+logger = logging.getLogger(__name__)
+
+# Seconds before each look; a server that lost a connection is over with its request by the last.
+_LOOKS = (0.0, 0.1, 0.3, 0.6, 1.0, 2.0)
+_LATE_SECONDS = 30.0
 
 
 def ensure_made(lost: MetastoreAnswerLostError, what: str, is_made: Callable[[], bool]) -> None:
@@ -78,3 +86,25 @@ def typed_error(error: TException, method: str, subject: str, server: str) -> Ic
     if isinstance(error, ttypes.InvalidObjectException | ttypes.InvalidOperationException) and "not a valid" in said:
         return InvalidInputError(f"The metastore at {server} takes no such name: {said}. Use letters, digits and '_'.")
     return MetastoreError(f"The metastore at {server} refused `{method}` for {subject}: {said}")
+
+
+def looks(what: str, compares: bool) -> Iterator[None]:
+    """The pauses between looks at what a request whose answer was lost has done.
+
+    If the server does not compare, a request that arrives late would undo what others commit meanwhile. So the
+    caller, and with it the lock that it holds, waits for longer there.
+
+    Args:
+        what: the table, for the log.
+        compares: whether the server refuses the request once somebody else has committed.
+    """
+    began = time.monotonic()
+    for pause in _LOOKS:
+        time.sleep(pause)
+        yield
+    if compares:
+        return
+    logger.warning("The lock on %s is kept for up to %.0f s, as a request may arrive late", what, _LATE_SECONDS)
+    while time.monotonic() - began < _LATE_SECONDS:
+        time.sleep(_LOOKS[-1])
+        yield

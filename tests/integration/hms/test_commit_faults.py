@@ -14,7 +14,8 @@ import pytest
 
 from hms_iceberg.catalog import Catalog, load_catalog
 from hms_iceberg.errors import CommitStateUnknownError, MetastoreAnswerLostError, MetastoreError, NoSuchTableError
-from hms_iceberg.hms.commit import late_requests, lease
+from hms_iceberg.hms.commit import lease
+from hms_iceberg.hms.connection import answers
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.hms.locking.lock_admin import list_locks
 from hms_iceberg.spec.data_types import StringType
@@ -31,8 +32,8 @@ SCHEMA = pa.schema([pa.field("id", pa.int64())])
 
 @pytest.fixture(autouse=True)
 def short_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(late_requests, "_LOOKS", (0.0, 0.02, 0.05))
-    monkeypatch.setattr(late_requests, "_LATE_SECONDS", 1.0)
+    monkeypatch.setattr(answers, "_LOOKS", (0.0, 0.02, 0.05))
+    monkeypatch.setattr(answers, "_LATE_SECONDS", 1.0)
 
 
 @pytest.fixture
@@ -122,7 +123,7 @@ def test_a_late_alter_does_not_take_a_commit_away_that_was_made_meanwhile(
 def test_where_the_server_does_not_compare_a_late_alter_is_waited_for_under_the_lock(
     proxy: ThriftProxy, catalog: Catalog, table: Table, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(late_requests, "_LATE_SECONDS", 20.0)
+    monkeypatch.setattr(answers, "_LATE_SECONDS", 20.0)
     proxy.late_seconds = 1.0
     with load_catalog("late", type="hive", uri=proxy.uri, **{"iceberg.hive.lock-compare-enabled": "false"}) as late:
         victim = late.load_table(name)
@@ -141,7 +142,7 @@ def test_where_the_server_does_not_compare_a_late_alter_is_waited_for_under_the_
 def test_where_the_server_does_not_compare_a_commit_that_others_overtook_keeps_its_files_for_it_may_come_late(
     proxy: ThriftProxy, catalog: Catalog, table: Table, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(late_requests, "_LATE_SECONDS", 0.2)
+    monkeypatch.setattr(answers, "_LATE_SECONDS", 0.2)
     proxy.late_seconds = 6.0
     looks = {"commit.status-check.num-retries": "8", "commit.status-check.min-wait-ms": "300"}
     table.set_properties({**looks, "commit.status-check.max-wait-ms": "300"})
@@ -347,7 +348,7 @@ def test_a_change_that_can_neither_be_seen_through_nor_looked_up_is_reported_as_
 def test_where_the_server_does_not_compare_a_late_rename_takes_no_commit_away(
     proxy: ThriftProxy, catalog: Catalog, table: Table, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(late_requests, "_LATE_SECONDS", 20.0)
+    monkeypatch.setattr(answers, "_LATE_SECONDS", 20.0)
     proxy.late_seconds = 1.0
     with load_catalog("late", uri=proxy.uri, **{"iceberg.hive.lock-compare-enabled": "false"}) as late:
         proxy.on(ALTER, Fault.LATE_REQUEST)

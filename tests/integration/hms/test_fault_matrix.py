@@ -17,8 +17,8 @@ import pytest
 
 from hms_iceberg.catalog import Catalog, load_catalog
 from hms_iceberg.errors import CommitFailedError, CommitStateUnknownError, MetastoreUnavailableError
-from hms_iceberg.hms.commit import late_requests
 from hms_iceberg.hms.commit.lease import HiveLease
+from hms_iceberg.hms.connection import answers
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.hms.hive_metastore import HiveMetastore
 from hms_iceberg.hms.locking import table_lock
@@ -46,8 +46,8 @@ READ = {"just read": 600.0, "read long ago": 0.0}
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(late_requests, "_LOOKS", (0.0, 0.02, 0.05))
-    monkeypatch.setattr(late_requests, "_LATE_SECONDS", 1.0)
+    monkeypatch.setattr(answers, "_LOOKS", (0.0, 0.02, 0.05))
+    monkeypatch.setattr(answers, "_LATE_SECONDS", 1.0)
 
 
 @pytest.fixture(params=READ if ALL else [list(READ)[SEED % 2]])

@@ -10,10 +10,10 @@ from typing import Any, cast
 import pytest
 
 from hms_iceberg.errors import CommitFailedError, CommitStateUnknownError, LockError, MetastoreAnswerLostError
-from hms_iceberg.hms.commit import late_requests
 from hms_iceberg.hms.commit.lease import HiveLease
 from hms_iceberg.hms.commit.lock_choice import LockChoice
 from hms_iceberg.hms.commit.pointer_kinds import TableSwap
+from hms_iceberg.hms.connection import answers
 from hms_iceberg.hms.connection.client import HmsClient
 from hms_iceberg.hms.rows.table_rows import RowSettings
 from hms_iceberg.metastore import Identifier, MetadataVersion
@@ -181,8 +181,8 @@ def test_what_may_have_been_made_is_waited_for_under_the_lock_which_is_given_bac
         client.get_table = watch  # type: ignore[method-assign]
         raise MetastoreAnswerLostError("cut")
 
-    monkeypatch.setattr(late_requests, "_LOOKS", (0.0, 0.01))
-    monkeypatch.setattr(late_requests, "_LATE_SECONDS", 0.1)
+    monkeypatch.setattr(answers, "_LOOKS", (0.0, 0.01))
+    monkeypatch.setattr(answers, "_LATE_SECONDS", 0.1)
     client.before.append(lose_the_answer)
     with pytest.raises(CommitStateUnknownError):
         lease.swap(BASE, NEW)

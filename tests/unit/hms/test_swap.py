@@ -18,8 +18,8 @@ from hms_iceberg.errors import (
     NoSuchTableError,
     TableAlreadyExistsError,
 )
-from hms_iceberg.hms.commit import late_requests
 from hms_iceberg.hms.commit.pointer_kinds import TableSwap
+from hms_iceberg.hms.connection import answers
 from hms_iceberg.hms.connection.client import HmsClient
 from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.rows.table_rows import RowSettings
@@ -59,8 +59,8 @@ def guard() -> Guard:
 
 @pytest.fixture
 def commit(client: OneRowClient, guard: Guard, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    monkeypatch.setattr(late_requests, "_LOOKS", (0.0, 0.0))
-    monkeypatch.setattr(late_requests, "_LATE_SECONDS", 0.05)
+    monkeypatch.setattr(answers, "_LOOKS", (0.0, 0.0))
+    monkeypatch.setattr(answers, "_LATE_SECONDS", 0.05)
     swaps = TableSwap(cast(HmsClient, client), RowSettings())
 
     def make(compare: bool = False, base: Any = BASE) -> None:
@@ -150,8 +150,8 @@ def test_a_request_that_arrives_late_is_waited_for_where_the_server_does_not_com
         threading.Timer(0.2, client.show, (NEW,)).start()
         raise MetastoreAnswerLostError("cut")
 
-    monkeypatch.setattr(late_requests, "_LATE_SECONDS", 20.0)
-    monkeypatch.setattr(late_requests, "_LOOKS", (0.0, 0.02))
+    monkeypatch.setattr(answers, "_LATE_SECONDS", 20.0)
+    monkeypatch.setattr(answers, "_LOOKS", (0.0, 0.02))
     client.before.append(arrive_late)
     with pytest.raises(CommitStateUnknownError) if compare else nullcontext():
         commit(compare)
