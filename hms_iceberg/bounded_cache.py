@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
+from weakref import WeakSet
 
 T = TypeVar("T")
+
+_ALL: WeakSet[BoundedCache[Any]] = WeakSet()
 
 
 class BoundedCache(Generic[T]):
     """Keeps values under their keys; those that were not used for longest go first. Safe for threads.
+
+    A process that was forked begins with an empty one: the thread that held the lock may not be there.
 
     Args:
         bound: the highest sum of costs.
@@ -21,6 +27,10 @@ class BoundedCache(Generic[T]):
     def __init__(self, bound: int, cost: Callable[[T], int] = lambda _: 1) -> None:
         self._bound = bound
         self._cost = cost
+        self._begin()
+        _ALL.add(self)
+
+    def _begin(self) -> None:
         self._used = 0
         self._values: OrderedDict[Hashable, T] = OrderedDict()
         self._lock = threading.Lock()
@@ -71,3 +81,11 @@ class BoundedCache(Generic[T]):
         """
         found = self.get(key)
         return self.put(key, make()) if found is None else found
+
+
+def _begin_all() -> None:
+    for cache in list(_ALL):
+        cache._begin()
+
+
+os.register_at_fork(after_in_child=_begin_all)
