@@ -58,10 +58,19 @@ class HiveMetastore:
         rows = RowSettings.from_properties(properties)
         self._swap = TableSwap(self.client, rows)
         trusts = PropertyReader(properties).boolean(TRUST_NOTIFICATIONS, False)
-        self.unchanged = UnchangedRows(self.client) if trusts else None
+        self._unchanged = UnchangedRows(self.client) if trusts else None
         self.capability = self._locks.capability
         self.table_rows = HiveTableRows(self.client)
         self.views = HiveViews(self.client, ViewSwap(self.client, rows), self._locks)
+
+    def check_settings(self) -> None:
+        """Refuses settings that this server cannot keep.
+
+        Raises:
+            ConfigurationError: says which, and what to set at the server.
+        """
+        if self._unchanged is not None:
+            self._unchanged.check()
 
     def close(self) -> None:
         """Closes the connections."""
@@ -81,7 +90,7 @@ class HiveMetastore:
         def read() -> TablePointer:
             return self._swap.pointer(self._swap.read(identifier))
 
-        return read() if self.unchanged is None else self.unchanged.pointer(identifier, read)
+        return read() if self._unchanged is None else self._unchanged.pointer(identifier, read)
 
     def shows(self, location: str, new: MetadataVersion) -> bool:
         """Whether the metadata file at `location` is `new`. See the port."""

@@ -83,6 +83,7 @@ def rest(
     Example: hms-iceberg rest --uri thrift://metastore:9083 --port 8181
     """
     from hms_iceberg.errors import ConfigurationError, MetastoreUnavailableError, MissingDependencyError
+    from hms_iceberg.hms.hive_metastore import HiveMetastore
 
     try:
         from hms_iceberg.rest.security.jwt_login import JwtSettings
@@ -94,7 +95,9 @@ def rest(
     if jwt_keys and not (jwt_issuer and jwt_audience):
         raise ConfigurationError("Tokens (JWT) need --jwt-keys, --jwt-issuer and --jwt-audience. Give all of them.")
     try:
-        open_catalog(catalog_name, uri, properties).close()
+        with open_catalog(catalog_name, uri, properties) as catalog:
+            if isinstance(catalog.metastore, HiveMetastore):
+                catalog.metastore.check_settings()
     except MetastoreUnavailableError as error:  # which may be restarted just now: requests get 503 until it answers
         click.echo(f"Warning: {error}", err=True)
     with open_catalog(catalog_name, uri, properties, patient=True) as catalog:

@@ -125,11 +125,10 @@ def _settings(metastore: HiveMetastore, properties: Mapping[str, str]) -> Iterat
         said = f"{_TIMEOUT} is {timeout}, and commits give a sign of life every {beat:g} s: their locks are lost"
         remedy = f"iceberg.hive.lock-heartbeat-interval-ms={int(seconds * 1000 / 3)} (in the catalog's properties)"
         yield bad("settings", said, remedy)
-    if metastore.unchanged is not None:
-        try:
-            metastore.unchanged.check()
-        except ConfigurationError as error:
-            yield bad("settings", f"{TRUST_NOTIFICATIONS} is set, and no table can be loaded", str(error))
+    try:
+        metastore.check_settings()
+    except ConfigurationError as error:
+        yield bad("settings", f"{TRUST_NOTIFICATIONS} is set, and no table can be loaded", str(error))
     if columns != "true":
         yield good("settings", f"{_COLUMNS}={columns or 'unknown'}, {_TIMEOUT}={timeout or 'unknown'}")
 

@@ -13,6 +13,7 @@ import pytest
 import urllib3
 
 from hms_iceberg.catalog import load_catalog
+from hms_iceberg.cli.main import main
 from hms_iceberg.errors import MetastoreAuthenticationError
 from tests.support.rest_server import free_port
 from tests.support.tls_front import Certificates
@@ -65,3 +66,11 @@ def test_the_command_serves_with_tls_and_tokens_tells_metrics_and_ends_at_sigter
         pool.clear()
     log_text = (tmp_path / "log").read_text()
     assert "alice GET /v1/namespaces 200" in log_text and TOKEN not in log_text
+
+
+def test_a_setting_that_the_metastore_cannot_keep_ends_the_command_before_it_listens(
+    metastore: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trusting = ["--uri", metastore.uri, "-p", "iceberg.hive.trust-notifications=true"]
+    assert main(["rest", *trusting, "--port", str(free_port())]) == 1
+    assert "Use Hive 3 or newer, or leave the property out" in capsys.readouterr().err
