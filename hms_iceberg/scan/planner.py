@@ -20,7 +20,7 @@ from hms_iceberg.expressions.visitors import complement
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.delete_index import DELETE_FILE_PATH_ID, DeleteIndex, key_metric_columns
 from hms_iceberg.scan.manifests.cache import ManifestCache, ManifestFrame, shared_cache
-from hms_iceberg.scan.manifests.manifest_frames import DELETE_ONLY, FILE_COLUMNS, METRIC_COLUMNS, file_dtypes
+from hms_iceberg.scan.manifests.entry_frames import DELETE_ONLY, FILE_COLUMNS, METRIC_COLUMNS, file_dtypes
 from hms_iceberg.scan.manifests.manifest_source import ManifestSource, manifests_of, named_snapshot, named_table
 from hms_iceberg.scan.manifests.metric_columns import Metric
 from hms_iceberg.scan.metadata_filter import FileFilter, is_of_table, keep_manifests, only_tests

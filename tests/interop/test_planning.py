@@ -12,7 +12,8 @@ import fastavro
 import pytest
 
 from hms_iceberg.scan.manifests.entry_columns import entry_columns
-from hms_iceberg.scan.manifests.manifest_frames import METRIC_COLUMNS, ManifestDecoder
+from hms_iceberg.scan.manifests.entry_frames import METRIC_COLUMNS
+from hms_iceberg.scan.manifests.manifest_frames import ManifestDecoder
 from hms_iceberg.scan.manifests.manifest_source import manifests_of
 from hms_iceberg.scan.partition_columns import partition_columns
 from hms_iceberg.table import StaticTable

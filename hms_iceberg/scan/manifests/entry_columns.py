@@ -25,33 +25,7 @@ from hms_iceberg.scan.manifests.entry_walk import EntryWalk, Places, distinct_va
 from hms_iceberg.scan.manifests.map_shape import IrregularError
 from hms_iceberg.scan.manifests.metric_columns import Metric, metric_dtype, metric_name
 
-# What the processor's cache holds, so that each field is read from there.
-_BYTES_AT_ONCE = 4_000_000
-
 MAPS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
-
-
-def entries_at_once(
-    blocks: Sequence[tuple[int, bytes]], schema: bytes, columns: Collection[str], metrics: Sequence[Metric]
-) -> pl.DataFrame | None:
-    """What `entry_columns` reads of many entries, as many at a time as fit into the processor's cache.
-
-    Args:
-        blocks: the number of entries of each block, and its bytes.
-        schema: as for `entry_columns`, like the others.
-        columns: the fields to read.
-        metrics: the metrics to read.
-    """
-    starts = [0, *accumulate(len(raw) for _, raw in blocks)]
-    size = starts[-1] / max(1, round(starts[-1] / _BYTES_AT_ONCE))
-    frames = []
-    for _, some in groupby(zip(blocks, starts, strict=False), lambda each: each[1] // size):
-        counts, contents = zip(*(block for block, _ in some), strict=True)
-        frame = entry_columns(contents, sum(counts), schema, columns, metrics)
-        if frame is None:
-            return None
-        frames.append(frame)
-    return pl.concat(frames)
 
 
 def entry_columns(

@@ -11,7 +11,8 @@ from typing import Any, cast
 from hms_iceberg.encryption.encrypted_tables import manifest_bytes
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.manifests.cache import ManifestFrame, shared_cache
-from hms_iceberg.scan.manifests.manifest_frames import MANIFEST, ManifestDecoder, file_dtypes, metric_dtypes
+from hms_iceberg.scan.manifests.entry_frames import file_dtypes, metric_dtypes
+from hms_iceberg.scan.manifests.manifest_frames import MANIFEST, ManifestDecoder
 from hms_iceberg.scan.manifests.manifest_source import ManifestSource
 from hms_iceberg.scan.manifests.metric_columns import Metric, map_values
 from hms_iceberg.scan.metadata_tables.request import MetadataRequest, MetadataTable, partition_struct

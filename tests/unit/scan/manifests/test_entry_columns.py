@@ -15,13 +15,13 @@ import fastavro
 import pytest
 
 from hms_iceberg.lazy import pl
-from hms_iceberg.scan.manifests import entry_columns as entry_columns_module
-from hms_iceberg.scan.manifests import manifest_frames
+from hms_iceberg.scan.manifests import entry_frames
 from hms_iceberg.scan.manifests.entry_columns import MAPS, entry_columns
-from hms_iceberg.scan.manifests.manifest_frames import METRIC_COLUMNS, ManifestDecoder
+from hms_iceberg.scan.manifests.entry_frames import METRIC_COLUMNS
+from hms_iceberg.scan.manifests.manifest_frames import ManifestDecoder
 from hms_iceberg.scan.manifests.metric_columns import map_values, metric_name
 from hms_iceberg.scan.partition_columns import partition_columns
-from hms_iceberg.spec.data_types import LongType, NestedField, StringType
+from hms_iceberg.spec.data_types import ListType, LongType, NestedField, StringType
 from hms_iceberg.spec.manifests.avro_container import encode_long
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.schema import Schema
@@ -49,8 +49,8 @@ def data_file(number: int, columns: list[int]) -> DataFile:
     )
 
 
-def decoded(files: list[DataFile]) -> tuple[ManifestDecoder, dict[Any, Any]]:
-    table = ManifestTable(SCHEMA)
+def decoded(files: list[DataFile], schema: Schema = SCHEMA) -> tuple[ManifestDecoder, dict[Any, Any]]:
+    table = ManifestTable(schema)
     table.commit(*files)
     (manifest,) = table.manifests
     decoder = ManifestDecoder(
@@ -97,6 +97,12 @@ def test_the_metrics_of_a_field_are_those_of_the_maps(columns: Any, capfd: pytes
     assert capfd.readouterr().err == ""
 
 
+@pytest.mark.parametrize("first", [NestedField(0, "z", LongType()), NestedField(10, "z", ListType(0, LongType()))])
+def test_what_follows_maps_that_have_the_key_0_is_read(first: NestedField) -> None:
+    decoder, _ = decoded([replace(data_file(1, []), value_counts={0: 0})], Schema(first, *SCHEMA.fields))
+    assert decoder.files().select("sort_order_id").rows() == [(0,)]
+
+
 def read(decoder: ManifestDecoder, entries: int, metrics: list[Any]) -> pl.DataFrame | None:
     return entry_columns([decoder.body()], entries, decoder.flat_schema, ["status", "record_count"], metrics)
 
@@ -115,9 +121,9 @@ def test_maps_of_many_columns_are_read_whatever_part_of_the_entries_is_read_at_a
 ) -> None:
     files = [data_file(number, list(range(1, 2 if number % 50 == 3 else 9 + number))) for number in range(1, 321)]
     decoder, expected = decoded(files)
-    monkeypatch.setattr(manifest_frames, "_FEWEST_AT_ONCE", 1)
+    monkeypatch.setattr(entry_frames, "_FEWEST_AT_ONCE", 1)
     for at_once in (10_000, 1 << 40):
-        monkeypatch.setattr(entry_columns_module, "_BYTES_AT_ONCE", at_once)
+        monkeypatch.setattr(entry_frames, "_BYTES_AT_ONCE", at_once)
         found = decoder.metrics(WANTED)
         for metric in WANTED:
             assert found[metric].to_list() == expected[metric]
@@ -222,7 +228,7 @@ def test_values_of_every_type_are_what_fastavro_wrote_and_what_polars_reads(null
     for name in names:
         assert found[name].to_list() == [record[name] for record in records], name
     if absent:  # polars does not read required decimals, which no manifest has
-        whole = manifest_frames._read_avro(blocks, 500, schema.encode(), names)
+        whole = entry_frames._read_avro(blocks, 500, schema.encode(), names)
         assert whole is not None
         assert found.schema == whole.schema
 
@@ -301,6 +307,6 @@ def test_only_the_metrics_asked_for_are_decoded(monkeypatch: pytest.MonkeyPatch)
         asked.extend(columns)
         return entry_columns(blocks, rows, schema, columns, metrics)
 
-    monkeypatch.setattr(entry_columns_module, "entry_columns", remembering)
+    monkeypatch.setattr(entry_frames, "entry_columns", remembering)
     assert decoder.metrics([("lower_bounds", 5)])["lower_bounds", 5].to_list() == expected["lower_bounds", 5]
     assert asked == ["status"]
