@@ -60,7 +60,7 @@ METRIC_COLUMNS = MAPS[1:]  # without `column_sizes`
 # For fewer entries, polars is done sooner.
 _FEWEST_AT_ONCE = 600
 _FIELD_ZERO = re.compile(rb'"(?:element-|key-|value-)?id"\s*:\s*0\b')
-# What the processor's cache holds, so that each field is read from there; and memory is used again.
+# What the processor's cache holds, so that each field is read from there, and memory of the last portion is used again.
 _BYTES_AT_ONCE = 5_000_000
 
 # Fields of data files that the specification knows and that nobody needs, by their ids.
@@ -165,9 +165,9 @@ def decode(
     counts = [0] * len(manifests)
     frames: list[pl.DataFrame] | None = []
     try:
-        is_usual = not any(_may_have_field_zero(each.metadata.get("schema")) for each in containers)
+        no_key_is_0 = not any(_may_have_field_zero(each.metadata.get("schema")) for each in containers)
         for blocks in portions(containers, manifests, counts):
-            part = None if frames is None else _decode_portion(blocks, flat.text, columns, present, is_usual)
+            part = None if frames is None else _decode_portion(blocks, flat.text, columns, present, no_key_is_0)
             frames = None if frames is None or part is None else [*frames, part]
         if frames is None:
             slowly = _decode_slowly(containers, manifests, flat, _with_maps(columns, present))
@@ -182,7 +182,7 @@ def decode(
 
 
 def _decode_portion(
-    blocks: Sequence[tuple[int, bytes]], schema: bytes, columns: list[str], metrics: Sequence[Metric], is_usual: bool
+    blocks: Sequence[tuple[int, bytes]], schema: bytes, columns: list[str], metrics: Sequence[Metric], no_key_is_0: bool
 ) -> pl.DataFrame | None:
     """Some columns and metrics of decompressed blocks, each with its number of entries; None if polars refuses them."""
     rows, contents = sum(count for count, _ in blocks), [raw for _, raw in blocks]
@@ -193,7 +193,7 @@ def _decode_portion(
     if frame is not None:
         return frame
     names = _with_maps(columns, metrics)
-    if is_usual:
+    if no_key_is_0:
         frame = _read_avro(contents, rows, _short_schema(schema, frozenset(names)), names)
     frame = _read_avro(contents, rows, schema, names) if frame is None else frame
     return None if frame is None else _of_maps(frame, columns, metrics)
@@ -201,10 +201,11 @@ def _decode_portion(
 
 @lru_cache(maxsize=512)
 def _short_schema(schema: bytes, wanted: frozenset[str]) -> bytes:
-    """A schema by which polars passes over the maps that are not wanted in much less time.
+    """A schema by which polars passes over the maps that are not wanted in half the time.
 
-    A pair of a key that is not 0 and a value is read as a union of null and the type of the value: an integer that says
-    by not being 0 that a value follows.
+    It is told that they are lists of a union of null and the type of the value, which is an integer that says by not
+    being 0 that a value follows. A pair of a key and a value has the same bytes if the key is not 0, and a union is
+    less to go through than a record.
     """
     record = json.loads(schema)
     for field in record["fields"]:
