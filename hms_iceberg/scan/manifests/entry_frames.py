@@ -216,7 +216,7 @@ def _short_schema(schema: bytes, wanted: frozenset[str]) -> bytes:
     return json.dumps(record).encode("utf-8")
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=64)
 def _may_have_field_zero(table_schema: bytes | None) -> bool:
     """Whether a map may have the key 0; tables that engines create count their fields from 1."""
     return table_schema is None or _FIELD_ZERO.search(table_schema) is not None
