@@ -71,6 +71,8 @@ def test_large_files_are_written_and_read_whole_in_pieces_of_any_size(storage: A
         for start, size in ((0, 10), (len(data) - 5, 100), (len(data), 1), (len(data) + 7, 1), (12345, 2 << 20)):
             file.seek(start)
             assert file.read(size) == data[start : start + size]
+            file.seek(start)
+            assert file.read_buffer(size) == pa.py_buffer(data[start : start + size])
 
 
 def test_nobody_sees_a_file_before_it_is_whole(storage: ArrowStorage, folder: str) -> None:

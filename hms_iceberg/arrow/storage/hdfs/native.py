@@ -65,14 +65,11 @@ class HdfsInput(io.RawIOBase):
 
     def read(self, size: int | None = -1) -> bytes:
         """Bytes from the position on, as many as there are."""
-        left = max(self._size - self._position, 0)
-        length = left if size is None or size < 0 else min(size, left)
+        length = self._length(size)
         if length == 0:
             return b""
-        if self._process != os.getpid():
-            self._file, self._process = self._opened(), os.getpid()
         with self._errors():
-            data: bytes = self._file.read_range(self._position, length)
+            data: bytes = self._current().read_range(self._position, length)
         self._position += len(data)
         return data
 
@@ -80,12 +77,37 @@ class HdfsInput(io.RawIOBase):
         """The rest of the file."""
         return self.read()
 
+    def read_buffer(self, size: int | None = -1) -> pa.Buffer:
+        """What `read` returns, for Arrow, packet by packet into Arrow's own memory.
+
+        Bytes of many megabytes are new memory each time, which takes longer to come by than to fill.
+        """
+        buffer = pa.allocate_buffer(self._length(size))
+        return buffer.slice(0, self.readinto(buffer))
+
     def readinto(self, buffer: Any) -> int:
         """Fills a buffer as far as there are bytes."""
         view = memoryview(buffer).cast("B")
-        data = self.read(len(view))
-        view[: len(data)] = data
-        return len(data)
+        length = self._length(len(view))
+        at = 0
+        if length:
+            with self._errors():
+                for packet in self._current().read_range_stream(self._position, length):
+                    view[at : at + len(packet)] = packet
+                    at += len(packet)
+        self._position += at
+        return at
+
+    def _length(self, size: int | None) -> int:
+        """How many bytes there are of so many from the position on."""
+        left = max(self._size - self._position, 0)
+        return left if size is None or size < 0 else min(size, left)
+
+    def _current(self) -> Any:
+        """The file as this process has it."""
+        if self._process != os.getpid():
+            self._file, self._process = self._opened(), os.getpid()
+        return self._file
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         """Goes to a position, which may be beyond the end.
