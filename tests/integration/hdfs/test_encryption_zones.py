@@ -11,10 +11,11 @@ import pytest
 
 from hms_iceberg import load_catalog
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
-from hms_iceberg.errors import StorageError
+from hms_iceberg.errors import StorageDeniedError, StorageError
 from hms_iceberg.migration import migrate, rollback
 from tests.support.hdfs_cluster.cluster import HdfsCluster
 from tests.support.hive_warehouse import HiveWarehouse
+from tests.support.kdc import Kdc
 from tests.support.kms import Kms
 from tests.support.maven import UnavailableError
 from tests.support.refusals import one_line_within_ten_seconds
@@ -100,3 +101,32 @@ def test_if_no_server_of_keys_answers_that_is_said_and_nothing_is_left(zoned: Hd
     with one_line_within_ten_seconds(StorageError, place, "localhost:1"):
         storage.read(f"{place}/whole")
     assert [file.location for file in storage.list(place)] == [f"{place}/whole"]
+
+
+def test_a_server_of_keys_that_wants_kerberos_takes_tickets_and_keytabs_but_not_a_token_of_hdfs(
+    realm: Kdc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("hdfs_native", reason="needs hdfs-native: pip install 'hms_iceberg[hdfs]'")
+    keytab, tickets = realm.keytab("keeper"), tmp_path / "tickets"
+    realm.ticket("keeper", keytab, tickets)
+    monkeypatch.setenv("KRB5_CONFIG", str(realm.krb5_conf))
+    monkeypatch.setenv("KRB5CCNAME", f"FILE:{tickets}")
+    (tmp_path / "keys").mkdir()
+    try:
+        with Kms(tmp_path / "keys", realm) as kms, HdfsCluster(tmp_path / "hdfs", realm, kms.uri) as cluster:
+            cluster.command("encryption-zone", "/zone")
+            cluster.command("setpermission", "/zone", "777")
+            by_keytab = {"hdfs.kerberos-principal": "keeper", "hdfs.kerberos-keytab": str(keytab)}
+            for name, login in (("ticket", {}), ("keytab", by_keytab)):
+                storage = ArrowStorage({**cluster.settings, **login})
+                storage.create(f"{cluster.nameservice}/zone/{name}", CONTENT)
+                assert storage.read(f"{cluster.nameservice}/zone/{name}") == CONTENT
+            token = cluster.token("keeper", keytab, cluster.nameservice)
+            monkeypatch.setenv("HADOOP_TOKEN_FILE_LOCATION", str(token))
+            monkeypatch.setenv("KRB5CCNAME", f"FILE:{tmp_path / 'absent'}")
+            storage = ArrowStorage(cluster.settings)
+            assert storage.length(f"{cluster.nameservice}/zone/ticket") == len(CONTENT), "the token is good for HDFS"
+            with pytest.raises(StorageDeniedError, match=r"no valid Kerberos ticket .*run kinit"):
+                storage.read(f"{cluster.nameservice}/zone/ticket")
+    except UnavailableError as error:
+        pytest.skip(str(error))
