@@ -1,7 +1,9 @@
 """Files, plans and migrations on a real HDFS, beside other clients of the same HDFS and beside local disk.
 
-    python -m tests.benchmarks.hdfs [--large 512] [--small 2000] [--write 64] [--plan 100000] [--migrate 10000]
-        [--rounds 3] [--only large small write plan migrate]
+    python -m tests.benchmarks.hdfs [--large 512] [--scan 512] [--small 2000] [--write 64] [--plan 100000]
+        [--migrate 10000] [--rounds 3] [--only large scan small write plan migrate]
+
+`large` reads a Parquet file with `pyarrow.parquet`, `scan` the same rows as a table, as users of this package do.
 
 The HDFS has two NameNodes and one DataNode on this machine. Clients are this package's storage, hdfs-native alone,
 libhdfs (if ARROW_LIBHDFS_DIR or HADOOP_HOME, JAVA_HOME and CLASSPATH are set as Arrow wants them) and local disk. Each
@@ -27,6 +29,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.dataset  # what reads a table imports it at its first call, which takes as long as the reading
 import pyarrow.parquet as pq
 from pyarrow import fs
 
@@ -134,6 +137,16 @@ def large(name: str, place: dict[str, Any]) -> float:
     return timed(lambda: found.table("large.parquet"))
 
 
+def scan(name: str, place: dict[str, Any]) -> float:
+    settings = dict(place["settings"])
+    if name == "libhdfs":
+        settings["hdfs.client"] = "libhdfs"
+        os.environ["CLASSPATH"] = f"{place['conf']}:{os.environ['CLASSPATH']}"  # there is the nameservice
+    table = FileSystemTables(settings).load(f"{place['local' if name == 'local' else 'root']}/scanned")
+    table.storage.exists(table.location())
+    return timed(table.scan().to_arrow)
+
+
 def small(name: str, place: dict[str, Any]) -> float:
     found = client(name, place)
 
@@ -178,6 +191,7 @@ def check(holds: bool) -> None:
 
 PARTS: dict[str, tuple[Callable[[str, dict[str, Any]], float], tuple[str, ...]]] = {
     "large": (large, ("ours", "native", "libhdfs", "local")),
+    "scan": (scan, ("ours", "libhdfs", "local")),
     "small": (small, ("ours", "native", "libhdfs", "local")),
     "write": (write, ("ours", "native", "libhdfs", "local")),
     "plan": (plan, ("ours", "local")),
@@ -188,19 +202,27 @@ PARTS: dict[str, tuple[Callable[[str, dict[str, Any]], float], tuple[str, ...]]]
 # ------------------------------------------------------------------------------------------- what they work on
 
 
+def numbers(mib: int) -> pa.Table:
+    made = np.random.default_rng(1)
+    return pa.table({f"c{each}": made.integers(0, 2**62, mib * MIB // 64) for each in range(8)})
+
+
 def make_files(place: dict[str, Any], storage: ArrowStorage) -> None:
     local, root = Path(place["local"]), place["root"]
     for folder in ("small", "written"):
         (local / folder).mkdir(parents=True)
     storage.create(f"{root}/written/here", b"")
     if place["large"]:
-        numbers = np.random.default_rng(1)
-        columns = {f"c{each}": numbers.integers(0, 2**62, place["large"] * MIB // 64) for each in range(8)}
         path = local / "large.parquet"
-        pq.write_table(pa.table(columns), path, compression="none", use_dictionary=False, row_group_size=2**20)
+        rows = numbers(place["large"])
+        pq.write_table(rows, path, compression="none", use_dictionary=False, row_group_size=2**20)
         with storage.open_output(f"{root}/large.parquet") as output, open(path, "rb") as file:
             while part := file.read(PIECE):
                 output.write(part)
+    for where in (root, place["local"]) if place["scan"] else ():
+        rows = numbers(place["scan"])
+        properties = {"write.parquet.compression-codec": "uncompressed"}
+        FileSystemTables(place["settings"]).create(rows.schema, f"{where}/scanned", properties=properties).append(rows)
     data = os.urandom(20_000)
 
     def make(number: int) -> None:
@@ -292,7 +314,7 @@ def tell(part: str, place: dict[str, Any], rounds: int) -> None:
 def main() -> None:
     """Makes the files and measures the parts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    sizes = {"large": 512, "small": 2000, "write": 64, "plan": 100_000, "migrate": 10_000}
+    sizes = {"large": 512, "scan": 512, "small": 2000, "write": 64, "plan": 100_000, "migrate": 10_000}
     for name, size in sizes.items():
         parser.add_argument(f"--{name}", type=int, default=size)
     parser.add_argument("--rounds", type=int, default=3)
@@ -308,13 +330,14 @@ def main() -> None:
         settings, root = cluster.settings, f"{cluster.nameservice}/bench"
         place = {name: getattr(given, name) if name in given.only else 0 for name in sizes}
         place |= {"settings": settings, "root": root, "address": cluster.address, "local": f"{temporary}/local"}
+        place["conf"] = str(cluster.folder / "conf")
         place["libhdfs"] = bool(os.environ.get("ARROW_LIBHDFS_DIR") or os.environ.get("HADOOP_HOME"))
         storage = ArrowStorage(settings)
         make_files(place, storage)
         for where in (root, place["local"]) if place["plan"] else ():
             make_planned(where, place["plan"], settings)
         say("the files are made")
-        for part in ("large", "small", "write", "plan"):
+        for part in ("large", "scan", "small", "write", "plan"):
             if place[part]:
                 tell(part, place, given.rounds)
         if place["migrate"]:
