@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import sys
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,9 +27,15 @@ if TYPE_CHECKING:
 # Spark's JVMs live for minutes at most: compiling their code twice costs two fifths of all their time.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
+# Tests start hundreds of programs: without bytecode, each would compile this package first.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 # `hdfs` puts the warehouse of the run's metastore on a real HDFS.
 WAREHOUSE = os.environ.get("HMS_ICEBERG_TEST_WAREHOUSE", "local")
 SLOW = {"slow", "spark", "interop"}
+# Folders whose files share servers that take long to start; of several processes, one runs all of such a folder.
+ROOMS = ("tests/integration/hdfs/", "tests/interop/")
 STARTED = pytest.StashKey["EmbeddedMetastore"]()
 
 # How long an example takes says more about the machine than about the code.
@@ -76,6 +83,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out |= {case for each in cases.values() for case in set(each) - set(spread.covering(each))}
     config.hook.pytest_deselected(items=list(left_out))
     items[:] = [item for item in items if item not in left_out]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With `--dist loadfile`: not even the files of a room go to several processes."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByRoom(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return next((room for room in ROOMS if nodeid.startswith(room)), super()._split_scope(nodeid))
+
+    return ByRoom(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.fixture(scope="session")
@@ -171,20 +190,23 @@ def namespace(catalog: Catalog) -> str:
 def spark(metastore: EmbeddedMetastore) -> Iterator[SparkSession]:
     """An extended Spark session on the test run's metastore."""
     pytest.importorskip("pyspark", reason="needs PySpark: pip install 'hms_iceberg[spark]'")
-    from tests.support.spark_session import extended_session
+    from tests.support.spark_session import INTERPRETED, extended_session
 
-    session = extended_session(metastore)
+    session = extended_session(metastore, **INTERPRETED)
     yield session
     session.stop()
 
 
 @pytest.fixture(autouse=True)
 def shared_session_as_before(request: pytest.FixtureRequest) -> Iterator[None]:
-    """What a test changes in the session that all share ends with it."""
+    """What a test changes in the session that all share ends with it; tests that are marked so have generated code."""
     if "spark" not in request.fixturenames:
         yield
         return
-    from tests.support.spark_session import as_before
+    from tests.support.spark_session import GENERATED, as_before
 
-    with as_before(request.getfixturevalue("spark")):
+    spark = request.getfixturevalue("spark")
+    with as_before(spark):
+        for key, value in GENERATED.items() if request.node.get_closest_marker("generated_code") else ():
+            spark.conf.set(key, value)
         yield

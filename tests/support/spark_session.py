@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     from hms_iceberg.hms.embedded import EmbeddedMetastore
 
 
+# Generated code costs more than such few rows are worth.
+INTERPRETED = {"spark_sql_codegen_wholeStage": "false", "spark_sql_codegen_factoryMode": "NO_CODEGEN"}
+# As users have it: for tests of reading and writing rows.
+GENERATED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+
+
 def quiet_builder(metastore: EmbeddedMetastore, **settings: Any) -> SparkSession.Builder:
     """A builder of sessions; settings have underscores in the place of dots."""
     with warnings.catch_warnings():
@@ -30,6 +36,7 @@ def quiet_builder(metastore: EmbeddedMetastore, **settings: Any) -> SparkSession
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.ui.explainMode", "simple")  # a plan that nobody looks at is told for every statement
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.warehouse.dir", metastore.warehouse)
@@ -64,9 +71,9 @@ def as_before(spark: SparkSession) -> Iterator[None]:
 
 
 def _settings(spark: SparkSession) -> dict[str, str]:
-    if hasattr(spark.conf, "getAll"):
-        return dict(spark.conf.getAll)
-    return {row.key: row.value for row in spark.sql("set").collect()}  # Spark 3.5
+    """All in one answer of the JVM: PySpark's own `getAll` asks it about each of them by itself."""
+    entries = spark._jsparkSession.conf().getAll().mkString("\0").split("\0")
+    return dict(entry.split(" -> ", 1) for entry in entries)
 
 
 def _current(spark: SparkSession) -> str:

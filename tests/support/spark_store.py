@@ -14,13 +14,13 @@ from hms_iceberg.table import Table
 
 _SPARK = """
 import json, sys
-from tests.support.spark_session import quiet_builder
+from tests.support.spark_session import INTERPRETED, quiet_builder
 from hms_iceberg.spark import configure
 
 class Metastore:
     uri, warehouse = sys.argv[1:3]
 
-builder = quiet_builder(Metastore, spark_jars=sys.argv[3])
+builder = quiet_builder(Metastore, spark_jars=sys.argv[3], **INTERPRETED)
 for name, value in json.loads(sys.argv[4]).items():
     builder = builder.config(f"spark.hadoop.{name}", value)
 spark = configure(builder).getOrCreate()

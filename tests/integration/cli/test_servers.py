@@ -32,6 +32,7 @@ SHELL, QUERY, BARE_THRIFT, CONNECT = (words[1:] for words in lines_of("cli", "A 
 ((_, *THRIFT),) = lines_of("docs/COOKBOOK.md", "dbt, Superset and other BI tools")
 assert set(BARE_THRIFT) <= set(THRIFT), "what runs below is the cookbook's line, which holds the guide's"
 SMALL = ("--master", "local[2]", "--conf", "spark.driver.memory=1g", "--conf", "spark.sql.shuffle.partitions=2")
+SMALL += ("--conf", "spark.sql.codegen.wholeStage=false", "--conf", "spark.sql.codegen.factoryMode=NO_CODEGEN")
 
 CLIENTS = """
 import threading, sys

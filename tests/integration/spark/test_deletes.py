@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog
     from hms_iceberg.table import Table
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.generated_code]
 
 NUMBERS = Rows({"n": pa.int64(), "text": pa.string(), "part": pa.int32()})
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog
     from hms_iceberg.table import Table
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.generated_code]
 
 
 @pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])

@@ -20,12 +20,12 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 RUN = """
 import json, sys
-from tests.support.spark_session import extended_session
+from tests.support.spark_session import INTERPRETED, extended_session
 
 class Metastore:
     uri, warehouse = sys.argv[1:]
 
-spark = extended_session(Metastore)
+spark = extended_session(Metastore, **INTERPRETED)
 answers = []
 for statement in json.load(sys.stdin):
     try:

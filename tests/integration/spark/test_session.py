@@ -242,7 +242,8 @@ RUNNING = """
     builder = (
         SparkSession.builder.master("{master}").config("spark.ui.enabled", "false").config("spark.driver.memory", "1g")
         .config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
-        .config("spark.executor.memory", "512m").config("spark.sql.warehouse.dir", "{warehouse}")
+        .config("spark.executor.memory", "512m").config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.warehouse.dir", "{warehouse}")
         .config("spark.hadoop.hive.metastore.uris", "{uri}").enableHiveSupport()
     )
     plain = builder.getOrCreate()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog
     from hms_iceberg.table import Table
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.generated_code]
 
 ROWS = Rows(
     {"n": pa.int64(), "text": pa.string(), "pair": pa.struct([("a", pa.int32()), ("b", pa.list_(pa.string()))])}
