@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from hms_iceberg.catalog import Catalog
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.generated_code]
 
 
 def test_only_a_query_that_uses_a_column_of_nanoseconds_is_refused(
@@ -196,14 +196,14 @@ def test_the_partition_of_a_row(spark: SparkSession, catalog: Catalog, namespace
 
 
 @pytest.mark.parametrize("page_limit", [200, 1 << 20], ids=["falling back to plain pages", "all pages"])
-@pytest.mark.parametrize("deleted", ["false", "text like 'word 1%'", "n >= 9000"])
+@pytest.mark.parametrize("deleted", ["false", "text like 'word 1%'", "n >= 3600"])
 def test_texts_and_bytes_of_dictionaries_are_those_that_plain_spark_reads(
     spark: SparkSession, catalog: Catalog, namespace: str, tmp_path: Path, page_limit: int, deleted: str
 ) -> None:
     # Row groups whose dictionaries differ, of which some end in pages without one; batches reach over both.
     words = [None, "", "a", "ä\U0001f600", "a" * 300] + [f"word {number}" for number in range(500)]
-    numbers = range(20_000)
-    texts = [words[(number * 7 + number // 5000 * 31) % len(words)] for number in numbers]
+    numbers = range(8_000)
+    texts = [words[(number * 7 + number // 2000 * 31) % len(words)] for number in numbers]
     rows = pa.table(
         {
             "n": pa.array(numbers, pa.int64()),
@@ -216,7 +216,7 @@ def test_texts_and_bytes_of_dictionaries_are_those_that_plain_spark_reads(
         }
     )
     file = tmp_path / "rows.parquet"
-    pq.write_table(rows, file, row_group_size=5_000, dictionary_pagesize_limit=page_limit, data_page_size=500)
+    pq.write_table(rows, file, row_group_size=2_000, dictionary_pagesize_limit=page_limit, data_page_size=500)
     table = catalog.create_table(f"{namespace}.texts", rows.schema, properties={"write.delete.mode": "merge-on-read"})
     table.add_files([str(file)])
     table.delete(deleted)

@@ -103,11 +103,12 @@ def test_the_first_rows_are_those_of_plain_spark(spark: SparkSession, parted: Ta
     if kind.endswith("files"):
         orders += ["sort_order_id nulls last, file_path desc", "partition.item desc nulls last, file_path"]
         orders += ["file_size_in_bytes + 1, file_path", "readable_metrics.id.lower_bound, file_path"]
-    for order in orders:
-        for first in ("limit 0", "limit 1", "limit 2", "limit 2 offset 1", "limit 1000"):
-            text = f"select * from {{}} order by {order} {first}"
-            expected = spark.sql(text.format("plain_rows")).collect()
-            assert spark.sql(text.format(f"{namespace}.parted.{kind}")).collect() == expected, text
+    parts = {"limit 0": slice(0), "limit 1": slice(1), "limit 2 offset 1": slice(1, 3), "limit 1000": slice(None)}
+    for number, order in enumerate(orders):
+        expected = spark.sql(f"select * from plain_rows order by {order}").collect()
+        for first, part in {**(parts if kind == "files" or not number else {}), "limit 2": slice(2)}.items():
+            text = f"select * from {namespace}.parted.{kind} order by {order} {first}"
+            assert spark.sql(text).collect() == expected[part], text
     rows = whole.collect()
     for count in range(len(rows) + 2):
         some = whole.limit(count).collect()
@@ -146,11 +147,17 @@ def test_aggregates_are_those_of_plain_spark(
             f"select {', '.join(asked)} from {{}}",
             f"select {', '.join(each for each in sums if 'id' not in each) or 'count(*)'}, count(*) from {{}}",
             *(f"select {each} from {{}}" for each in sums if "snapshot_id" in each),
-            f"select round(avg({sums[-1][4:-1]}), 3), count(distinct {first}) from {{}}" if sums else "select 1",
-            f"select {first}, count(*) from {{}} group by 1 order by 1",
-            f"select count(*), max({first}) from {{}} where {first} is not null having count(*) > 0",
-            f"select * from (select count({first}) n from {{}} limit 3) where n >= 0 limit 1",
         ]
+        queries += (
+            []
+            if kind != "files"
+            else [
+                f"select round(avg({sums[-1][4:-1]}), 3), count(distinct {first}) from {{}}" if sums else "select 1",
+                f"select {first}, count(*) from {{}} group by 1 order by 1",
+                f"select count(*), max({first}) from {{}} where {first} is not null having count(*) > 0",
+                f"select * from (select count({first}) n from {{}} limit 3) where n >= 0 limit 1",
+            ]
+        )
         for text in queries:
             assert outcome(text.format(f"{namespace}.{table}.{kind}")) == outcome(text.format("plain_rows")), text
     query = spark.sql(f"select count(*), sum(record_count), max(file_path) from {namespace}.parted.files")
