@@ -151,29 +151,12 @@ def test_a_process_killed_in_mid_append_leaves_a_table_that_is_read_and_written(
     check(table)
 
 
-def test_a_metastore_that_is_down_is_a_typed_error_and_leaves_no_file(tmp_path: Path) -> None:
-    with EmbeddedMetastore(data_dir=tmp_path / "data", warehouse=tmp_path / "warehouse") as server:
-        catalog = load_catalog("dying", type="hive", uri=server.uri, **{"hive.metastore.connect.retries": "1"})
-        catalog.create_namespace("db")
-        table = catalog.create_table("db.events", SCHEMA)
-        table.append(rows(1))
-        files = {file.location for file in table.storage.list(table.location())}
-        server.stop()
-        with pytest.raises((MetastoreUnavailableError, CommitStateUnknownError)) as caught:
-            table.append(rows(2))
-        assert "thrift://" in str(caught.value) or "127.0.0.1" in str(caught.value)
-        if not isinstance(caught.value, CommitStateUnknownError):
-            assert {file.location for file in table.storage.list(table.location())} == files
-        with pytest.raises(MetastoreUnavailableError):
-            catalog.load_table("db.events")
-        assert table.scan().count() == 1, "what was loaded can still be read"
-        catalog.close()
-
-
-def test_a_metastore_that_dies_in_the_middle_of_the_swap_leaves_a_table_that_is_whole(tmp_path: Path) -> None:
+def test_a_metastore_that_dies_in_the_middle_of_the_swap_leaves_a_whole_table_and_is_a_typed_error_while_it_is_down(
+    tmp_path: Path,
+) -> None:
     data, warehouse = tmp_path / "data", tmp_path / "warehouse"
     with EmbeddedMetastore(data_dir=data, warehouse=warehouse) as server:
-        catalog = load_catalog("dying", type="hive", uri=server.uri)
+        catalog = load_catalog("dying", type="hive", uri=server.uri, **{"hive.metastore.connect.retries": "1"})
         catalog.create_namespace("db")
         status_check = {"commit.status-check.num-retries": "1", "commit.status-check.min-wait-ms": "1"}
         table = catalog.create_table("db.events", SCHEMA, properties=status_check)
@@ -189,6 +172,17 @@ def test_a_metastore_that_dies_in_the_middle_of_the_swap_leaves_a_table_that_is_
         with pytest.raises((CommitStateUnknownError, MetastoreUnavailableError)) as caught:
             table.append(rows(2))
         assert isinstance(caught.value, CommitStateUnknownError)
+
+        catalog.metastore.client.alter_table = alter  # type: ignore[attr-defined]
+        files = {file.location for file in table.storage.list(table.location())}
+        with pytest.raises((MetastoreUnavailableError, CommitStateUnknownError)) as caught:
+            table.append(rows(9))
+        assert "thrift://" in str(caught.value) or "127.0.0.1" in str(caught.value)
+        if not isinstance(caught.value, CommitStateUnknownError):
+            assert {file.location for file in table.storage.list(table.location())} == files, "it leaves no file"
+        with pytest.raises(MetastoreUnavailableError):
+            catalog.load_table("db.events")
+        assert table.scan().count() == 1, "what was loaded can still be read"
         catalog.close()
     with EmbeddedMetastore(data_dir=data, warehouse=warehouse) as server:
         catalog = load_catalog("again", type="hive", uri=server.uri)

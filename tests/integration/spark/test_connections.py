@@ -196,7 +196,7 @@ def test_a_statement_that_is_interrupted_while_it_commits_says_that_nobody_knows
         until = time.monotonic() + 60
         while not in_call(spark, seen) and time.monotonic() < until:
             time.sleep(0.1)
-        time.sleep(2)  # it waits for the lock
+        time.sleep(0.5)  # it waits for the lock
         seen[0].interrupt()  # type: ignore[attr-defined]
         running.join(60)
         assert not running.is_alive()
@@ -231,7 +231,7 @@ def test_a_stream_that_is_stopped_while_it_commits_writes_its_epoch_once_when_it
     with locked(metastore, namespace, [f"{namespace}.t"]):
         first = begin()
         wait(committing)
-        time.sleep(2)  # it waits for the lock
+        time.sleep(0.5)  # it waits for the lock
         assert committing()
         stopping = threading.Thread(target=first.stop)
         stopping.start()

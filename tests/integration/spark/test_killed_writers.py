@@ -60,7 +60,7 @@ STATEMENTS = {
     "deleted_cow": ("delete from {t} where slow(id) % 4 = 0", {n: n for n in OLD if n % 4}),
 }
 """By the names of tables: statements, and the rows after them."""
-MOST_STEPS = {"deleted_cow": 30_000}
+MOST_STEPS = {"deleted_cow": 8_000}
 """Its condition is evaluated twice: to find the files, and only then to write them."""
 BY_DRIVER = "deleted_mor"
 """Its tasks tell the driver the positions, and write no file."""
@@ -183,7 +183,7 @@ def test_executors_killed_in_the_middle_of_writes_cost_no_row_and_double_none(
     killed = [name for name, (text, _) in STATEMENTS.items() if "slow" in text and (ALL or name in sample)]
     tables = {name: make(catalog, f"{namespace}.{name}") for name in killed if name != "created"}
     before = {name: files(name) for name in killed}
-    cluster.driver.begin([statement(name, 30_000) for name in killed])
+    cluster.driver.begin([statement(name, 12_000) for name in killed])
     wait_for(lambda: all(files(name) > before[name] for name in killed if name != BY_DRIVER), cluster.driver)
     for executor in cluster.driver.executors():  # all: which of them writes is for Spark to say
         os.kill(executor, signal.SIGKILL)
