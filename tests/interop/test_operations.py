@@ -1,8 +1,8 @@
 """Every operation on every format version, read by Apache Iceberg (Java), which then goes on with the table.
 
 The tables of a version are made first and read together, since a statement of Spark costs about a second. Java goes on
-with every operation's newest version; with all of them where ``HMS_ICEBERG_INTEROP_MATRIX`` is set, which names a file
-for the results as a Markdown table.
+with the newest version of every other operation, other ones for every commit; with all of them where
+``HMS_ICEBERG_INTEROP_MATRIX`` is set, which names a file for the results as a Markdown table.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hms_iceberg.catalog import Catalog
 from hms_iceberg.maintenance import check_table
 from hms_iceberg.table import Table
 from tests.support.operations import BY_CITY, OPERATIONS, SCHEMA, begin, rows
-from tests.support.spread import ALL
+from tests.support.spread import ALL, SEED
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -191,7 +191,7 @@ def test_java_reads_and_continues_what_an_operation_left(
         [{"name": ref, "snapshot_id": each.snapshot_id} for ref, each in table.refs().items()]
     )
 
-    if MATRIX or version == max(OPERATIONS[name].versions):
+    if MATRIX or (version == max(OPERATIONS[name].versions) and (ALL or list(OPERATIONS).index(name) % 2 == SEED % 2)):
         java_goes_on(matrix, table, left.to_pylist())
     matrix.results[name, version] = "passed"
 

@@ -30,11 +30,11 @@ SEED = _number_of_commit()
 
 
 def changes(turn: int, every: int) -> Iterable[int]:
-    """After how many changes to die, without an end: each number, or from `turn` on `every`-th ones.
+    """After how many changes to die, without an end: each number, or `every`-th ones, other ones for every commit.
 
     Tests that differ in `turn` share the numbers among them.
     """
-    return count() if ALL else count(turn, every)
+    return count() if ALL else count((turn + SEED) % every, every)
 
 
 def covering(tests: Sequence[pytest.Function]) -> list[pytest.Function]:

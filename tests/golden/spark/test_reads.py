@@ -1,4 +1,4 @@
-"""Rows of tables written by Apache Iceberg (Java), read through Spark SQL: a spread of the reads of every other table,
+"""Rows of tables written by Apache Iceberg (Java), read through Spark SQL: a spread of the reads of every third table,
 other ones for every commit, or all.
 
 The Python API plans as Spark does here, and reads all of them in any run (`tests/golden/arrow`).
@@ -43,6 +43,7 @@ REFUSED = {"c13_v3_types": NANOSECONDS, "c13_v3_types_parquet": NANOSECONDS}
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.slow,
+    pytest.mark.generated_code,
 ]
 
 
@@ -149,7 +150,7 @@ def with_marks(case: str) -> Any:
     return pytest.param(case, marks=pytest.mark.since_spark("4.1", "the type time")) if has_time else case
 
 
-@pytest.mark.parametrize("case", [with_marks(case) for case in (CASES if ALL else CASES[SEED % 2 :: 2])])
+@pytest.mark.parametrize("case", [with_marks(case) for case in (CASES if ALL else CASES[SEED % 3 :: 3])])
 def test_every_read_gives_the_rows_that_java_wrote(
     case: str, golden: str, spark: SparkSession, catalog: Catalog
 ) -> None:

@@ -1,4 +1,4 @@
-"""SQL in Spark gives what Apache Iceberg 1.12's own runtime gave: every sixth recorded scenario, or all of them.
+"""SQL in Spark gives what Apache Iceberg 1.12's own runtime gave: a spread of the recorded scenarios, or all.
 
 `HMS_ICEBERG_SQL_GOLDEN=all` runs all; `HMS_ICEBERG_SQL_GOLDEN=merge/` those whose name (group/name/version) matches.
 """
@@ -17,6 +17,7 @@ import pytest
 from hms_iceberg.spark import extend
 from hms_iceberg.spark.spark_versions import release
 from tests.support.spark_session import as_before
+from tests.support.spread import SEED
 from tests.support.sql_scenarios import Scenario, ScenarioRun, scenarios
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 ALL = scenarios(Path(__file__).parent / "public.tar.gz")
-EVERY = 14
+EVERY = 20
 DATABASE = "gold"
 NUMBERS = count(1)
 
@@ -71,19 +72,12 @@ UNTIL_SPARK_3_5 = {
     "writer_v2/writeto_append/v2": LEFT_OUT,
 }
 
-# Code generation costs more than such few rows are worth.
-SETTINGS = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "hive.exec.dynamic.partition.mode": "nonstrict",
-}
-
 
 def chosen() -> list[Scenario]:
     wanted = os.environ.get("HMS_ICEBERG_SQL_GOLDEN", "")
     if wanted == "all":
         return ALL
-    return [each for each in ALL if re.search(wanted, each.name)] if wanted else ALL[::EVERY]
+    return [each for each in ALL if re.search(wanted, each.name)] if wanted else ALL[SEED % EVERY :: EVERY]
 
 
 @pytest.fixture(scope="module")
@@ -91,8 +85,7 @@ def gold(spark: SparkSession, metastore: EmbeddedMetastore) -> Iterator[SparkSes
     """A session whose catalog `ice` is the same metastore."""
     with as_before(spark):
         session = extend(spark, catalogs={"ice": {"uri": metastore.uri}})
-        for key, value in SETTINGS.items():
-            session.conf.set(key, value)
+        session.conf.set("hive.exec.dynamic.partition.mode", "nonstrict")
         session.sql(f"create database if not exists {DATABASE}")
         yield session
 

@@ -299,7 +299,7 @@ def test_a_commit_that_was_made_and_told_as_a_conflict_keeps_its_files_whatever_
         return lying
 
     cells = [(number, error, after) for number in range(20) for error in KINDS for after in (False, True)]
-    for number, error, after in (cells[index] for index in sample(len(cells), 29)):
+    for number, error, after in (cells[index] for index in sample(len(cells), 43)):
         name = fresh(namespace)
         operation.prepare(inside.catalog, name)
         lie(number, error, after)
@@ -335,7 +335,7 @@ def test_a_commit_whose_client_is_killed_harms_nobody(
     operation = OPERATIONS[kind]
     properties = {"warehouse": str(metastore.warehouse), **CLIENT, **MODES[mode]}
     tried, died = Cells(), None
-    for point in sample(60, 13):
+    for point in sample(60, 17):
         name = fresh(namespace)
         operation.prepare(catalog, name)
         died = victims.run(metastore.uri, properties, kind, name, point)

@@ -108,7 +108,7 @@ def assert_is_as_before(
 def test_a_migration_killed_after_any_change_is_mended_by_either_command(
     warehouse: HiveWarehouse, crash: Crash, partitioned: bool, mend: str
 ) -> None:
-    for points in changes(2 * (mend == "rollback") + partitioned, 8):
+    for points in changes(3 * (mend == "rollback") + 6 * partitioned, 12):
         name = f"t{points}"
         before = make(warehouse, name, partitioned)
         files = data_files(before.location)
@@ -131,7 +131,7 @@ def test_a_migration_killed_after_any_change_is_mended_by_either_command(
 def test_a_way_back_killed_after_any_change_is_mended_by_either_command(
     warehouse: HiveWarehouse, crash: Crash, partitioned: bool, mend: str
 ) -> None:
-    for points in changes(2 * (mend == "rollback") + partitioned, 8):
+    for points in changes(3 * (mend == "rollback") + 6 * partitioned, 12):
         name = f"t{points}"
         before = make(warehouse, name, partitioned)
         files = data_files(before.location)
@@ -159,7 +159,7 @@ def test_a_way_back_killed_after_any_change_is_mended_without_harm_to_a_register
     def notes() -> list[str]:
         return [path for path in all_files(before.location) if "_hive-migration" in path]
 
-    for points in changes(5 + partitioned, 6):
+    for points in changes(4 * partitioned, 9):
         name = f"t{points}"
         source, copy = f"{warehouse.namespace}.{name}", f"{warehouse.namespace}.{name}_copy"
         before = make(warehouse, name, partitioned)
@@ -184,7 +184,7 @@ def test_a_way_back_killed_after_any_change_is_mended_without_harm_to_a_register
 def test_a_copy_killed_after_any_change_is_mended_and_leaves_no_rows_behind(
     warehouse: HiveWarehouse, crash: Crash, partitioned: bool, mend: str
 ) -> None:
-    for points in changes(1 + partitioned, 9):
+    for points in changes(6 * partitioned, 12):
         name = f"t{points}"
         before = make(warehouse, name, partitioned, TEXT)
         files = all_files(before.location)
@@ -253,7 +253,7 @@ def test_a_new_plan_of_the_warehouse_goes_on_with_copies_that_were_killed(
 def test_a_table_over_hives_files_is_made_by_the_same_command_after_a_kill_at_any_change(
     warehouse: HiveWarehouse, crash: Crash, command: str
 ) -> None:
-    for points in changes(1, 5):
+    for points in changes(1, 7):
         name = f"t{points}"
         source, copy = f"{warehouse.namespace}.{name}", f"{warehouse.namespace}.{name}_copy"
         before = make(warehouse, name, partitioned=True)
@@ -286,7 +286,7 @@ BACK = [("as hive", True), ("migrate", False), *([("as hive", False), ("migrate"
 def test_a_way_back_with_appended_rows_killed_after_any_change_loses_none_and_doubles_none(
     warehouse: HiveWarehouse, crash: Crash, partitioned: bool, mend: str
 ) -> None:
-    for points in changes(6 + partitioned, 12):
+    for points in changes(8 * partitioned, 16):
         name = f"t{points}"
         source = f"{warehouse.namespace}.{name}"
         before = make(warehouse, name, partitioned)
