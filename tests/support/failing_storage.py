@@ -63,6 +63,7 @@ def object_store(folder: Path) -> Iterator[ObjectStore]:
 
     class Handler(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # which holds bodies back for 40 ms, until heads are acknowledged
 
         def log_message(self, *arguments: Any) -> None:
             pass

@@ -43,6 +43,8 @@ class ForwardedPort:
         with suppress(OSError):
             while True:
                 ends = self._listening.accept()[0], socket.create_connection(("127.0.0.1", self._target))
+                for end in ends:
+                    end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 self._open.extend(ends)
                 for pair in (ends, ends[::-1]):
                     threading.Thread(target=_pass_on, args=pair, daemon=True).start()

@@ -160,6 +160,7 @@ def _passing_on(store: FailingStore, port: int) -> type[BaseHTTPRequestHandler]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # which holds bodies back for 40 ms, until heads are acknowledged
 
         def log_message(self, format: str, *args: object) -> None:
             """Nothing is told."""

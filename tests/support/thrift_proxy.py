@@ -156,6 +156,8 @@ class ThriftProxy:
                 server = socket.create_connection(("127.0.0.1", self.target))
             except OSError:
                 return
+            for end in (client, server):  # the rest of a long message waits for no acknowledgement of its start
+                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             with server:
                 try:
                     self._relay(client, server)

@@ -16,6 +16,7 @@ import org.apache.hadoop.fs.permission.FsPermission;
 import org.apache.hadoop.hdfs.DFSTestUtil;
 import org.apache.hadoop.hdfs.MiniDFSCluster;
 import org.apache.hadoop.hdfs.MiniDFSNNTopology;
+import org.apache.hadoop.hdfs.server.datanode.DataNodeFaultInjector;
 import org.apache.hadoop.hdfs.server.namenode.NameNodeAdapter;
 import org.apache.hadoop.hdfs.tools.DFSAdmin;
 import org.apache.hadoop.io.Text;
@@ -43,6 +44,7 @@ public final class ClusterLauncher {
             conf.addResource(new File(args[1]).toURI().toURL());
             conf.set(MiniDFSCluster.HDFS_MINIDFS_BASEDIR, args[0]);
             UserGroupInformation.setConfiguration(conf);
+            DataNodeFaultInjector.set(new ReportsFirst());
             MiniDFSNNTopology topology = MiniDFSNNTopology.simpleHATopology();
             cluster = new MiniDFSCluster.Builder(conf).nnTopology(topology).numDataNodes(1).build();
             cluster.waitActive();
@@ -58,6 +60,20 @@ public final class ClusterLauncher {
         } catch (Throwable error) {
             error.printStackTrace();
             System.exit(1);
+        }
+    }
+
+    /**
+     * The NameNode hears of a block before its client does. Else, half of the files would be closed a moment too soon,
+     * and their writers would ask again after half a second.
+     */
+    private static final class ReportsFirst extends DataNodeFaultInjector {
+        public void delayAckLastPacket() {
+            try {
+                Thread.sleep(8);
+            } catch (InterruptedException error) {
+                Thread.currentThread().interrupt();
+            }
         }
     }
 
