@@ -24,7 +24,12 @@ from tests.support.spark_tables import rows_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.since_spark("4.1", "the type geometry")]
+pytestmark = [
+    pytest.mark.interop,
+    pytest.mark.slow,
+    pytest.mark.generated_code,
+    pytest.mark.since_spark("4.1", "the type geometry"),
+]
 
 SCHEMA = Schema(
     NestedField(1, "id", LongType()),

@@ -18,7 +18,12 @@ from hms_iceberg.spec.data_types import LongType, NestedField, VariantType
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.variant import variant_column, variant_of, variants_to_json
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.since_spark("4.0", "the type variant")]
+pytestmark = [
+    pytest.mark.interop,
+    pytest.mark.slow,
+    pytest.mark.generated_code,
+    pytest.mark.since_spark("4.0", "the type variant"),
+]
 
 SCHEMA = Schema(NestedField(1, "n", LongType()), NestedField(2, "v", VariantType()))
 UTC = dt.timezone.utc

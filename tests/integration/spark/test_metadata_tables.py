@@ -154,6 +154,7 @@ def test_aggregates_are_those_of_plain_spark(
             else [
                 f"select round(avg({sums[-1][4:-1]}), 3), count(distinct {first}) from {{}}" if sums else "select 1",
                 f"select {first}, count(*) from {{}} group by 1 order by 1",
+                f"select distinct {first} from {{}} order by 1",
                 f"select count(*), max({first}) from {{}} where {first} is not null having count(*) > 0",
                 f"select * from (select count({first}) n from {{}} limit 3) where n >= 0 limit 1",
             ]

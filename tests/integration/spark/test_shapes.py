@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog
     from hms_iceberg.table.table import Table
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.generated_code]
 
 SCHEMA = Schema(
     NestedField(1, "n", LongType()),

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog
     from hms_iceberg.table import Table
 
-pytestmark = [pytest.mark.spark, pytest.mark.since_spark("4.1", "shredded variants")]
+pytestmark = [pytest.mark.spark, pytest.mark.generated_code, pytest.mark.since_spark("4.1", "shredded variants")]
 
 PLAIN = {"format-version": "3"}
 SHREDDED = {**PLAIN, "write.parquet.shred-variants": "true", "write.parquet.variant-inference-buffer-size": "40"}

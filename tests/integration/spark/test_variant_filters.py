@@ -23,7 +23,11 @@ if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog
     from hms_iceberg.table import Table
 
-pytestmark = [pytest.mark.spark, pytest.mark.since_spark("4.1", "Parquet files that name variants")]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.generated_code,
+    pytest.mark.since_spark("4.1", "Parquet files that name variants"),
+]
 
 SCHEMA = Schema(NestedField(1, "n", LongType()), NestedField(2, "v", VariantType()))
 NOON = dt.datetime(2024, 1, 2, 12, tzinfo=dt.timezone.utc)

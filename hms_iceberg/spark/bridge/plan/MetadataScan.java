@@ -117,11 +117,14 @@ final class MetadataScan implements ScanBuilder, SupportsPushDownRequiredColumns
   /** Aggregates of all rows, which Python answers by one row, as if the table had no more; Spark makes the last step. */
   public boolean pushAggregation(Aggregation aggregation) {
     AggregateFunc[] functions = aggregation.aggregateExpressions();
+    if (functions.length == 0 || aggregation.groupByExpressions().length > 0) { // none are asked for by DISTINCT
+      return false;
+    }
     ArrayNode asked = Bridge.JSON.createArrayNode();
     StructField[] fields = new StructField[functions.length];
     for (int i = 0; i < functions.length; i++) {
       Answered answered = Answered.by(functions[i], full);
-      if (answered == null || hasAverage || aggregation.groupByExpressions().length > 0) {
+      if (answered == null || hasAverage) {
         return false;
       }
       asked.addObject().put("op", answered.op).put("column", answered.column);
