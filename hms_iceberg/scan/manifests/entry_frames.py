@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from hms_iceberg.errors import CorruptFileError, CorruptManifestError
@@ -32,7 +32,7 @@ from hms_iceberg.spec.manifests.avro_container import (
     write_header,
 )
 from hms_iceberg.spec.manifests.manifest_layout import EntryLayout, entry_layout
-from hms_iceberg.spec.manifests.manifest_values import ManifestFile
+from hms_iceberg.spec.manifests.manifest_values import ManifestContent, ManifestFile
 
 # Columns of a frame, apart from one per partition field.
 FILE_COLUMNS = (
@@ -59,6 +59,7 @@ DELETE_ONLY = ("content", "equality_ids", "referenced_data_file", "content_offse
 METRIC_COLUMNS = MAPS[1:]  # without `column_sizes`
 # For fewer entries, polars is done sooner.
 _FEWEST_AT_ONCE = 600
+_LOOKED_AT = 20
 _FIELD_ZERO = re.compile(rb'"(?:element-|key-|value-)?id"\s*:\s*0\b')
 # What the processor's cache holds, so that each field is read from there, and memory of the last portion is used again.
 _BYTES_AT_ONCE = 5_000_000
@@ -165,7 +166,10 @@ def decode(
     counts = [0] * len(manifests)
     frames: list[pl.DataFrame] | None = []
     try:
-        no_key_is_0 = not any(_may_have_field_zero(each.metadata.get("schema")) for each in containers)
+        # Entries of delete files end with what their rows hang on, and are few.
+        no_key_is_0 = all(each.content is ManifestContent.DATA for each in manifests) and not any(
+            _may_have_field_zero(each.metadata.get("schema")) for each in containers
+        )
         for blocks in portions(containers, manifests, counts):
             part = None if frames is None else _decode_portion(blocks, flat.text, columns, present, no_key_is_0)
             frames = None if frames is None or part is None else [*frames, part]
@@ -193,10 +197,21 @@ def _decode_portion(
     if frame is not None:
         return frame
     names = _with_maps(columns, metrics)
-    if no_key_is_0:
+    if no_key_is_0 and not any(map(partial(_has_key_zero, schema), (*blocks[:1], *blocks[1:][-1:]))):
         frame = _read_avro(contents, rows, _short_schema(schema, frozenset(names)), names)
     frame = _read_avro(contents, rows, schema, names) if frame is None else frame
     return None if frame is None else _of_maps(frame, columns, metrics)
+
+
+def _has_key_zero(schema: bytes, block: tuple[int, bytes]) -> bool:
+    """Whether the first entries of a block have a key of 0 in a map, which a faulty writer may put there."""
+    frame = _read_avro([block[1]], min(block[0], _LOOKED_AT), schema, _maps_of(schema))
+    return frame is None or any((each.explode().struct.field("key") == 0).any() for each in frame)
+
+
+@lru_cache(maxsize=512)
+def _maps_of(schema: bytes) -> list[str]:
+    return [field["name"] for field in json.loads(schema)["fields"] if field["name"] in MAPS]
 
 
 @lru_cache(maxsize=512)

@@ -103,6 +103,17 @@ def test_what_follows_maps_that_have_the_key_0_is_read(first: NestedField) -> No
     assert decoder.files().select("sort_order_id").rows() == [(0,)]
 
 
+@pytest.mark.parametrize("entries", [1, 3, 50])
+def test_what_follows_maps_with_a_key_0_of_no_field_is_read(entries: int) -> None:
+    files = [
+        replace(data_file(number, [1, 2]), value_counts={0: 0, 1: 5}, null_value_counts={0: 1}, sort_order_id=7)
+        for number in range(1, entries + 1)
+    ]
+    decoder, _ = decoded(files)
+    found = decoder.files().select("file_path", "sort_order_id").rows()
+    assert found == [(each.file_path, 7) for each in files]
+
+
 def read(decoder: ManifestDecoder, entries: int, metrics: list[Any]) -> pl.DataFrame | None:
     return entry_columns([decoder.body()], entries, decoder.flat_schema, ["status", "record_count"], metrics)
 
