@@ -27,6 +27,7 @@ from hms_iceberg.spec.manifests.avro_container import (
     SYNC_SIZE,
     AvroContainer,
     encode_long,
+    first_record,
     read_contents,
     read_records,
     write_header,
@@ -59,7 +60,6 @@ DELETE_ONLY = ("content", "equality_ids", "referenced_data_file", "content_offse
 METRIC_COLUMNS = MAPS[1:]  # without `column_sizes`
 # For fewer entries, polars is done sooner.
 _FEWEST_AT_ONCE = 600
-_LOOKED_AT = 20
 _FIELD_ZERO = re.compile(rb'"(?:element-|key-|value-)?id"\s*:\s*0\b')
 # What the processor's cache holds, so that each field is read from there, and memory of the last portion is used again.
 _BYTES_AT_ONCE = 5_000_000
@@ -171,7 +171,7 @@ def decode(
             _may_have_field_zero(each.metadata.get("schema")) for each in containers
         )
         for blocks in portions(containers, manifests, counts):
-            part = None if frames is None else _decode_portion(blocks, flat.text, columns, present, no_key_is_0)
+            part = None if frames is None else _decode_portion(blocks, flat, columns, present, no_key_is_0)
             frames = None if frames is None or part is None else [*frames, part]
         if frames is None:
             slowly = _decode_slowly(containers, manifests, flat, _with_maps(columns, present))
@@ -186,10 +186,14 @@ def decode(
 
 
 def _decode_portion(
-    blocks: Sequence[tuple[int, bytes]], schema: bytes, columns: list[str], metrics: Sequence[Metric], no_key_is_0: bool
+    blocks: Sequence[tuple[int, bytes]],
+    flat: FlatSchema,
+    columns: list[str],
+    metrics: Sequence[Metric],
+    no_key_is_0: bool,
 ) -> pl.DataFrame | None:
     """Some columns and metrics of decompressed blocks, each with its number of entries; None if polars refuses them."""
-    rows, contents = sum(count for count, _ in blocks), [raw for _, raw in blocks]
+    rows, contents, schema = sum(count for count, _ in blocks), [raw for _, raw in blocks], flat.text
     whole = _with_maps(columns, [metric for metric in metrics if metric[1] is None])
     frame = None
     if metrics and rows >= _FEWEST_AT_ONCE and set(MAPS).isdisjoint(whole):
@@ -197,21 +201,19 @@ def _decode_portion(
     if frame is not None:
         return frame
     names = _with_maps(columns, metrics)
-    if no_key_is_0 and not any(map(partial(_has_key_zero, schema), (*blocks[:1], *blocks[1:][-1:]))):
+    if no_key_is_0 and not any(map(partial(_has_key_zero, flat.layout), (*contents[:1], *contents[1:][-1:]))):
         frame = _read_avro(contents, rows, _short_schema(schema, frozenset(names)), names)
     frame = _read_avro(contents, rows, schema, names) if frame is None else frame
     return None if frame is None else _of_maps(frame, columns, metrics)
 
 
-def _has_key_zero(schema: bytes, block: tuple[int, bytes]) -> bool:
-    """Whether the first entries of a block have a key of 0 in a map, which a faulty writer may put there."""
-    frame = _read_avro([block[1]], min(block[0], _LOOKED_AT), schema, _maps_of(schema))
-    return frame is None or any((each.explode().struct.field("key") == 0).any() for each in frame)
-
-
-@lru_cache(maxsize=512)
-def _maps_of(schema: bytes) -> list[str]:
-    return [field["name"] for field in json.loads(schema)["fields"] if field["name"] in MAPS]
+def _has_key_zero(layout: EntryLayout, raw: bytes) -> bool:
+    """Whether the first entry of a block has a key of 0 in a map, which a faulty writer puts there for each."""
+    record = first_record(raw, layout.parsed)
+    if record is None:
+        return True
+    values = layout.data_file_values(record)
+    return any(pair["key"] == 0 for name in MAPS for pair in values.get(name) or () if isinstance(pair, dict))
 
 
 @lru_cache(maxsize=512)

@@ -306,6 +306,9 @@ def most_bytes(size: int) -> int:
     return _PLAIN_BYTES + _MOST_RATIO * size
 
 
+_UNDECODABLE = (EOFError, IndexError, ValueError, UnicodeDecodeError, OverflowError, TypeError)
+
+
 def read_records(
     container: AvroContainer, schema: Any, what: str, expected: int | None = None
 ) -> Iterator[dict[str, Any]]:
@@ -326,7 +329,7 @@ def read_records(
         try:
             for _ in range(block.records):
                 yield fastavro.schemaless_reader(stream, schema, None)  # type: ignore[misc]
-        except (EOFError, IndexError, ValueError, UnicodeDecodeError, OverflowError, TypeError) as error:
+        except _UNDECODABLE as error:
             raise CorruptFileError(
                 f"Cannot read {what}: a record of the Avro block at byte {block.first} is damaged ({error})"
             ) from error
@@ -335,6 +338,19 @@ def read_records(
                 f"Cannot read {what}: the Avro block at byte {block.first} holds {len(raw) - stream.tell()} bytes "
                 f"more than its {block.records} records"
             )
+
+
+def first_record(raw: bytes, schema: Any) -> dict[str, Any] | None:
+    """The first record of a decompressed block; None if it cannot be decoded.
+
+    Args:
+        raw: the block.
+        schema: as of `read_records`.
+    """
+    try:
+        return fastavro.schemaless_reader(io.BytesIO(raw), schema, None)  # type: ignore[return-value]
+    except _UNDECODABLE:
+        return None
 
 
 @lru_cache(maxsize=512)
