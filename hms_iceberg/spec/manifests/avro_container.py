@@ -341,12 +341,7 @@ def read_records(
 
 
 def first_record(raw: bytes, schema: Any) -> dict[str, Any] | None:
-    """The first record of a decompressed block; None if it cannot be decoded.
-
-    Args:
-        raw: the block.
-        schema: as of `read_records`.
-    """
+    """The first record of a decompressed block, by a schema as of `read_records`; None if it cannot be decoded."""
     try:
         return fastavro.schemaless_reader(io.BytesIO(raw), schema, None)  # type: ignore[return-value]
     except _UNDECODABLE:
