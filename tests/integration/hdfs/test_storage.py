@@ -119,11 +119,13 @@ def _read_and_write(storage: ArrowStorage, location: str, target: str) -> None:
 def test_a_forked_child_goes_on_with_a_storage_that_was_used(storage: ArrowStorage, folder: str) -> None:
     storage.create(f"{folder}/a", b"whole")
     opened = storage.open_input(f"{folder}/a")
+    assert storage.read(f"{folder}/a") == b"whole"  # hdfs-native keeps its connection, which the children have too
     context = multiprocessing.get_context("fork")
     child = context.Process(target=_read_and_write, args=(storage, f"{folder}/a", f"{folder}/b"))
     reader = context.Process(target=lambda: storage.create(f"{folder}/c", opened.read()))
     for process in (child, reader):
         process.start()
+    for process in (child, reader):
         process.join(30)
         assert process.exitcode == 0
     assert [storage.read(f"{folder}/{name}") for name in "abc"] == [b"whole"] * 3

@@ -45,6 +45,34 @@ def _wait_for_threads() -> None:
         time.sleep(0.005)
 
 
+class _Connections:
+    """The connections to DataNodes that hdfs-native keeps for three seconds after a read, for all clients of a process.
+
+    A child of a process has them as well. It must not use them: it would wait for an answer that its parent gets, and
+    both would ask over one connection. So its first read waits until it has forgotten them.
+    """
+
+    _KEPT_SECONDS = 3.1
+
+    def __init__(self) -> None:
+        self._were_made = False
+        self._forgotten = 0.0
+        os.register_at_fork(after_in_child=self._inherit)
+
+    def _inherit(self) -> None:
+        if self._were_made:
+            self._forgotten = time.monotonic() + self._KEPT_SECONDS
+
+    def use(self) -> None:
+        """Before a read."""
+        self._were_made = True
+        while (left := self._forgotten - time.monotonic()) > 0:
+            time.sleep(left)
+
+
+_CONNECTIONS = _Connections()
+
+
 class HdfsInput(io.RawIOBase):
     """A file to read, from its start.
 
@@ -105,7 +133,8 @@ class HdfsInput(io.RawIOBase):
         return left if size is None or size < 0 else min(size, left)
 
     def _current(self) -> Any:
-        """The file as this process has it."""
+        """The file as this process has it, to read from."""
+        _CONNECTIONS.use()
         if self._process != os.getpid():
             self._file, self._process = self._opened(), os.getpid()
         return self._file
