@@ -129,4 +129,4 @@ def test_a_server_of_keys_that_wants_kerberos_takes_tickets_and_keytabs_but_not_
             with pytest.raises(StorageDeniedError, match=r"no valid Kerberos ticket .*run kinit"):
                 storage.read(f"{cluster.nameservice}/zone/ticket")
     except UnavailableError as error:
-        pytest.skip(str(error))
+        pytest.skip(str(error))  # no Java, KDC or jars of Hadoop, and none to be had by Maven here
