@@ -5,14 +5,13 @@ Signing gives a client no key. Source: `RemoteSignRequest` of the protocol.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import urlsplit
 
 from hms_iceberg.errors import ConfigurationError, MissingDependencyError
-from hms_iceberg.rest.errors import RefusedError
+from hms_iceberg.rest.files.signable import refused, signable
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.table_properties import FOLDER_PROPERTIES
 
@@ -69,30 +68,7 @@ def asked(headers: Mapping[str, str]) -> list[str]:
     return [each.strip().lower() for each in headers.get("x-iceberg-access-delegation", "").split(",") if each.strip()]
 
 
-_READS = ("GET", "HEAD")
-_WRITES = ("PUT", "POST", "DELETE")
-# What would change more than one object, or who may see it.
-_NO_SUBRESOURCES = ("acl", "policy", "tagging", "delete", "lifecycle", "versioning", "cors", "website", "replication")
-# What would read an object elsewhere, or say who else may see this one.
-_NO_HEADERS = ("x-amz-copy-source", "x-amz-acl", "x-amz-grant-")
-_LISTING = {
-    "prefix",
-    "list-type",
-    "delimiter",
-    "encoding-type",
-    "max-keys",
-    "continuation-token",
-    "start-after",
-    "fetch-owner",
-    "marker",
-    "versions",
-    "key-marker",
-    "version-id-marker",
-}
-_AWS = re.compile(
-    r"(?:(?P<bucket>.+)\.)?s3(?:-fips|-accelerate)?(?:\.dualstack)?(?:[.-][a-z]{2}(?:-[a-z]+)+-\d)?\.amazonaws\.com(?:\.cn)?"
-)
-_HOP = ("connection", "content-length", "expect", "transfer-encoding", "user-agent", "x-forwarded-for")
+_STREAMED = "STREAMING-UNSIGNED-PAYLOAD-TRAILER"
 
 
 class RequestSigner:
@@ -130,50 +106,17 @@ class RequestSigner:
             writes: whether it may change something.
 
         Raises:
-            RefusedError: it goes elsewhere, or changes what it may not.
+            RefusedError: it goes elsewhere, changes what it may not, or is of a kind that is not signed.
         """
         from botocore.auth import S3SigV4Auth
         from botocore.awsrequest import AWSRequest
 
-        if method not in _READS and not (writes and method in _WRITES):
-            raise _refused(f"{method} is not allowed on this table")
-        if any(key.lower().startswith(_NO_HEADERS) for key in headers):
-            raise _refused("a header of it is of a kind that is not signed")
-        self._check_place(method, uri, folders)
-        kept = {key: values[0] for key, values in headers.items() if values and key.lower() not in _HOP}
-        request = AWSRequest(method=method, url=uri, headers={k: v for k, v in kept.items() if k.lower() != "host"})
-        request.context["payload_signing_enabled"] = False
-        S3SigV4Auth(self._credentials, "s3", region).add_auth(request)
-        return {"uri": uri, "headers": {key: [value] for key, value in request.headers.items()}}
-
-    def _check_place(self, method: str, uri: str, folders: Sequence[Place]) -> None:
-        parts = urlsplit(uri)
-        query = parse_qs(parts.query, keep_blank_values=True)
-        if parts.scheme not in ("http", "https") or any(name in query for name in _NO_SUBRESOURCES):
-            raise _refused("the request is of a kind that is not signed")
-        path = unquote(parts.path).lstrip("/")
-        if ".." in path.split("/"):
-            raise _refused("its path has '..' in it")
-        bucket, key = self._place(parts.netloc, path)
-        if not key:  # a listing
-            key = "".join(query.get("prefix", []))
-            if method != "GET" or not key or not query.keys() <= _LISTING or len(query["prefix"]) > 1:
-                raise _refused("it is of the bucket as a whole")
-        if not any(place.bucket == bucket and key.startswith(f"{place.key}/") for place in folders):
-            raise _refused(f"s3://{bucket}/{key} is none of the table's locations")
-
-    def _place(self, host: str, path: str) -> tuple[str, str]:
-        """Bucket and key of a request, whichever of the two styles it has."""
-        aws = _AWS.fullmatch(host.removesuffix(":443"))
-        if self._endpoint and host.endswith(f".{self._endpoint}"):
-            return host[: -len(self._endpoint) - 1], path
-        if aws is not None and aws["bucket"]:
-            return aws["bucket"], path
-        if aws is None and host != self._endpoint:
-            raise _refused(f"{host} is not the store of this table")
-        bucket, _, key = path.partition("/")
-        return bucket, key
-
-
-def _refused(why: str) -> RefusedError:
-    return RefusedError(403, "ForbiddenException", f"The request is not signed: {why}.")
+        request = signable(method, uri, region, headers, self._endpoint, writes)
+        if not any(folder.bucket == request.bucket and request.key.startswith(f"{folder.key}/") for folder in folders):
+            raise refused(f"{request.location} is none of the table's locations")
+        signed = AWSRequest(method=method, url=uri, headers=request.headers)
+        signed.context["payload_signing_enabled"] = False
+        if request.headers.get("x-amz-content-sha256") == _STREAMED:
+            signed.context["checksum"] = {"request_algorithm": {"in": "trailer"}}
+        S3SigV4Auth(self._credentials, "s3", region).add_auth(signed)
+        return {"uri": uri, "headers": {key: [value] for key, value in signed.headers.items()}}
