@@ -1,8 +1,7 @@
 """The storage port: what every other room may ask of a file system or object store.
 
 A location is the text that table metadata holds (``s3://bucket/key``, ``file:/x``, ``file:///x`` or a plain path).
-Implementations hand locations back in the form they were given, so that a path in a manifest and a path from a
-listing compare equal.
+Implementations hand locations back in the form they were given. Whether two are one file, `Places` tells.
 
 The port's promises:
 
@@ -13,13 +12,14 @@ The port's promises:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, Protocol, runtime_checkable
 
 from hms_iceberg.encryption.key_services import KeyService
 from hms_iceberg.errors import MissingFileError
 from hms_iceberg.hooks import Hook
+from hms_iceberg.spec.places import Place
 
 PREVIEWED_MANIFEST: Hook[[bytes, str, str], bytes] = Hook("hms_iceberg.arrow.formats.manifests_v4")
 
@@ -99,13 +99,62 @@ class TellsRights(Protocol):
         ...
 
 
-@runtime_checkable
-class KnowsSpellings(Protocol):
-    """A storage whose objects may have several locations."""
+class KnowsPlaces(Protocol):
+    """A storage that knows of a place what its text does not tell: links, nameservices, mounts, accounts."""
 
-    def one_spelling(self, location: str) -> str:
-        """A location that all locations of the same object have in common."""
+    def place_of(self, location: str) -> Place:
+        """The place of a file or folder, which need not be there."""
         ...
+
+    def leads_elsewhere(self, location: str, place: Place) -> bool:
+        """Whether a location's last segment changes the place: a link, or a mount.
+
+        Args:
+            location: the location.
+            place: its folder's place with that segment.
+        """
+        ...
+
+
+class Places:
+    """The places of locations in a storage: the one door through which text becomes what is compared.
+
+    A folder is looked at once in its lifetime, which is to be that of one operation: of a million files in a thousand
+    folders, links are followed a thousand times.
+
+    Args:
+        storage: where they are; None if text has to do.
+    """
+
+    def __init__(self, storage: Storage | None) -> None:
+        self._place_of: Callable[[str], Place] = getattr(storage, "place_of", Place.of)
+        self._leads_elsewhere: Callable[[str, Place], bool] | None = getattr(storage, "leads_elsewhere", None)
+        self._folders: dict[str, Place] = {}
+
+    def of(self, location: str) -> Place:
+        """The place of a file or folder, which need not be there.
+
+        Args:
+            location: in any spelling.
+        """
+        folder, _, name = location.rpartition("/")
+        if name in ("", ".", "..") or not folder or folder.endswith((":", ":/")):
+            return self._place_of(location)
+        known = self._folders.get(folder)
+        if known is None:
+            known = self._folders[folder] = self._place_of(folder)
+        place = known.child(name)
+        if self._leads_elsewhere is not None and self._leads_elsewhere(location, place):
+            return self._place_of(location)
+        return place
+
+    def anywhere(self, location: str) -> Place:
+        """The place on whatever server it is: equal for any two locations that may be one. See `Place.anywhere`.
+
+        Args:
+            location: in any spelling.
+        """
+        return self.of(location).anywhere()
 
 
 def one_spelling(storage: Storage, location: str) -> str:
@@ -115,7 +164,8 @@ def one_spelling(storage: Storage, location: str) -> str:
         storage: where the object is.
         location: one of its locations.
     """
-    return storage.one_spelling(location) if isinstance(storage, KnowsSpellings) else location
+    known = getattr(storage, "one_spelling", None)
+    return known(location) if known is not None else location
 
 
 @runtime_checkable

@@ -36,7 +36,8 @@ from hms_iceberg.arrow.storage.hdfs.hadoop_settings import hadoop_settings
 from hms_iceberg.arrow.storage.hdfs.opening import HDFS_SCHEMES, default_cluster, moves_exclusively, own_authority
 from hms_iceberg.encryption.encrypted_tables import open_decrypted
 from hms_iceberg.encryption.key_services import KeyService, key_service
-from hms_iceberg.errors import StorageError
+from hms_iceberg.errors import ConfigurationError, StorageError
+from hms_iceberg.spec.places import Place, split_location
 from hms_iceberg.storage import PREVIEWED_MANIFEST, FileInfo, Storage
 
 _MOST_BYTES = 2**31 - 1  # Java holds a file of metadata in one array
@@ -233,6 +234,32 @@ class ArrowStorage:
             return location
         authority = parsed.authority or own_authority(parsed.scheme, self._properties)
         return one_spelling(parsed.scheme, authority, parsed.path, self._hadoop)
+
+    def place_of(self, location: str) -> Place:
+        """The place of a file or folder, which need not be there; local links are followed."""
+        if self._default is not None and location.startswith("/"):
+            location = self._default + location
+        place = Place.of(location)
+        if place.family == "file":
+            # What has a null character is no file's name, and is in no folder but its own.
+            return place if "\0" in location else Place("file", "", os.path.realpath(place.path or "/").rstrip("/"))
+        if place.family == "abfs" and self._properties.get("adls.account-name"):
+            return place._replace(authority=place.authority.partition("@")[0])  # the only account that is asked
+        if place.family in HDFS_SCHEMES:
+            with suppress(ConfigurationError):  # nothing says where it is: then text has to do
+                _, authority, _ = split_location(location)
+                authority = authority or own_authority(place.family, self._properties)
+                return Place.of(one_spelling(place.family, authority, place.path, self._hadoop))
+        return place
+
+    def leads_elsewhere(self, location: str, place: Place) -> bool:
+        """Whether a location's last segment is a local link, or a mount of `viewfs`."""
+        if place.family == "file":
+            try:
+                return stat.S_ISLNK(os.lstat(place.path).st_mode)
+            except (OSError, ValueError):
+                return False
+        return location[:7].lower() == "viewfs:" and self.place_of(location) != place
 
     @cached_property
     def key_service(self) -> KeyService | None:

@@ -36,14 +36,17 @@ from hms_iceberg.errors import (
     StorageDeniedError,
     StorageError,
 )
-
-# A single letter before the colon is a Windows drive, not a scheme.
-_LOCATION = re.compile(r"^(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?://(?P<authority>[^/]*))?(?P<path>.*)$", re.DOTALL)
+from hms_iceberg.spec.places import (
+    AZURE_SCHEMES,
+    GCS_SCHEMES,
+    S3_SCHEMES,
+    folded,
+    has_dot_segments,
+    is_bucket_store,
+    split_location,
+)
 
 _S3_RETRIES = 5  # as Apache Iceberg (Java); pyarrow alone gives up at the third "slow down"
-_S3_SCHEMES = frozenset({"s3", "s3a", "s3n", "oss"})
-GCS_SCHEMES = frozenset({"gs", "gcs"})
-_AZURE_SCHEMES = frozenset({"abfs", "abfss", "wasb", "wasbs"})
 _TRUE_TEXTS = frozenset({"true", "1", "yes", "y", "on", "t"})
 
 
@@ -66,7 +69,8 @@ def parse_location(location: str) -> ParsedLocation:
 
     Args:
         location: ``/x``, ``file:/x``, ``file:///x``, ``s3://bucket/key``, ``hdfs://host:port/x``, ``abfss://c@h/x`` …
-            Text is taken literally, as Java's file systems do: ``%20`` in a path stays three characters.
+            Text is taken literally, as Java's file systems do: ``%20`` in a path stays three characters. As Hadoop's
+            ``Path`` does, ``..`` takes the segment before it away, also if that is a link.
 
     Returns:
         The parts; for object stores ``path`` starts with the bucket or container, as pyarrow wants it.
@@ -76,15 +80,14 @@ def parse_location(location: str) -> ParsedLocation:
     """
     if "\0" in location:
         raise StorageError(f"Cannot use the location {location!r}: it has a null character, so the text is damaged.")
-    match = _LOCATION.match(location)
-    if match is None:
-        return ParsedLocation("file", "", location)
-    scheme = match["scheme"].lower()
-    authority = match["authority"] or ""
-    path = match["path"]
-    if scheme in _S3_SCHEMES or scheme in GCS_SCHEMES:
+    scheme, authority, path = split_location(location)
+    # An empty segment is a part of an object's key: pyarrow refuses it rather than take another object.
+    is_literal = "//" in path and is_bucket_store(scheme)
+    if not is_literal and ("//" in path or has_dot_segments(path)):
+        path = folded(path) + ("/" if path.endswith("/") else "")
+    if scheme in S3_SCHEMES or scheme in GCS_SCHEMES:
         return ParsedLocation(scheme, authority, f"{authority}{path}" if authority else path.lstrip("/"))
-    if scheme in _AZURE_SCHEMES:
+    if scheme in AZURE_SCHEMES:
         container, _, _ = authority.partition("@")
         return ParsedLocation(scheme, authority, f"{container}{path}")
     return ParsedLocation(scheme, authority, path)
@@ -107,10 +110,10 @@ def create_filesystem(location: ParsedLocation, properties: Mapping[str, str]) -
     """
     builders: tuple[tuple[frozenset[str], Callable[[ParsedLocation, Mapping[str, str]], fs.FileSystem]], ...] = (
         (frozenset({"file"}), lambda _location, _properties: fs.LocalFileSystem()),
-        (_S3_SCHEMES, _s3),
+        (S3_SCHEMES, _s3),
         (HDFS_SCHEMES, lambda place, given: open_hdfs(place.scheme, place.authority, given)),
         (GCS_SCHEMES, _gcs),
-        (_AZURE_SCHEMES, _azure),
+        (AZURE_SCHEMES, _azure),
     )
     for schemes, builder in builders:
         if location.scheme in schemes:
