@@ -40,6 +40,10 @@ _BEFORE_4 = (
     ("scala.collection.immutable.IndexedSeq", "scala.collection.IndexedSeq"),
     ("scala.collection.IterableOnce", "scala.collection.GenTraversableOnce"),
 )
+# What has another name before Spark 4.1.
+_BEFORE_4_1 = (
+    ("org.apache.spark.sql.execution.streaming.checkpointing.", "org.apache.spark.sql.execution.streaming."),
+)
 
 
 @cache
@@ -57,7 +61,7 @@ def bridge_sources(spark_version: str) -> Mapping[str, str]:
     found: dict[str, str] = {}
     for room in sorted((room for room in rooms if _is_for(room.name, version)), key=lambda room: _place(room.name)):
         found |= {file.name: file.read_text("utf-8") for file in room.iterdir() if file.name.endswith(".java")}
-    moved = _BEFORE_4 if version < (4, 0) else ()
+    moved = (_BEFORE_4 if version < (4, 0) else ()) + (_BEFORE_4_1 if version < (4, 1) else ())
     return MappingProxyType({name: _moved(text, moved) for name, text in sorted(found.items())})
 
 

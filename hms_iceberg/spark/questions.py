@@ -71,6 +71,7 @@ from hms_iceberg.spark.read_questions import (
     AskVersion,
     CheckStream,
     DescribeMetadataTable,
+    FirstOffset,
     InspectRows,
     LatestOffset,
     LoadTable,
@@ -84,7 +85,7 @@ from hms_iceberg.spark.reading.changes import changed_rows, describe_changes
 from hms_iceberg.spark.reading.descriptions import describe, describe_view, release
 from hms_iceberg.spark.reading.inspection import describe_inspection, inspection_rows
 from hms_iceberg.spark.reading.plan_answer import answer_form, plan_answer, scan_answer
-from hms_iceberg.spark.reading.streams import check_stream, latest_offset
+from hms_iceberg.spark.reading.streams import check_stream, first_offset, latest_offset
 from hms_iceberg.spark.reading.worker_files import what_to_read, worker_command
 from hms_iceberg.spark.rewriting.rewrite_questions import (
     FailedRewrite,
@@ -246,6 +247,7 @@ QUESTIONS: dict[str, Question] = {
     "plan": Question(PlanScan, _plan, Cost.PLANNING),
     "worker-command": Question(WorkerCommand, _worker_command),
     "stream-check": Question(CheckStream, _of_metadata(check_stream)),
+    "stream-first": Question(FirstOffset, _of_metadata(first_offset)),
     "stream-latest": Question(LatestOffset, _of_metadata(latest_offset), Cost.PLANNING),
     # writes
     "begin-write": Question(BeginWrite, _begin_write),

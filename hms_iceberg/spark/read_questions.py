@@ -122,7 +122,7 @@ class StreamBatch(msgspec.Struct, frozen=True):
     Args:
         end: the offset that it ends with.
         options: the stream's options.
-        start: the offset that it starts after; None from the beginning.
+        start: the offset that it starts after; None where a checkpoint of an earlier version of ours does not say it.
     """
 
     end: dict[str, Any]
@@ -192,19 +192,29 @@ class CheckStream(msgspec.Struct, frozen=True):
     options: dict[str, str]
 
 
+class FirstOffset(msgspec.Struct, frozen=True):
+    """Where a stream begins (`StreamStart`).
+
+    Args:
+        options: the stream's options.
+    """
+
+    options: dict[str, str]
+
+
 class LatestOffset(msgspec.Struct, frozen=True):
     """How far the next batch of a stream goes (`IcebergStream`).
 
     Args:
         everything: whether the stream's limits are to be left aside.
         options: the stream's options.
-        start: the offset up to which it has read; None where it begins.
+        start: the offset up to which it has read, or at which it begins.
     """
 
     name: str
     everything: bool
     options: dict[str, str]
-    start: dict[str, Any] | None = None
+    start: dict[str, Any]
 
 
 class LoadView(msgspec.Struct, frozen=True):

@@ -19,11 +19,14 @@ from hms_iceberg.scan.appends import added_files, snapshots_between
 from hms_iceberg.scan.planner import Planner, manifest_source
 from hms_iceberg.scan.tasks import ScanPlan
 from hms_iceberg.spark.read_options import check_options
-from hms_iceberg.spark.read_questions import CheckStream, LatestOffset, StreamBatch
+from hms_iceberg.spark.read_questions import CheckStream, FirstOffset, LatestOffset, StreamBatch
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import Operation, Snapshot
 from hms_iceberg.storage import Storage
 
+# Java's offset where a table has no snapshot that a stream could begin with.
+_NOWHERE = (-1, -1)
+_AFTER = "after_snapshot_id"
 _SKIPPED = {
     str(Operation.DELETE): "streaming-skip-delete-snapshots",
     str(Operation.OVERWRITE): "streaming-skip-overwrite-snapshots",
@@ -44,6 +47,24 @@ def check_stream(metadata: TableMetadata, storage: Storage, asked: CheckStream) 
     check_options(asked.options, asked.name, streaming=True)
 
 
+def first_offset(metadata: TableMetadata, storage: Storage, asked: FirstOffset) -> dict[str, Any]:
+    """Where a stream begins: before the oldest snapshot, or the oldest since the time from which it is wanted.
+
+    Args:
+        metadata: the table as it is when the stream begins.
+        storage: where its files are.
+        asked: the stream's options.
+
+    Returns:
+        the `offset`, which stays in the checkpoint. Where there is no such snapshot yet, it is Java's offset of an
+        empty table, and `after_snapshot_id` is the newest one that the stream is to pass over.
+    """
+    wanted, _ = _wanted(metadata, metadata.current_snapshot(), asked.options)
+    if wanted:
+        return {"offset": _text((wanted[0].snapshot_id, 0))}
+    return {"offset": {**_text(_NOWHERE), _AFTER: metadata.current_snapshot_id}}
+
+
 def latest_offset(metadata: TableMetadata, storage: Storage, asked: LatestOffset) -> dict[str, Any]:
     """How far the next batch goes.
 
@@ -56,20 +77,19 @@ def latest_offset(metadata: TableMetadata, storage: Storage, asked: LatestOffset
         the `offset`; null if there is nothing new.
 
     Raises:
-        NoSuchSnapshotError: the snapshot up to which the stream has read has expired.
+        NoSuchSnapshotError: the snapshot up to which the stream has read has expired, or one that it has not read.
+        InvalidInputError: that snapshot is none of the table's history any more.
         UnsupportedError: rows were deleted or overwritten, and the options do not say to pass over that.
         CorruptManifestError, MissingFileError: manifests cannot be read.
     """
     options, name = asked.options, asked.name
-    start = _offset(asked.start, name) or _first(metadata, options)
-    current = metadata.current_snapshot()
-    if start is None or current is None:
-        return {"offset": None}
+    start = _offset(asked.start, name)
     limits = {} if asked.everything else options
     max_files = int(limits.get("streaming-max-files-per-micro-batch", 2**62))
     max_rows = int(limits.get("streaming-max-rows-per-micro-batch", 2**62))
     reached, files, rows = start, 0, 0
-    for snapshot, position in _to_read(_since(metadata, start, current, name), start, options, name):
+    snapshots = _since(metadata, asked.start, metadata.current_snapshot(), options, name)
+    for snapshot, position in _to_read(snapshots, start, options, name):
         counts = _record_counts(metadata, snapshot, storage)
         for count in counts[position:]:
             if files == max_files or (rows >= max_rows and files):
@@ -77,8 +97,7 @@ def latest_offset(metadata: TableMetadata, storage: Storage, asked: LatestOffset
             files, rows, position = files + 1, rows + count, position + 1
             reached = (snapshot.snapshot_id, position)
         reached = (snapshot.snapshot_id, max(position, len(counts)))
-    nothing_new = asked.start is not None and reached == start
-    return {"offset": None if nothing_new else _text(reached)}
+    return {"offset": None if reached == start else _text(reached)}
 
 
 def plan_batch(metadata: TableMetadata, storage: Storage, name: str, schema_id: int, batch: StreamBatch) -> ScanPlan:
@@ -101,14 +120,11 @@ def plan_batch(metadata: TableMetadata, storage: Storage, name: str, schema_id: 
         CorruptManifestError, MissingFileError: manifests cannot be read.
     """
     started = time.perf_counter()
-    start = _offset(batch.start, name) or _first(metadata, batch.options)
-    end = _offset(batch.end, name)
-    if start is None or end is None:
-        raise InvalidInputError(f"Cannot stream the table {name}: it has no snapshots from {start} to {end}.")
-    last = _snapshot(metadata, end[0], name)
+    start, end = _offset(batch.start, name), _offset(batch.end, name)
+    last = None if end == _NOWHERE else _snapshot(metadata, end[0], name)
     planner = _planner(metadata, storage, schema_id)
     parts = []
-    snapshots = _since(metadata, start, last, name)
+    snapshots = _since(metadata, batch.start, last, batch.options, name) if last else []
     for snapshot, position in _to_read(snapshots, start, batch.options, name):
         part = added_files(planner, [snapshot], storage)
         stop = end[1] if snapshot.snapshot_id == end[0] else part.frame.height
@@ -119,44 +135,76 @@ def plan_batch(metadata: TableMetadata, storage: Storage, name: str, schema_id: 
     return planner.plan(last, data, None, started)
 
 
-def _offset(offset: Mapping[str, Any] | None, table: str) -> tuple[int, int] | None:
-    """A snapshot and a number of files; None for the offset at which Java has a stream of an empty table begin."""
-    if offset is None or offset.get("snapshot_id") == -1:
-        return None
+def _offset(offset: Mapping[str, Any] | None, table: str) -> tuple[int, int]:
+    """A snapshot and a number of files; None is the start in a checkpoint of ours from the time when it said none."""
+    if offset is None:
+        return _NOWHERE
     if offset.get("version") != 1 or offset.get("scan_all_files"):
         raise UnsupportedError(
             f"Cannot stream the table {table} from {dict(offset)}: expected an offset of version 1 of appended files. "
             "Start the stream with another checkpoint."
         )
-    return offset["snapshot_id"], max(offset["position"], 0)
+    snapshot_id = offset["snapshot_id"]
+    return _NOWHERE if snapshot_id == _NOWHERE[0] else (snapshot_id, max(offset["position"], 0))
 
 
 def _text(offset: tuple[int, int]) -> dict[str, Any]:
     return {"version": 1, "snapshot_id": offset[0], "position": offset[1], "scan_all_files": False}
 
 
-def _first(metadata: TableMetadata, options: Mapping[str, str]) -> tuple[int, int] | None:
-    """Before the oldest snapshot, or the oldest since the time from which the stream is wanted."""
+def _wanted(
+    metadata: TableMetadata, last: Snapshot | None, options: Mapping[str, str]
+) -> tuple[list[Snapshot], int | None]:
+    """The snapshots since the time from which a stream is wanted, oldest first; and which comes before them.
+
+    That one is None if there is none, or if it is known to be too old to be wanted.
+    """
     since = int(options.get("stream-from-timestamp", 0))
-    lineage = metadata.ancestors_of(metadata.current_snapshot_id)
-    wanted = [each for each in lineage if each.timestamp_ms >= since]
-    return (wanted[-1].snapshot_id, 0) if wanted else None
+    found: list[Snapshot] = []
+    for snapshot in metadata.ancestors_of(None if last is None else last.snapshot_id):
+        if snapshot.timestamp_ms < since:
+            return found[::-1], None
+        found.append(snapshot)
+    return found[::-1], found[-1].parent_snapshot_id if found else None
 
 
-def _since(metadata: TableMetadata, start: tuple[int, int], last: Snapshot, table: str) -> list[Snapshot]:
-    _snapshot(metadata, start[0], table)
-    return snapshots_between(metadata, start[0], last, from_inclusive=True)
+def _since(
+    metadata: TableMetadata, start: Mapping[str, Any] | None, last: Snapshot | None, options: Mapping[str, str],
+    table: str,
+) -> list[Snapshot]:  # fmt: skip
+    """The snapshots from one offset on, of which the first may have been read in part."""
+    snapshot_id, _ = _offset(start, table)
+    if snapshot_id != _NOWHERE[0]:
+        _snapshot(metadata, snapshot_id, table)
+        lineage = list(metadata.ancestors_of(None if last is None else last.snapshot_id))
+        if snapshot_id not in {each.snapshot_id for each in lineage}:
+            before = lineage[-1].parent_snapshot_id if lineage else None
+            if before is not None:
+                raise _expired(before, table, "which may have come after what the stream has read")
+            raise InvalidInputError(
+                f"Cannot stream the table {table} on: it was rolled back from its snapshot {snapshot_id}, up to which "
+                "the stream has read. Start the stream with a new checkpoint."
+            )
+        return snapshots_between(metadata, snapshot_id, last, from_inclusive=True)
+    wanted, before = _wanted(metadata, last, options)
+    if before is not None and before != (start or {}).get(_AFTER):
+        raise _expired(before, table, "which came before what the stream would read first")
+    return wanted
 
 
 def _snapshot(metadata: TableMetadata, snapshot_id: int, table: str) -> Snapshot:
     snapshot = metadata.snapshot_by_id(snapshot_id)
     if snapshot is None:
-        raise NoSuchSnapshotError(
-            f"Cannot stream the table {table} on: the checkpoint names its snapshot {snapshot_id}, which has expired, "
-            "so that nobody knows what came after it. Start the stream with a new checkpoint, and keep snapshots for "
-            "longer than a stream may stand still."
-        )
+        raise _expired(snapshot_id, table, "which the checkpoint names")
     return snapshot
+
+
+def _expired(snapshot_id: int, table: str, which: str) -> NoSuchSnapshotError:
+    return NoSuchSnapshotError(
+        f"Cannot stream the table {table} on: its snapshot {snapshot_id}, {which}, has expired, or the table was made "
+        "anew, so that nobody knows which rows the stream has not read. Start the stream with a new checkpoint, and "
+        "keep snapshots for longer than a stream may stand still."
+    )
 
 
 def _to_read(

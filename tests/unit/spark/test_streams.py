@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 import pytest
 
 from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError, UnsupportedError
-from hms_iceberg.spark.read_questions import CheckStream, LatestOffset, StreamBatch
-from hms_iceberg.spark.reading.streams import check_stream, latest_offset, plan_batch
+from hms_iceberg.spark.read_questions import CheckStream, FirstOffset, LatestOffset, StreamBatch
+from hms_iceberg.spark.reading.streams import check_stream, first_offset, latest_offset, plan_batch
 from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.table import Table
@@ -36,6 +36,7 @@ def table(tmp_path: Path) -> Table:
 
 def latest(table: Table, start: dict[str, Any] | None = None, everything: bool = False, **options: str) -> Any:
     named = {name.replace("_", "-"): value for name, value in options.items()}
+    start = start or first_offset(table.metadata, table.storage, FirstOffset(named))["offset"]
     asked = LatestOffset("t", everything, named, start)
     return latest_offset(table.metadata, table.storage, asked)["offset"]
 
@@ -112,9 +113,9 @@ def test_deleted_and_overwritten_rows_are_refused_or_passed_over(table: Table) -
 
 def test_an_expired_or_foreign_offset_is_refused(table: Table) -> None:
     gone = {**at(table, 0, 1), "snapshot_id": 77}
-    with pytest.raises(NoSuchSnapshotError, match=r"names its snapshot 77, which has expired"):
+    with pytest.raises(NoSuchSnapshotError, match=r"its snapshot 77, which the checkpoint names, has expired"):
         latest(table, gone)
-    with pytest.raises(NoSuchSnapshotError, match=r"names its snapshot 77"):
+    with pytest.raises(NoSuchSnapshotError, match=r"its snapshot 77, which the checkpoint names"):
         parts(table, None, gone)
     with pytest.raises(UnsupportedError, match=r"expected an offset of version 1"):
         latest(table, {**at(table, 0, 1), "scan_all_files": True})

@@ -67,7 +67,11 @@ public final class PlanScans extends Rule {
       return answered;
     }
     Scan scan = Scan.of(plan);
-    return scan == null ? (LogicalPlan) plan.mapChildren(new Replace()) : planned(scan, files(scan, null));
+    if (scan == null) {
+      return (LogicalPlan) plan.mapChildren(new Replace());
+    }
+    LogicalPlan planned = planned(scan, files(scan, null));
+    return scan.batch() == null ? planned : (LogicalPlan) planned.transform(new StreamBatch.Streaming(scan.batch()));
   }
 
   private static void refuseConstraint(LogicalPlan plan) {
@@ -91,8 +95,8 @@ public final class PlanScans extends Rule {
       source = ((Project) source).child();
       scan = Scan.of(source);
     }
-    if (scan == null) {
-      return null;
+    if (scan == null || scan.batch() != null) {
+      return null; // a stream goes on counting
     }
     Map names = scan.names();
     for (int i = projections.size() - 1; i >= 0; i--) {

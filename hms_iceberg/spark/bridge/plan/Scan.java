@@ -19,6 +19,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.write.RowLevelOperationTable;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.types.BooleanType$;
 import org.apache.spark.sql.types.Metadata;
@@ -33,11 +34,13 @@ final class Scan {
   final DataSourceV2Relation relation;
   private final Project project;
   private final Filter filter;
+  private final LogicalRelation batch;
 
-  private Scan(Project project, Filter filter, DataSourceV2Relation relation) {
+  private Scan(Project project, Filter filter, DataSourceV2Relation relation, LogicalRelation batch) {
     this.project = project;
     this.filter = filter == null ? null : SimpleFirst.of(filter);
     this.relation = relation;
+    this.batch = batch;
   }
 
   /** Null if the plan is something else. */
@@ -51,9 +54,18 @@ final class Scan {
     LogicalPlan below = project == null ? plan : project.child();
     Filter filter = below instanceof Filter ? (Filter) below : null;
     LogicalPlan leaf = filter == null ? below : filter.child();
+    DataSourceV2Relation batch = StreamBatch.of(leaf);
+    if (batch != null) {
+      return tables == IcebergTable.class ? new Scan(project, filter, batch, (LogicalRelation) leaf) : null;
+    }
     boolean found = leaf instanceof DataSourceV2Relation
         && tables.isInstance(unwrapped(((DataSourceV2Relation) leaf).table()));
-    return found ? new Scan(project, filter, (DataSourceV2Relation) leaf) : null;
+    return found ? new Scan(project, filter, (DataSourceV2Relation) leaf, null) : null;
+  }
+
+  /** The batch of a stream that is read; null if it is the table. */
+  LogicalRelation batch() {
+    return batch;
   }
 
   IcebergTable table() {

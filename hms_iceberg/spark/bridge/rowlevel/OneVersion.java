@@ -40,17 +40,7 @@ final class OneVersion extends Rule {
     }
 
     public Object applyOrElse(Object plan, Function1 otherwise) {
-      return isDefinedAt(plan) ? pinned((DataSourceV2Relation) plan) : otherwise.apply(plan);
-    }
-
-    /** The versions of Spark differ in what else a relation has. */
-    private Object pinned(DataSourceV2Relation relation) {
-      Object[] parts = new Object[relation.productArity()];
-      for (int i = 0; i < parts.length; i++) {
-        parts[i] = relation.productElement(i);
-      }
-      parts[0] = table;
-      return relation.makeCopy(parts);
+      return isDefinedAt(plan) ? SparkVersions.with((TreeNode) plan, 0, table) : otherwise.apply(plan);
     }
   }
 }

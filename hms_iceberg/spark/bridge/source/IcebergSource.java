@@ -88,7 +88,7 @@ public class IcebergSource implements SupportsCatalogOptions, StreamSourceProvid
       scala.collection.immutable.Map parameters) {
     CaseInsensitiveStringMap options = new CaseInsensitiveStringMap(CollectionConverters.asJava(parameters));
     return new IcebergStream(
-        (SparkSession) context.sparkSession(), streamed(options), Bridge.JSON.valueToTree(new HashMap(options)));
+        (SparkSession) context.sparkSession(), checkpoint, streamed(options), Bridge.JSON.valueToTree(new HashMap(options)));
   }
 
   private static IcebergTable streamed(CaseInsensitiveStringMap options) {

@@ -3,34 +3,32 @@ package hms_iceberg.bridge;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import org.apache.spark.sql.Dataset;
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.Dataset$;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.read.streaming.ReadAllAvailable;
 import org.apache.spark.sql.connector.read.streaming.ReadLimit;
 import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
-import org.apache.spark.sql.execution.datasources.LogicalRelation;
-import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.streaming.Offset;
 import org.apache.spark.sql.execution.streaming.Source;
 import org.apache.spark.sql.types.StructType;
-import scala.Function1;
 import scala.Option;
-import scala.runtime.AbstractPartialFunction;
 
 /**
- * The rows that are appended to a table. Python says how far a batch goes; a batch is a scan of files like any
- * other, which is why this is a source that makes plans and not one that reads.
+ * The rows that are appended to a table. Python says where the stream begins and how far a batch goes; a batch is a scan
+ * of files like any other, which is why this is a source that makes plans and not one that reads.
  */
 final class IcebergStream implements Source, SupportsTriggerAvailableNow {
   private final SparkSession session;
+  private final StreamStart begin;
   private final IcebergTable table;
   private final JsonNode options;
   /** The metadata up to which a query reads that stops when it has read what there is; null for others. */
   private String bound;
 
-  IcebergStream(SparkSession session, IcebergTable table, JsonNode options) {
+  /** The folder is that of this source in the query's checkpoint. */
+  IcebergStream(SparkSession session, String folder, IcebergTable table, JsonNode options) {
     this.session = session;
+    this.begin = new StreamStart(folder, session.sessionState().newHadoopConf());
     this.table = table;
     this.options = options;
   }
@@ -49,30 +47,43 @@ final class IcebergStream implements Source, SupportsTriggerAvailableNow {
 
   public org.apache.spark.sql.connector.read.streaming.Offset latestOffset(
       org.apache.spark.sql.connector.read.streaming.Offset start, ReadLimit limit) {
-    ObjectNode question = Bridge.question("stream-latest");
-    question.put("name", table.name());
-    question.put("metadata_location", bound == null ? table.newestMetadata() : bound);
-    question.set("start", start == null ? null : Json.read(start.json()));
+    ObjectNode question = question("stream-latest");
+    question.set("start", start == null ? begins() : Json.read(start.json()));
     question.put("everything", limit instanceof ReadAllAvailable);
-    question.set("options", options);
-    table.addCatalog(question);
     JsonNode offset = table.planner().ask(question).header().get("offset");
     return offset.isNull() ? null : new Position(offset.toString());
+  }
+
+  /** Where the stream began, or begins now. */
+  private JsonNode begins() {
+    JsonNode known = begin.known();
+    return known != null ? known : begin.store(table.planner().ask(question("stream-first")).header().get("offset"));
+  }
+
+  private ObjectNode question(String call) {
+    ObjectNode question = Bridge.question(call);
+    question.put("name", table.name());
+    question.put("metadata_location", newest());
+    question.set("options", options);
+    table.addCatalog(question);
+    return question;
+  }
+
+  private String newest() {
+    return bound == null ? table.newestMetadata() : bound;
   }
 
   public Option getOffset() {
     throw new UnsupportedOperationException("latestOffset(Offset, ReadLimit) is what tells how far a batch goes.");
   }
 
+  /** A batch that has finished is asked for as well when a query starts again: what is read is planned when it is run. */
   public Dataset getBatch(Option start, Offset end) {
     ObjectNode batch = Bridge.JSON.createObjectNode();
-    batch.set("start", start.isEmpty() ? null : Json.read(((Offset) start.get()).json()));
+    batch.set("start", start.isEmpty() ? begin.known() : Json.read(((Offset) start.get()).json()));
     batch.set("end", Json.read(end.json()));
     batch.set("options", options);
-    IcebergTable part = table.batch(bound == null ? table.newestMetadata() : bound, batch);
-    LogicalPlan relation = DataSourceV2Relation.create(part, Option.empty(), Option.empty());
-    LogicalPlan plan = (LogicalPlan) new PlanScans(session).apply(relation);
-    return Dataset$.MODULE$.ofRows(session, (LogicalPlan) plan.transform(new Streaming()));
+    return Dataset$.MODULE$.ofRows(session, new StreamBatch(session, table.batch(newest(), batch)).plan());
   }
 
   public void stop() {}
@@ -93,17 +104,6 @@ final class IcebergStream implements Source, SupportsTriggerAvailableNow {
 
     public String json() {
       return json;
-    }
-  }
-
-  /** Spark aggregates in another way if a leaf of the plan says that it is part of a stream. */
-  static final class Streaming extends AbstractPartialFunction {
-    public boolean isDefinedAt(Object plan) {
-      return plan instanceof LogicalRelation;
-    }
-
-    public Object applyOrElse(Object plan, Function1 otherwise) {
-      return isDefinedAt(plan) ? SparkVersions.streaming((LogicalRelation) plan) : otherwise.apply(plan);
     }
   }
 }

@@ -25,6 +25,7 @@ import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.plans.logical.AppendData$;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.trees.Origin;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.catalyst.util.RebaseDateTime.RebaseSpec;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.CatalogV2Util$;
@@ -40,6 +41,7 @@ import org.apache.spark.sql.sources.BaseRelation;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.ArrowUtils;
 import scala.Option;
+import scala.Product;
 import scala.collection.immutable.Map$;
 import scala.collection.immutable.Seq;
 import scala.math.BigInt;
@@ -104,9 +106,24 @@ final class SparkVersions {
     }
   }
 
-  /** The same relation as a part of a stream. */
-  static LogicalPlan streaming(LogicalRelation relation) {
-    return logicalRelation(relation.relation(), relation.output(), Option.empty(), true);
+  /** The relation as a part of a stream. */
+  static LogicalPlan streaming(BaseRelation relation, Seq output) {
+    return logicalRelation(relation, output, Option.empty(), true);
+  }
+
+  /** A relation as a part of the stream that another one is a part of. */
+  static LogicalPlan inStreamOf(LogicalRelation other, LogicalRelation relation) {
+    TreeNode made = with(other, 0, relation.relation());
+    return (LogicalPlan) with(made, 1, relation.output());
+  }
+
+  /** A plan with one thing otherwise; the versions of Spark differ in how many a relation has. */
+  static TreeNode with(TreeNode plan, int place, Object value) {
+    Object[] parts = new Object[((Product) plan).productArity()];
+    for (int i = 0; i < parts.length; i++) {
+      parts[i] = i == place ? value : ((Product) plan).productElement(i);
+    }
+    return plan.makeCopy(parts);
   }
 
   private static LogicalPlan logicalRelation(BaseRelation relation, Seq output, Option table, boolean streaming) {

@@ -1,0 +1,81 @@
+package hms_iceberg.bridge;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.charset.StandardCharsets;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileAlreadyExistsException;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager;
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager$;
+
+/**
+ * Where a stream began, in its checkpoint, which has no offset of that: a batch is only logged by its end. The file is
+ * Apache Iceberg's, so that either goes on with the other's checkpoints.
+ */
+final class StreamStart {
+  private final Path folder;
+  private final Configuration conf;
+
+  StreamStart(String folder, Configuration conf) {
+    this.folder = new Path(folder, "offsets");
+    this.conf = conf;
+  }
+
+  private Path file() {
+    return new Path(folder, "0");
+  }
+
+  private CheckpointFileManager files() {
+    return CheckpointFileManager$.MODULE$.create(folder, conf);
+  }
+
+  /** Null if the stream has not begun, or began with an earlier version of ours. */
+  JsonNode known() {
+    CheckpointFileManager files = files();
+    if (!files.exists(file())) {
+      return null;
+    }
+    try {
+      InputStream in = files.open(file());
+      try {
+        return Bridge.JSON.readTree(in);
+      } finally {
+        in.close();
+      }
+    } catch (IOException e) {
+      throw failure("read", e);
+    }
+  }
+
+  /** The file is there as a whole or not at all; another query that was first has decided. */
+  JsonNode store(JsonNode offset) {
+    CheckpointFileManager files = files();
+    files.mkdirs(folder);
+    try {
+      CheckpointFileManager.CancellableFSDataOutputStream out = files.createAtomic(file(), false);
+      boolean written = false;
+      try {
+        out.write(offset.toString().getBytes(StandardCharsets.UTF_8));
+        written = true;
+      } finally {
+        if (written) {
+          out.close();
+        } else {
+          out.cancel();
+        }
+      }
+    } catch (FileAlreadyExistsException e) {
+      return known();
+    } catch (IOException e) {
+      throw failure("write", e);
+    }
+    return offset;
+  }
+
+  private RuntimeException failure(String what, IOException cause) {
+    return Bridge.failure("StorageError: cannot " + what + " where the stream began, in " + file() + " of its checkpoint: "
+        + cause.getMessage() + ". Start the stream again when the checkpoint can be used.", cause);
+  }
+}
