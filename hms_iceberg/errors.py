@@ -68,11 +68,16 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from hms_iceberg.printable import printable_lines
+
 
 class IcebergError(Exception):
     """Root of everything that this package raises on purpose."""
 
     retryable: ClassVar[bool] = False
+
+    def __str__(self) -> str:
+        return printable_lines(super().__str__())  # messages tell names and paths, and are printed by whoever gets them
 
 
 # ---------------------------------------------------------------------------------------------- catalog

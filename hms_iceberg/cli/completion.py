@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from hms_iceberg.cli.output import OUTPUT_OPTION, Output
+from hms_iceberg.cli.output import OUTPUT_OPTION, Output, say
 
 _PROGRAM = "hms-iceberg"
 _VARIABLE = "_HMS_ICEBERG_COMPLETE"
@@ -22,7 +22,7 @@ def completion(ctx: click.Context, shell: str) -> None:
 
     kind = get_completion_class(shell)
     assert kind is not None
-    click.echo(kind(ctx.find_root().command, {}, _PROGRAM, _VARIABLE).source())
+    say(kind(ctx.find_root().command, {}, _PROGRAM, _VARIABLE).source())
 
 
 @click.command()

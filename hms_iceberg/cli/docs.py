@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hms_iceberg.cli.output import say
 from hms_iceberg.docs.book import Page, pages, search
 from hms_iceberg.errors import InvalidInputError
 
@@ -37,7 +38,7 @@ def docs(topic: str | None, words: str | None, to: Path | None) -> None:
         from hms_iceberg.docs.book import book_page
 
         to.write_text(book_page(), encoding="utf-8")
-        click.echo(f"Wrote {to}.")
+        say(f"Wrote {to}.")
     elif words is not None:
         _list_found(words)
     elif topic is not None:
@@ -60,7 +61,7 @@ def _page(topic: str) -> Page:
 def _show(page: Page) -> None:
     """On a terminal with a pager and in colours; in a pipe as it was written."""
     if not sys.stdout.isatty():
-        click.echo(page.text)
+        say(page.text)
         return
     from rich.console import Console
     from rich.markdown import Markdown
@@ -79,12 +80,12 @@ def _list_topics(known: Iterable[Page]) -> None:
     for page in known:
         grid.add_row(page.topic, page.summary)
     Console(highlight=False).print(grid, markup=False)
-    click.echo("\nOne guide: hms-iceberg docs TOPIC. All as a page with search: hms-iceberg docs --to guides.html")
+    say("\nOne guide: hms-iceberg docs TOPIC. All as a page with search: hms-iceberg docs --to guides.html")
 
 
 def _list_found(words: str) -> None:
     found = search(words)
     for page, section in found:
-        click.echo(f"{page.topic}: {section.heading}")
+        say(f"{page.topic}: {section.heading}")
     if not found:
         raise InvalidInputError(f"No section has all of: {words}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import signal
 import sys
 import threading
@@ -14,9 +15,10 @@ import click
 
 from hms_iceberg.cli.catalog_options import catalog_options
 from hms_iceberg.cli.commands import COMMANDS, SUBJECTS
-from hms_iceberg.cli.output import FORM, Output
+from hms_iceberg.cli.output import FORM, Output, say
 from hms_iceberg.cli.suggestions import SuggestingGroup
 from hms_iceberg.errors import IcebergError
+from hms_iceberg.printable import log_to_stderr
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -95,11 +97,9 @@ def cli(ctx: click.Context, verbose: bool, **defaults: object) -> None:
     The options of the catalog and of the output may stand here, or after the command's name.
     """
     if verbose:
-        import logging
-
-        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+        log_to_stderr("INFO", "%(asctime)s %(levelname)s %(name)s: %(message)s")
     if ctx.invoked_subcommand is None:
-        click.echo(FIRST_STEPS)
+        say(FIRST_STEPS)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -138,15 +138,17 @@ def _run(words: list[str]) -> int:
     try:
         result = cli.main(args=words, prog_name="hms-iceberg", standalone_mode=False)
     except click.exceptions.Abort:
-        click.echo("Stopped.", err=True)
+        say("Stopped.", err=True)
         return 130
     except click.ClickException as error:
-        error.show()
+        told = io.StringIO()
+        error.show(told)
+        say(told.getvalue().rstrip("\n"), err=True)
         return error.exit_code
     except (IcebergError, OSError) as error:  # those of the system are about files that the user named
         if _is_verbose(words):
             raise
-        click.echo(f"Error: {error}", err=True)
+        say(f"Error: {error}", err=True)
         return 1
     return result if isinstance(result, int) else 0
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,6 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
+
+from hms_iceberg.printable import printable, printable_json, printable_lines
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 FORM = "hms_iceberg.output"
 """Where a context of click has the form of the output."""
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 # A column of longer values may be folded to this width; if not even that fits, rows are shown one below the other.
 _LEAST_WIDTH = 20
 _GAP = 2
@@ -65,7 +65,7 @@ OUTPUT_OPTION = click.option(
 def warn(failures: tuple[str, ...]) -> None:
     """Tell on standard error which groups failed, and end with exit code 1 if any did."""
     for failure in failures:
-        click.echo(f"Not done: {failure}", err=True)
+        say(f"Not done: {failure}", err=True)
     if failures:
         raise click.exceptions.Exit(1)
 
@@ -88,7 +88,26 @@ def shown(value: Any, null: str = "") -> str:
         return "true" if value else "false"
     if isinstance(value, (dict, list, tuple)):
         value = json.dumps(value, ensure_ascii=False, default=str)
-    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], str(value))
+    return printable(str(value))
+
+
+def say(text: str = "", *, err: bool = False) -> None:
+    """Print lines, without characters that a terminal would obey.
+
+    Args:
+        text: the lines.
+        err: whether they go to standard error.
+    """
+    click.echo(printable_lines(text), err=err)
+
+
+def say_over(text: str) -> None:
+    """Replace the line that was said so before, on a terminal's standard error.
+
+    Args:
+        text: what is said; nothing clears the line.
+    """
+    click.echo(f"\r\x1b[K{printable(text)}", nl=False, err=True)
 
 
 @dataclass(frozen=True)
@@ -108,14 +127,14 @@ class Output:
 
     def json(self, data: Any) -> None:
         """Print a line of JSON."""
-        click.echo(json.dumps(data, default=str, ensure_ascii=False))
+        say(printable_json(json.dumps(data, default=str, ensure_ascii=False)))
 
     def text(self, text: str, data: Any) -> None:
         """Print a text; as JSON, the data that the text tells."""
         if self.is_json:
             self.json(data)
         else:
-            click.echo(text)
+            say(text)
 
     def tell(self, text: str, **values: Any) -> None:
         """Print a result as a line, or its values as JSON."""
@@ -127,7 +146,7 @@ class Output:
             self.json(list(names))
             return
         for name in names:
-            click.echo(shown(name))
+            say(shown(name))
 
     def pairs(self, values: Mapping[str, Any], data: Any = None) -> None:
         """Print values by name; a list is told as so many lines. `data` is another form of them for JSON."""
@@ -138,7 +157,7 @@ class Output:
         else:
             for name, value in values.items():
                 for line in _lines(value):
-                    click.echo(f"{shown(name)}\t{line}")
+                    say(f"{shown(name)}\t{line}")
 
     def rows(self, columns: Sequence[str], rows: Iterable[Sequence[Any]], null: str = "") -> None:
         """Print a table: column names, then rows. `null` is printed for values that are missing.
@@ -153,9 +172,9 @@ class Output:
         elif on_terminal():
             _rows_on_terminal(columns, [list(row) for row in rows], null)
         else:
-            click.echo("\t".join(map(shown, columns)))
+            say("\t".join(map(shown, columns)))
             for row in rows:
-                click.echo("\t".join(shown(value, null) for value in row))
+                say("\t".join(shown(value, null) for value in row))
 
 
 def console() -> Console:
@@ -187,7 +206,7 @@ def _rows_on_terminal(columns: Sequence[str], rows: list[list[Any]], null: str) 
     from rich.table import Table
     from rich.text import Text
 
-    screen = console()
+    screen, columns = console(), list(map(shown, columns))
     cells = [[shown(value, null) for value in row] for row in rows]
     longest = [max((cell_len(row[index]) for row in cells), default=0) for index in range(len(columns))]
     least = [max(cell_len(name), min(width, _LEAST_WIDTH)) for name, width in zip(columns, longest, strict=True)]

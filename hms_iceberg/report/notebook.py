@@ -6,11 +6,11 @@ The style is inside of what is shown, and its colours are those of the report in
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from hms_iceberg.catalog.catalog import CATALOG_HTML
 from hms_iceberg.errors import IcebergError
+from hms_iceberg.printable import printable_html
 from hms_iceberg.report.words import number, partition_fields, time
 from hms_iceberg.spec.partitions.partition_specs import SPEC_HTML
 from hms_iceberg.spec.schema import SCHEMA_HTML
@@ -53,9 +53,9 @@ def catalog_html(catalog: Catalog) -> str:
             rows.append((".".join(namespace), ", ".join(tables[:_TABLES]) + more))
         shown = _table(("namespace", "Iceberg tables"), rows)
     except IcebergError as error:
-        shown = f"<p>{escape(str(error))}</p>"
+        shown = f"<p>{printable_html(error)}</p>"
     facts = [("uri", catalog.properties.get("uri", "")), ("warehouse", catalog.properties.get("warehouse", ""))]
-    return _framed(f"<b>{escape(catalog.name)}</b>{_pairs(each for each in facts if each[1])}{shown}")
+    return _framed(f"<b>{printable_html(catalog.name)}</b>{_pairs(each for each in facts if each[1])}{shown}")
 
 
 def table_html(table: ReadableTable) -> str:
@@ -75,7 +75,7 @@ def table_html(table: ReadableTable) -> str:
         *((key, value) for key, value in (current.summary.items() if current else ()) if key.startswith("total-")),
     ]
     parts = [
-        f"<b>{escape('.'.join(table.name()))}</b>{_pairs(facts)}",
+        f"<b>{printable_html('.'.join(table.name()))}</b>{_pairs(facts)}",
         _columns(table.schema()),
         _folded(f"First {_SAMPLE_ROWS} rows", _sample(table), is_open=True),
         _folded(f"Snapshots ({len(table.snapshots()):,})", _history(table)),
@@ -142,7 +142,7 @@ def _sample(table: ReadableTable) -> str:
     try:
         rows = table.scan(limit=_SAMPLE_ROWS).to_arrow()
     except (IcebergError, OSError) as error:
-        return f"<p>{escape(str(error))}</p>"
+        return f"<p>{printable_html(error)}</p>"
     return _table(rows.column_names, zip(*(map(_short, column.to_pylist()) for column in rows.columns), strict=True))
 
 
@@ -174,17 +174,19 @@ def _framed(shown: str) -> str:
 
 
 def _folded(heading: str, shown: str, is_open: bool = False) -> str:
-    return f"<details{' open' if is_open else ''}><summary>{escape(heading)}</summary>{shown}</details>"
+    return f"<details{' open' if is_open else ''}><summary>{printable_html(heading)}</summary>{shown}</details>"
 
 
 def _pairs(pairs: Iterable[tuple[str, Any]]) -> str:
-    lines = "".join(f"<tr><th>{escape(str(name))}</th><td>{escape(str(value))}</td></tr>" for name, value in pairs)
+    lines = "".join(
+        f"<tr><th>{printable_html(name)}</th><td>{printable_html(value)}</td></tr>" for name, value in pairs
+    )
     return f"<table>{lines}</table>"
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    heading = "".join(f"<th>{escape(name)}</th>" for name in columns)
-    lines = "".join(f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in row)}</tr>" for row in rows)
+    heading = "".join(f"<th>{printable_html(name)}</th>" for name in columns)
+    lines = "".join(f"<tr>{''.join(f'<td>{printable_html(cell)}</td>' for cell in row)}</tr>" for row in rows)
     return f"<table><thead><tr>{heading}</tr></thead><tbody>{lines}</tbody></table>"
 
 

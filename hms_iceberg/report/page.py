@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from hms_iceberg.printable import printable_lines
 from hms_iceberg.report.portrait import Failure, SnapshotPoint, TablePortrait
 from hms_iceberg.report.snapshot_graph import Placed, placed
 from hms_iceberg.report.words import count_limits, files, number, size, size_limits, time
@@ -59,7 +60,11 @@ def page_templates() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=PackageLoader("hms_iceberg.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+        loader=PackageLoader("hms_iceberg.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        finalize=lambda value: printable_lines(value) if type(value) is str else value,
     )
     environment.filters.update(number=number, size=size, time=time)
     environment.globals.update(

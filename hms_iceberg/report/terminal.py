@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from hms_iceberg.printable import printable
 from hms_iceberg.report.portrait import Bin, SnapshotPoint, TablePortrait
 from hms_iceberg.report.snapshot_graph import drawn, placed
 from hms_iceberg.report.words import count_limits, files, number, size, size_limits, time
@@ -173,4 +174,4 @@ def _text(text: str) -> RenderableType:
     """Text that is shown as it is, without characters that a terminal would obey."""
     from rich.text import Text
 
-    return Text("".join(each if each.isprintable() else ascii(each)[1:-1] for each in text))
+    return Text(printable(text))

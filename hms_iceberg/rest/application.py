@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -19,6 +18,7 @@ from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
 from hms_iceberg.catalog.catalog import Catalog
+from hms_iceberg.printable import printable
 from hms_iceberg.rest.access import ANYBODY, Access, Caller, Rule, everything
 from hms_iceberg.rest.door import Door
 from hms_iceberg.rest.errors import RefusedError, is_expected, told
@@ -171,7 +171,7 @@ class Serving:
         if is_expected(error):
             message = headed(error, call, route.path if route else "", self._door.catalog)
             level = logging.WARNING if what.status >= 500 else logging.INFO
-            said = _CONTROL.sub(" ", str(error))
+            said = printable(str(error))
             logger.log(level, "%s %s: %s: %s", request.method, _shown_path(request), type(error).__name__, said)
         else:
             message = "The server failed. Its log says why."
@@ -200,18 +200,14 @@ class Serving:
             self._observer(request.method, route.path if route else "none", answer.status, seconds)
 
 
-# What begins a new line of a log, or hides one.
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-
-
 def _shown_path(request: Request) -> str:
     """The path as it was sent: a name with a line break does not begin a new line."""
     raw: bytes = request.scope.get("raw_path") or quote(request.url.path).encode()
-    return raw.decode("latin-1")
+    return printable(raw.decode("latin-1"))
 
 
 def _shown(caller: Caller) -> str:
-    return caller.name.encode("unicode_escape").decode().replace(" ", "_")
+    return printable(caller.name).replace(" ", "_")
 
 
 def _segments(scope: Scope) -> tuple[str, ...]:

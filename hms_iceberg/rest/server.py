@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hms_iceberg.errors import ConfigurationError, MissingDependencyError
+from hms_iceberg.printable import log_to_stderr
 from hms_iceberg.private_files import temporary_folder
 from hms_iceberg.rest.access import everything
 from hms_iceberg.rest.security.jwt_login import JwtLogin, JwtSettings
@@ -72,7 +73,7 @@ class ServerSettings:
         from hms_iceberg.rest.application import application
         from hms_iceberg.rest.serving.metrics import observer
 
-        logging.basicConfig(level=self.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+        log_to_stderr(self.log_level, "%(asctime)s %(levelname)s %(name)s: %(message)s")
         return application(
             load_catalog(self.catalog_name, **self.catalog_properties),
             self.rest,

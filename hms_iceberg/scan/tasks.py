@@ -18,6 +18,7 @@ from hms_iceberg.expressions.residuals import residual_by_constants, residual_ev
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.expressions.visitors import bound_predicates
 from hms_iceberg.lazy import pl
+from hms_iceberg.printable import printable
 from hms_iceberg.scan.metadata_filter import file_constants, is_of_file
 from hms_iceberg.scan.partition_columns import PartitionColumns
 from hms_iceberg.spec.data_types import IcebergType, StructType, UUIDType
@@ -164,7 +165,8 @@ class FileScanTask(msgspec.Struct, eq=False, gc=False):
         return hash((self.file.file_path, self.data_sequence_number))
 
     def __repr__(self) -> str:
-        return f"FileScanTask({self.file.file_path}, {len(self.delete_files)} delete files, residual {self.residual})"
+        told = f"{self.file.file_path}, {len(self.delete_files)} delete files, residual {self.residual}"
+        return f"FileScanTask({printable(told)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         file, deletes, numbers, *rest = self._rows.value(self._row)

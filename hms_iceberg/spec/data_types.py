@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any, ClassVar, TypeVar
 
 from hms_iceberg.errors import InvalidSchemaError
+from hms_iceberg.printable import printable
 from hms_iceberg.spec.json_model import JsonModel
 from hms_iceberg.spec.primitive_types import (
     DEFAULT_CRS,
@@ -155,7 +156,7 @@ class NestedField(JsonModel):
     def __str__(self) -> str:
         need = "required" if self.required else "optional"
         doc = f" ({self.doc})" if self.doc else ""
-        return f"{self.field_id}: {self.name}: {need} {self.field_type}{doc}"
+        return printable(f"{self.field_id}: {self.name}: {need} {self.field_type}{doc}")
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Any
 
 from hms_iceberg.errors import InvalidSortOrderError
+from hms_iceberg.printable import printable
 from hms_iceberg.spec.json_model import JsonModel, set_json_form
 from hms_iceberg.spec.partition_transforms import IdentityTransform, Transform, UnknownTransform, parse_transform
 from hms_iceberg.spec.partitions.partition_specs import sources_from_json
@@ -79,7 +80,7 @@ class SortField(JsonModel):
 
     def __str__(self) -> str:
         sources = ", ".join(map(str, self.source_ids or (self.source_id,)))
-        return f"{self.transform}({sources}) {self.direction} {self.null_order}"
+        return printable(f"{self.transform}({sources}) {self.direction} {self.null_order}")
 
 
 @dataclass(frozen=True, init=False)

@@ -12,6 +12,7 @@ from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.hooks import Hook
 from hms_iceberg.lazy import pl
 from hms_iceberg.metastore import Identifier, MetadataVersion
+from hms_iceberg.printable import printable
 from hms_iceberg.scan.manifests.cache import bound_shared_cache, planning_ready
 from hms_iceberg.scan.tasks import TaskPlanner
 from hms_iceberg.spec.field_mapping import NameMapping
@@ -49,8 +50,8 @@ class ReadableTable:
 
     def __repr__(self) -> str:
         columns = ", ".join(f"{field.name}: {field.field_type}" for field in self.schema().fields)
-        snapshot = self.metadata.current_snapshot_id
-        return f"{type(self).__name__}({'.'.join(self._identifier)}, columns=[{columns}], snapshot={snapshot})"
+        told = f"{'.'.join(self._identifier)}, columns=[{columns}], snapshot={self.metadata.current_snapshot_id}"
+        return f"{type(self).__name__}({printable(told)})"
 
     def _repr_html_(self) -> str:
         """The table as HTML, for notebooks."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hms_iceberg.cli.catalog_options import catalog_options, complete_table, matching_tables, on_catalog, open_catalog
-from hms_iceberg.cli.output import OUTPUT_OPTION, Output, counted
+from hms_iceberg.cli.output import OUTPUT_OPTION, Output, counted, say, say_over, shown
 from hms_iceberg.errors import IcebergError, MetastoreUnavailableError
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 
 _RENEWED_SECONDS = 0.2
-_CLEAR = "\x1b[K"
 
 
 @click.command()
@@ -65,7 +64,7 @@ def check(
     if out.is_json:
         out.json(told)
     elif len(told) != 1:
-        click.echo(f"{counted(len(told), 'table')} checked, {counted(problems, 'problem')} in {bad} of them.")
+        say(f"{counted(len(told), 'table')} checked, {counted(problems, 'problem')} in {bad} of them.")
     if problems:
         raise click.exceptions.Exit(1)
 
@@ -91,19 +90,19 @@ def _checked(catalog: Catalog, name: str, **choices: Any) -> dict[str, Any]:
 @contextmanager
 def _progress(name: str) -> Iterator[Callable[[str, int, int], None]]:
     """Shows the progress of checking a table on one line of the terminal, and clears it at the end."""
-    shown = 0.0
+    renewed = 0.0
 
     def show(what: str, done: int, of: int) -> None:
-        nonlocal shown
-        if sys.stderr.isatty() and time.monotonic() - shown > _RENEWED_SECONDS:
-            shown = time.monotonic()
-            click.echo(f"\r{_CLEAR}{name}: {done:,} of {of:,} {what}", nl=False, err=True)
+        nonlocal renewed
+        if sys.stderr.isatty() and time.monotonic() - renewed > _RENEWED_SECONDS:
+            renewed = time.monotonic()
+            say_over(f"{name}: {done:,} of {of:,} {what}")
 
     try:
         yield show
     finally:
-        if shown:
-            click.echo(f"\r{_CLEAR}", nl=False, err=True)
+        if renewed:
+            say_over("")
 
 
 def _tell(result: dict[str, Any]) -> None:
@@ -111,9 +110,9 @@ def _tell(result: dict[str, Any]) -> None:
     looked = ""
     if "files" in result:
         looked = f" ({', '.join(counted(result[each], each[:-1]) for each in ('snapshots', 'manifests', 'files'))})"
-    click.echo(f"{result['table']}: {counted(len(findings), 'problem') if findings else 'ok'}{looked}")
+    say(f"{result['table']}: {counted(len(findings), 'problem') if findings else 'ok'}{looked}")
     for finding in findings:
-        click.echo(f"  {finding['message']}")
+        say(shown(f"  {finding['message']}"))
 
 
 _MARKS = {"good": "ok ", "doubtful": "?? ", "bad": "!! "}
@@ -146,9 +145,9 @@ def doctor(catalog_name: str | None, uri: str | None, properties: tuple[str, ...
 
 
 def _tell_diagnosis(diagnosis: Diagnosis) -> None:
-    click.echo(f"{_MARKS[diagnosis.state]} {diagnosis.subject}: {diagnosis.said}")
+    say(f"{_MARKS[diagnosis.state]} {diagnosis.subject}: {diagnosis.said}")
     if diagnosis.remedy is not None:
-        click.echo(f"    {diagnosis.remedy}")
+        say(f"    {diagnosis.remedy}")
 
 
 def _json(diagnosis: Diagnosis) -> dict[str, Any]:

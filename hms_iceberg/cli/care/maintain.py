@@ -25,8 +25,9 @@ from hms_iceberg.cli.catalog_options import (
     on_catalog,
     open_catalog,
 )
-from hms_iceberg.cli.output import OUTPUT_OPTION, Output, console, counted
+from hms_iceberg.cli.output import OUTPUT_OPTION, Output, console, counted, say, shown
 from hms_iceberg.errors import IcebergError, MetastoreUnavailableError, NoSuchTableError
+from hms_iceberg.printable import log_to_stderr
 
 if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog
@@ -80,7 +81,7 @@ def maintain(
     policies = Policies() if policy_file is None else Policies.load(policy_file)
     tell = _Teller(output, is_service=every is not None)
     if every is not None and not logging.getLogger().handlers:
-        logging.basicConfig(format="%(asctime)s %(levelname)s: %(message)s", datefmt=_TIME)
+        log_to_stderr("WARNING", "%(asctime)s %(levelname)s: %(message)s", _TIME)
     before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         with open_catalog(catalog_name, uri, properties, patient=every is not None) as catalog:
@@ -134,7 +135,7 @@ class _Teller:
 
     def _echo(self, line: str) -> None:
         with self._lock:
-            click.echo(f"{time.strftime(_TIME)} {line}" if self._timed else line)
+            say(shown(f"{time.strftime(_TIME)} {line}" if self._timed else line))
             sys.stdout.flush()
 
 
@@ -166,13 +167,13 @@ def report(
     elif out.is_json:
         out.json([asdict(each) for each in found])
     else:
-        shown = console()
+        screen = console()
         for number, portrait in enumerate(portraits):
             if number:
-                shown.rule()
-            print_portrait(portrait, shown, snapshots)
+                screen.rule()
+            print_portrait(portrait, screen, snapshots)
     for failure in failures:
-        click.echo(f"Not shown: {failure.name}: {failure.message}", err=True)
+        say(f"Not shown: {failure.name}: {failure.message}", err=True)
     if failures:
         raise click.exceptions.Exit(1)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hms_iceberg.cli.catalog_options import complete_table, matching_tables, on_catalog
-from hms_iceberg.cli.output import Output
+from hms_iceberg.cli.output import Output, say
 from hms_iceberg.errors import IcebergError, MetastoreUnavailableError
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def repair(
         result = _done(catalog, name, apply, accept_loss, record_counts, undo)
         told.append(result)
         if not out.is_json:
-            click.echo(result["text"])
+            say(result["text"])
     if out.is_json:
         out.json([{key: value for key, value in each.items() if key not in ("text", "is_left")} for each in told])
     if any(each["is_left"] for each in told):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hms_iceberg.cli.catalog_options import Command, key_values, on_table
-from hms_iceberg.cli.output import Output, warn
+from hms_iceberg.cli.output import Output, say, shown, warn
 
 if TYPE_CHECKING:
     from hms_iceberg.table.table import Table
@@ -194,7 +194,7 @@ def expire_snapshots(table: Table, out: Output, **choices: Any) -> None:
     )
     if not out.is_json:
         for who, count in Counter(result.kept.values()).items():
-            click.echo(f"Left alone: {count} files that {who} needs.", err=True)
+            say(f"Left alone: {count} files that {who} needs.", err=True)
     warn(tuple(f"{location}: {reason}" for location, reason in result.left.items()))
 
 
@@ -220,9 +220,9 @@ def remove_orphan_files(
     )
     if not out.is_json:
         for location in result.locations if choices["dry_run"] else ():
-            click.echo(location)
+            say(shown(location))
         for folder in result.other_tables:
-            click.echo(f"Left alone: {folder} holds another table.", err=True)
+            say(f"Left alone: {folder} holds another table.", err=True)
     out.tell(
         f"{len(result.locations)} orphan files ({result.bytes:,} bytes), {result.deleted} deleted.",
         **dataclasses.asdict(result),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hms_iceberg.cli.catalog_options import complete_table, naming, on_catalog
-from hms_iceberg.cli.output import Output
+from hms_iceberg.cli.output import Output, say
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.spec.metadata.table_metadata import PREVIEWED_FORMAT_VERSION
 
@@ -64,7 +64,7 @@ def _rehearsed(catalog: Catalog, table: Table, out: Output, to: int, jar: str | 
     from hms_iceberg.cli.care.rehearsal import ENGINE_NAMES, rehearse
 
     def begin(engine: str) -> None:
-        click.echo(f"Reading with {engine} …", err=True)
+        say(f"Reading with {engine} …", err=True)
 
     readings = rehearse(table, catalog.properties, to, jar, timeout, begin)
     told = {ENGINE_NAMES[each.engine]: asdict(each) for each in readings}
@@ -84,11 +84,11 @@ def _rehearsed(catalog: Catalog, table: Table, out: Output, to: int, jar: str | 
         out.json({"table": ".".join(table.identifier), "to": to, "readers": told})
     else:
         out.rows(("reader", f"version {to}", "what it read"), rows)
-        click.echo(f"Nothing was changed. {broken or 'No'} reader{'' if broken == 1 else 's'} would break.")
+        say(f"Nothing was changed. {broken or 'No'} reader{'' if broken == 1 else 's'} would break.")
         snapshot = table.current_snapshot()
         equality_deletes = int(snapshot.summary["total-equality-deletes"] or 0) if snapshot else 0
         if to == PREVIEWED_FORMAT_VERSION and equality_deletes:
-            click.echo(
+            say(
                 f"The table has {equality_deletes:,} equality deletes, which version 4 does not write: convert them "
                 f"with hms-iceberg convert-equality-deletes {'.'.join(table.identifier)}."
             )

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from hms_iceberg.cli.catalog_options import key_values
+from hms_iceberg.printable import printable
 
 if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog
@@ -48,7 +49,7 @@ def quiet_spark(log: Path | None = None) -> Iterator[None]:
             except Exception:
                 file.seek(begin)
                 for line in file.read().decode(errors="replace").splitlines()[-_LINES_SHOWN:]:
-                    os.write(shown, f"Spark: {line}\n".encode())
+                    os.write(shown, f"Spark: {printable(line)}\n".encode())
                 raise
 
 

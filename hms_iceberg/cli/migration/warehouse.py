@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hms_iceberg.cli.migration.spark import MigrationMethods
-from hms_iceberg.cli.output import Output, progress_bars
+from hms_iceberg.cli.output import Output, progress_bars, say
 
 if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog
@@ -41,7 +41,7 @@ def keep_up(
         return
     for found in follow(catalog, *names, interval=interval, options=options):
         if found.failure:
-            click.echo(describe_round(found), err=True)
+            say(describe_round(found), err=True)
         elif found.added or found.removed or found.ended:
             output.text(describe_round(found), dataclasses.asdict(found))
 
@@ -155,11 +155,11 @@ class WarehouseMigration:
         counts = Counter(map(shown_state, plan.tables))
         told = ", ".join(f"{number} {state}" for state, number in sorted(counts.items()))
         left = f"; about {plan.seconds:,.0f} s of work left" if plan.seconds else ""
-        click.echo(f"{len(plan.tables)} tables: {told}{left}.", err=True)
+        say(f"{len(plan.tables)} tables: {told}{left}.", err=True)
 
 
 def _tell(entry: TablePlan) -> None:
     from hms_iceberg.migration.warehouse.warehouse_plan import shown_state
 
     text = f": {entry.message}" if entry.message else f" in {entry.took:.1f} s"
-    click.echo(f"{entry.table} {shown_state(entry)}{text}", err=True)
+    say(f"{entry.table} {shown_state(entry)}{text}", err=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from hms_iceberg.cli.catalog_options import catalog_options, open_catalog
-from hms_iceberg.cli.output import OUTPUT_OPTION, Output
+from hms_iceberg.cli.output import OUTPUT_OPTION, Output, say
 from hms_iceberg.cli.suggestions import SuggestingGroup
 
 _DATA_DIR = click.option(
@@ -46,11 +46,11 @@ def start(data_dir: Path | None, warehouse: str | None, port: int, host: str, ou
     if output == "json":
         Output(output).json(asdict(status))
         return
-    click.echo(f"{'Already running' if before.running else 'Started'}: {status.uri} (process {status.pid})")
-    click.echo(f"Warehouse: {status.warehouse}")
-    click.echo(f"Data:      {status.data_dir}")
-    click.echo(f'Python:    load_catalog("default", uri="{status.uri}")')
-    click.echo(f"Spark:     --conf spark.hadoop.hive.metastore.uris={status.uri}")
+    say(f"{'Already running' if before.running else 'Started'}: {status.uri} (process {status.pid})")
+    say(f"Warehouse: {status.warehouse}")
+    say(f"Data:      {status.data_dir}")
+    say(f'Python:    load_catalog("default", uri="{status.uri}")')
+    say(f"Spark:     --conf spark.hadoop.hive.metastore.uris={status.uri}")
 
 
 @metastore.command()
@@ -84,11 +84,11 @@ def status(ctx: click.Context, data_dir: Path | None, as_json: bool, output: str
         Output("json").json(asdict(found))
     elif found.running:
         state = "answers" if found.answering else "does not answer yet"
-        click.echo(f"Running: {found.uri} (process {found.pid}), {state}")
-        click.echo(f"Warehouse: {found.warehouse}")
-        click.echo(f"Data:      {found.data_dir}")
+        say(f"Running: {found.uri} (process {found.pid}), {state}")
+        say(f"Warehouse: {found.warehouse}")
+        say(f"Data:      {found.data_dir}")
     else:
-        click.echo(f"Not running (data folder {found.data_dir}).")
+        say(f"Not running (data folder {found.data_dir}).")
     if not found.running:
         ctx.exit(3)
 
@@ -126,11 +126,11 @@ def list_(
         waiting = len(lock_admin.blocked_by(lock, found)) if lock.state == "acquired" else 0
         blocks = f", {waiting} waiting for it" if waiting else ""
         dead = ", ITS HOLDER IS DEAD" if lock_admin.is_abandoned(lock) else ""
-        click.echo(f"{lock}{blocks}{dead}")
+        say(f"{lock}{blocks}{dead}")
     for lock in filter(lock_admin.is_abandoned, found):
-        click.echo(f"To release lock {lock.lock_id}, which nobody uses: hms-iceberg locks release {lock.lock_id}")
+        say(f"To release lock {lock.lock_id}, which nobody uses: hms-iceberg locks release {lock.lock_id}")
     if not found:
-        click.echo("No locks.")
+        say("No locks.")
 
 
 @locks.command()

@@ -9,8 +9,7 @@ from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 
-import click
-
+from hms_iceberg.cli.output import say
 from hms_iceberg.cli.servers.told_rows import Interruptible, run_statement
 from hms_iceberg.errors import SqlFailedError
 from hms_iceberg.spark.shell import SqlSession
@@ -177,8 +176,8 @@ class Prompt:
         with suppress(OSError):
             readline.read_history_file(history)
         place = self._session.metastore
-        click.echo(f"hms_iceberg {version('hms_iceberg')} on Spark {self._session.version}, metastore {place}")
-        click.echo("Statements end with a semicolon. Type help for help, exit to leave.")
+        say(f"hms_iceberg {version('hms_iceberg')} on Spark {self._session.version}, metastore {place}")
+        say("Statements end with a semicolon. Type help for help, exit to leave.")
         try:
             self._read()
         finally:
@@ -192,10 +191,10 @@ class Prompt:
             try:
                 line = input(_NEXT if rest else _FIRST)
             except EOFError:
-                click.echo()
+                say()
                 return
             except KeyboardInterrupt:
-                click.echo()
+                say()
                 rest = ""
                 continue
             if not rest and line.strip().rstrip(";").lower() in _LEAVE:
@@ -209,12 +208,12 @@ class Prompt:
     def _is_short(self, line: str) -> bool:
         """Handles `help` and lines that begin with a backslash; False for any other line."""
         if line.strip().rstrip(";").lower() in _HELP:
-            click.echo(_HELP_TEXT)
+            say(_HELP_TEXT)
             return True
         try:
             statement = statement_of(line)
         except SqlFailedError as error:
-            click.echo(f"Error: {error}", err=True)
+            say(f"Error: {error}", err=True)
             return True
         if statement is not None:
             self._run(statement)
@@ -224,9 +223,9 @@ class Prompt:
         try:
             self._interruptible.run(lambda: run_statement(self._session, statement, self._output, True, _ROWS_SHOWN))
         except SqlFailedError as error:
-            click.echo(f"Error: {error}", err=True)
+            say(f"Error: {error}", err=True)
         except KeyboardInterrupt:
-            click.echo("Stopped.", err=True)
+            say("Stopped.", err=True)
 
 
 def _history_file() -> Path:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from hms_iceberg.cli.catalog_options import catalog_options, key_values, open_catalog
+from hms_iceberg.cli.output import say
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -99,7 +100,7 @@ def rest(
             if isinstance(catalog.metastore, HiveMetastore):
                 catalog.metastore.check_settings()
     except MetastoreUnavailableError as error:  # which may be restarted just now: requests get 503 until it answers
-        click.echo(f"Warning: {error}", err=True)
+        say(f"Warning: {error}", err=True)
     with open_catalog(catalog_name, uri, properties, patient=True) as catalog:
         name, found = catalog.name, dict(catalog.properties)
     settings = ServerSettings(
@@ -128,9 +129,9 @@ def rest(
     )
     settings.check()
     scheme = "https" if tls_certificate else "http"
-    click.echo(f"Listening: {scheme}://{settings.host}:{settings.port}")
+    say(f"Listening: {scheme}://{settings.host}:{settings.port}")
     serve(settings)
-    click.echo("Stopped.")
+    say("Stopped.")
 
 
 def _text(path: Path | None) -> str | None:

@@ -14,7 +14,7 @@ import click
 
 from hms_iceberg.cli.catalog_options import catalog_options, key_values, open_catalog
 from hms_iceberg.cli.migration.spark import quiet_spark
-from hms_iceberg.cli.output import output_form
+from hms_iceberg.cli.output import output_form, say
 from hms_iceberg.cli.servers.prompt import split_statements
 from hms_iceberg.cli.servers.told_rows import Interruptible, run_statement
 from hms_iceberg.errors import IcebergError
@@ -125,9 +125,9 @@ def _serve(server: Serve, spark: Any, host: str, port: int, address: str) -> Non
     before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         with server(spark, host, port):
-            click.echo(f"Listening: {address}")
+            say(f"Listening: {address}")
             stop.wait()
-            click.echo("Stopping.")
+            say("Stopping.")
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -16,9 +16,7 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any, TypeVar
 
-import click
-
-from hms_iceberg.cli.output import Output
+from hms_iceberg.cli.output import Output, on_terminal, say, shown
 from hms_iceberg.spark.shell import Answer, SqlSession
 
 _NULL = "NULL"
@@ -45,11 +43,11 @@ def tell_rows(answer: Answer, form: str, limit: int | None = None) -> int | None
     elif form == "csv":
         count = _tell_csv(answer.columns, told)
     else:
-        shown = list(told)
-        Output().rows(answer.columns, shown, _NULL)
-        count = len(shown)
+        kept = list(told)
+        Output().rows(answer.columns, kept, _NULL)
+        count = len(kept)
     if limit is not None and next(rows, None) is not None:
-        click.echo(f"Only the first {limit} rows are shown.", err=True)
+        say(f"Only the first {limit} rows are shown.", err=True)
     return count
 
 
@@ -57,21 +55,24 @@ def _tell_json(columns: Sequence[str], rows: Iterator[Sequence[Any]]) -> int:
     names = _distinct(columns)
     count = 0
     for row in rows:
-        click.echo(json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False))
+        Output("json").json(dict(zip(names, row, strict=True)))
         count += 1
     return count
 
 
 def _tell_csv(columns: Sequence[str], rows: Iterator[Sequence[Any]]) -> int:
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(columns)
+    told = shown if on_terminal() else _exactly  # what a program reads is told as it is
+    writer.writerow(map(told, columns))
     count = 0
     for row in rows:
-        writer.writerow(
-            json.dumps(each, ensure_ascii=False) if isinstance(each, (dict, list)) else each for each in row
-        )
+        writer.writerow(map(told, row))
         count += 1
     return count
+
+
+def _exactly(value: Any) -> Any:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) else value
 
 
 def _distinct(columns: Sequence[str]) -> list[str]:
@@ -166,4 +167,4 @@ def run_statement(session: SqlSession, statement: str, output: str, timing: bool
     count = tell_rows(session.run(statement, wanted, streamed=output != "text"), output, limit)
     if timing:
         rows = "" if count is None else f"{count} row{'s' * (count != 1)}, "
-        click.echo(f"{rows}{time.monotonic() - started:.2f} s", err=True)
+        say(f"{rows}{time.monotonic() - started:.2f} s", err=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hms_iceberg.cli.catalog_options import complete_ref, on_table
-from hms_iceberg.cli.output import Output
+from hms_iceberg.cli.output import Output, say
 from hms_iceberg.cli.snapshots.history import snapshot_named
 from hms_iceberg.cli.tables.browse import FILE_CONTENTS
 
@@ -87,13 +87,13 @@ def diff(
         return
     out.pairs(_summary(first, last, files, counts))
     if show_files:
-        click.echo()
+        say()
         out.rows(_FILE_COLUMNS, map(_cells, files))
     if show_rows:
-        click.echo()
+        say()
         out.rows(columns, listed, null="null")
         if sum(counts.values()) > len(listed):
-            click.echo(f"These are {len(listed)} of {sum(counts.values())} changed rows. For more: --limit N", err=True)
+            say(f"These are {len(listed)} of {sum(counts.values())} changed rows. For more: --limit N", err=True)
 
 
 def _summary(first: int, last: int, files: list[_FileChange], counts: dict[str, int]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hms_iceberg.cli.catalog_options import complete_table, on_catalog, on_table
-from hms_iceberg.cli.output import Output
+from hms_iceberg.cli.output import Output, shown
 
 if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog
@@ -113,7 +113,7 @@ def location(table: Table, out: Output) -> None:
 
     Example: hms-iceberg location web.visits
     """
-    out.text(table.location(), table.location())
+    out.text(shown(table.location()), table.location())
 
 
 @click.command()

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from hms_iceberg.cli.tables.row_values import is_text_in_csv, json_values, text_type
 from hms_iceberg.errors import StorageError
+from hms_iceberg.printable import printable_json
 
 Write = Callable[[pa.RecordBatchReader, BinaryIO], int]
 
@@ -167,7 +168,7 @@ def _json_lines(rows: pa.RecordBatchReader) -> Iterator[bytes]:
     names = rows.schema.names
     for batch in rows:
         for values in zip(*map(json_values, batch.columns), strict=True):
-            yield json.dumps(dict(zip(names, values, strict=True)), ensure_ascii=False).encode()
+            yield printable_json(json.dumps(dict(zip(names, values, strict=True)), ensure_ascii=False)).encode()
 
 
 def _csv_type(kind: pa.DataType) -> pa.DataType:

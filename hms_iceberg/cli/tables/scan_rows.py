@@ -17,7 +17,7 @@ from hms_iceberg.cli.catalog_options import (
     loaded,
     on_table,
 )
-from hms_iceberg.cli.output import Output, on_terminal, output_form
+from hms_iceberg.cli.output import Output, on_terminal, output_form, say
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.spec.table_properties import DOWNCAST_NANOSECONDS
 
@@ -126,7 +126,7 @@ def _show(table: Table, out: Output, choices: dict[str, Any]) -> None:
         rows = list(rows)
     out.rows(reader.schema.names, rows[:_ROWS_ON_TERMINAL] if isinstance(rows, list) else rows, null="null")
     if isinstance(rows, list) and len(rows) > _ROWS_ON_TERMINAL:
-        click.echo(f"These are the first {_ROWS_ON_TERMINAL} rows. For more: --limit N, or --to FILE.", err=True)
+        say(f"These are the first {_ROWS_ON_TERMINAL} rows. For more: --limit N, or --to FILE.", err=True)
 
 
 def _text_rows(batch: pa.RecordBatch) -> Iterable[tuple[Any, ...]]:
@@ -146,7 +146,7 @@ def _write(table: Table, form: str, target: Path | None, choices: dict[str, Any]
     write = row_writers.write_arrow_file if form == "arrow" else row_writers.WRITERS[form]
     with row_writers.new_file(target) as stream:
         rows = write(reader, stream)
-    click.echo(f"Wrote {rows} rows to {target}.", err=True)
+    say(f"Wrote {rows} rows to {target}.", err=True)
 
 
 @click.command()

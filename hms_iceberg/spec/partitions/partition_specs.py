@@ -12,6 +12,7 @@ from urllib.parse import quote_plus
 
 from hms_iceberg.errors import InvalidPartitionSpecError
 from hms_iceberg.hooks import Hook
+from hms_iceberg.printable import printable
 from hms_iceberg.spec.data_types import IcebergType, NestedField, StructType, UnknownType
 from hms_iceberg.spec.json_model import JsonModel, set_json_form
 from hms_iceberg.spec.partition_transforms import Transform, UnknownTransform, parse_transform
@@ -54,7 +55,7 @@ class PartitionField(JsonModel):
 
     def __str__(self) -> str:
         sources = ", ".join(map(str, self.source_ids or (self.source_id,)))
-        return f"{self.field_id}: {self.name}: {self.transform}({sources})"
+        return printable(f"{self.field_id}: {self.name}: {self.transform}({sources})")
 
 
 @dataclass(frozen=True, init=False)

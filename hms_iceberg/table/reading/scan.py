@@ -19,6 +19,7 @@ from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.expressions.tree import AlwaysTrue, And, BooleanExpression
 from hms_iceberg.hooks import Hook
 from hms_iceberg.lazy import pl
+from hms_iceberg.printable import printable
 from hms_iceberg.scan.manifests.manifest_source import named_table
 from hms_iceberg.scan.metadata_filter import filter_schema
 from hms_iceberg.scan.planner import plan_parts, plan_scan
@@ -88,7 +89,7 @@ class RowSource(ABC):
             if not each.repr or each.name in ("metadata", "storage", "table_name") or value == _default_of(each):
                 continue
             told.append(f"{each.name}={str(value)!r}" if each.name == "row_filter" else f"{each.name}={value!r}")
-        return f"{type(self).__name__}({', '.join(told)})"
+        return f"{type(self).__name__}({printable(', '.join(told))})"
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The rows as a stream of Arrow's C interface, for `pa.table(scan)`, `pl.DataFrame(scan)`, DuckDB and others.
