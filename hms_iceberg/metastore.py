@@ -30,12 +30,14 @@ class TablePointer:
         metadata_location: location of the current metadata JSON.
         properties: parameters of the metastore's row, Iceberg's and others'.
         location: the table's folder as the row has it; empty if there is no row that says it.
+        is_folder: whether the table is whatever is in that folder, so that metadata of another place is not its own.
     """
 
     identifier: Identifier
     metadata_location: str
     properties: Mapping[str, str] = field(default_factory=dict)
     location: str = ""
+    is_folder: bool = False
 
 
 @dataclass(frozen=True)

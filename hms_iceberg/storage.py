@@ -157,6 +157,17 @@ class Places:
         return self.of(location).anywhere()
 
 
+def same_place(one: str, other: str, storage: Storage) -> bool:
+    """Whether two locations may be one file or folder; see `Place.anywhere`.
+
+    Args:
+        one, other: in any spelling.
+        storage: where they are.
+    """
+    places = Places(storage)
+    return places.anywhere(one) == places.anywhere(other)
+
+
 def one_spelling(storage: Storage, location: str) -> str:
     """A location that all locations of the same object have in common, as far as its storage knows.
 

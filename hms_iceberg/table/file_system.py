@@ -7,11 +7,11 @@ Tables" (deprecated there, as it is not safe on object stores); file names as Ic
 from __future__ import annotations
 
 import logging
-import re
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager
+from copy import copy
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.arrow.storage.filesystems import parse_location
@@ -37,18 +37,16 @@ from hms_iceberg.table.changes.table_definition import TableDefinition
 from hms_iceberg.table.needed.named_files import delete_files
 from hms_iceberg.table.needed.neighbours import Search
 from hms_iceberg.table.table import Table, TableTransaction
+from hms_iceberg.table.version_files import HINT, VersionDamage, VersionFile, VersionFiles, version_number
 from hms_iceberg.transaction.outcome import Freshness
 from hms_iceberg.transaction.transaction import Created, Transaction
-from hms_iceberg.transaction.workspace import read_version
+from hms_iceberg.transaction.workspace import read_current, read_version
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 logger = logging.getLogger(__name__)
-
-HINT = "version-hint.text"
-_VERSION_FILE = re.compile(r"(?:^|/)v(\d+)(?:\.gz)?\.metadata\.json(?:\.gz)?$")
-_SUFFIXES = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz")
+Self = TypeVar("Self", bound="FileSystemMetastore")
 
 
 class FileSystemMetastore:
@@ -62,14 +60,17 @@ class FileSystemMetastore:
         self._storage = storage
         self._mutex = threading.Lock()
         self._queues: dict[str, threading.Lock] = {}
+        self._is_repairing = False
 
     def load(self, identifier: Identifier) -> TablePointer:
         """The newest version: that of the hint, or a later one that exists.
 
         Raises:
             NoSuchTableError: there is no version file.
+            CorruptMetadataError: the hint names a version that is not there.
         """
-        return TablePointer(identifier, self._current(identifier)[1])
+        folder = self.location_of(identifier)
+        return TablePointer(identifier, self._current(identifier).location, location=folder, is_folder=True)
 
     def location_of(self, identifier: Identifier) -> str:
         """The table's folder."""
@@ -78,36 +79,28 @@ class FileSystemMetastore:
     def _folder(self, identifier: Identifier) -> str:
         return f"{self.location_of(identifier)}/metadata"
 
-    def _current(self, identifier: Identifier) -> tuple[int, str]:
-        folder = self._folder(identifier)
-        found = self._find(folder, self._start(folder))
+    def _files(self, identifier: Identifier) -> VersionFiles:
+        return VersionFiles(self._storage, self._folder(identifier))
+
+    def for_repair(self: Self) -> Self:
+        """The same tables, each at the newest version that is there, whatever its hint says and its file holds."""
+        other = copy(self)
+        other._is_repairing = True
+        return other
+
+    def damage(self, identifier: Identifier) -> VersionDamage | None:
+        """What keeps readers of a table from its newest version; None if nothing does."""
+        return self._files(identifier).damage()
+
+    def _current(self, identifier: Identifier) -> VersionFile:
+        files = self._files(identifier)
+        found = files.newest() if self._is_repairing else files.current()
         if found is None:
             raise NoSuchTableError(
-                f"There is no table at {self.location_of(identifier)}: the folder {folder} has no "
+                f"There is no table at {self.location_of(identifier)}: the folder {self._folder(identifier)} has no "
                 "v<number>.metadata.json. Check the path, or create the table."
             )
         return found
-
-    def _start(self, folder: str) -> int:
-        """The version to look from: the hint's, or the highest in the folder if there is no usable hint."""
-        with suppress(MissingFileError, ValueError):
-            hinted = int(self._storage.read(f"{folder}/{HINT}").decode("ascii", "replace").strip())
-            if self._existing(folder, hinted) is not None:
-                return hinted
-        numbers = (_VERSION_FILE.search(file.location) for file in self._storage.list(folder))
-        return max((int(match.group(1)) for match in numbers if match), default=0)
-
-    def _find(self, folder: str, version: int) -> tuple[int, str] | None:
-        """The last version from `version` on without a gap, with its location."""
-        found = None
-        while (location := self._existing(folder, version)) is not None:
-            found = (version, location)
-            version += 1
-        return found
-
-    def _existing(self, folder: str, version: int) -> str | None:
-        candidates = (f"{folder}/v{version}{suffix}" for suffix in _SUFFIXES)
-        return next((location for location in candidates if self._storage.exists(location)), None)
 
     def swap(self, identifier: Identifier, base: MetadataVersion | None, new: MetadataVersion) -> MetadataVersion:
         """Creates the file of the next version with the content of `new`; returns the version under its final name.
@@ -129,7 +122,14 @@ class FileSystemMetastore:
         _refuse_elsewhere(table, new.metadata)
         folder = self._folder(identifier)
         version = self._next_version(identifier, base)
-        existing = self._existing(folder, version)
+        files = self._files(identifier)
+        later = files.existing(version + 1)
+        existing = files.existing(version)
+        if later is not None and existing is None:
+            raise CorruptMetadataError(
+                f"Cannot commit to the table at {table}: version {version} is missing before {later}, which would hide "
+                "the commit. See what `hms-iceberg repair` would do."
+            )
         if existing is not None:
             raise CommitFailedError(f"Cannot commit to the table at {table}: {existing} exists already.")
         suffix = ".gz.metadata.json" if new.location.endswith(".gz.metadata.json") else ".metadata.json"
@@ -162,11 +162,11 @@ class FileSystemMetastore:
             raise StaleBaseError(
                 f"Cannot commit to the table at {table}: its current version is {location}, not {base.location}."
             )
-        with suppress(CorruptMetadataError):  # whoever repairs the table gives what its file should hold
-            if read_version(location, self._storage).identity[1:] != base.identity[1:]:
-                raise StaleBaseError(
-                    f"Cannot commit to the table at {table}: it was dropped, and another one was created in its place."
-                )
+        # Whoever repairs the table gives what its file should hold.
+        if not self._is_repairing and read_version(location, self._storage).identity[1:] != base.identity[1:]:
+            raise StaleBaseError(
+                f"Cannot commit to the table at {table}: it was dropped, and another one was created in its place."
+            )
         return number + 1
 
     def _create(self, table: str, location: str, content: bytes) -> None:
@@ -277,13 +277,13 @@ class FileSystemLease:
 
 
 def _version_of(table: str, location: str) -> int:
-    match = _VERSION_FILE.search(location)
-    if match is None:
+    number = version_number(location)
+    if number is None:
         raise UnsupportedError(
             f"Cannot commit to the table at {table}: its metadata file {location} has no version in its name. Expected "
             "v<number>.metadata.json; write the table through the catalog that it belongs to."
         )
-    return int(match.group(1))
+    return number
 
 
 def _refuse_elsewhere(table: str, metadata: TableMetadata) -> None:
@@ -332,7 +332,7 @@ class FileSystemTables:
         identifier = _identifier(location)
         with planning_ready():
             pointer = self._metastore.load(identifier)
-            return self._table(identifier, read_version(pointer.metadata_location, self.storage))
+            return self._table(identifier, read_current(pointer, self.storage))
 
     def table_at(self, location: str, version: MetadataVersion, seen_at: float | None = None) -> Table:
         """The table at a path, at a version that was read before; see `Catalog.table_at`.

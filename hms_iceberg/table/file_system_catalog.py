@@ -200,7 +200,7 @@ class FileSystemCatalog(FileSystemMetastore):
             NoSuchTableError: no table of that name.
             UnsupportedError: other tables of the warehouse have files in the folder, or share the table's.
         """
-        version, folder = read_version(self._current(identifier)[1], self._folders), self.location_of(identifier)
+        version, folder = read_version(self._current(identifier).location, self._folders), self.location_of(identifier)
         name = ".".join(identifier)
         search = Search(identifier, version.metadata, version.location, folder)
         search.in_metastore(self)
@@ -251,7 +251,7 @@ class FileSystemCatalog(FileSystemMetastore):
         """One table, of whatever kind; None if there is none, or it is a view."""
         location, found = self.location_of(identifier), ""
         try:
-            found = self._current(identifier)[1]
+            found = self._current(identifier).location
             metadata = read_version(found, self._folders).metadata
         except NoSuchTableError:
             return None

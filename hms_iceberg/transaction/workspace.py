@@ -17,7 +17,7 @@ from typing import Any, TypeVar, cast
 
 from hms_iceberg.encryption.encrypted_tables import check_encryption, check_integrity
 from hms_iceberg.encryption.key_services import KeyService
-from hms_iceberg.errors import CommitConflictError, FileAlreadyExistsError, UnsupportedError
+from hms_iceberg.errors import CommitConflictError, CorruptMetadataError, FileAlreadyExistsError, UnsupportedError
 from hms_iceberg.metastore import MetadataVersion, TablePointer
 from hms_iceberg.spec.metadata.metadata_changes import append_metadata_log, suppress_intermediate_snapshots
 from hms_iceberg.spec.metadata.metadata_json import compress, metadata_from_json, metadata_to_json
@@ -28,7 +28,7 @@ from hms_iceberg.spec.table_properties import (
     METADATA_DELETE_AFTER_COMMIT,
     metadata_folder,
 )
-from hms_iceberg.storage import PreviewsVersions, Storage, is_previewing
+from hms_iceberg.storage import PreviewsVersions, Storage, is_previewing, same_place
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -169,7 +169,7 @@ def read_current(pointer: TablePointer, storage: Storage) -> MetadataVersion:
 
     Raises:
         MissingFileError: it is not there.
-        CorruptMetadataError: it does not hold table metadata.
+        CorruptMetadataError: it does not hold table metadata, or that of another folder than the table is.
         TamperedFileError: the table is encrypted, and the file is not the one that was committed.
         UnsupportedError: it is of a newer format version.
     """
@@ -177,6 +177,12 @@ def read_current(pointer: TablePointer, storage: Storage) -> MetadataVersion:
     data = storage.read(location)
     version = MetadataVersion(location, metadata_from_json(data, location, preview=is_previewing(storage)))
     check_integrity(pointer.properties, data, version.metadata, location)
+    if pointer.is_folder and not same_place(pointer.location, version.metadata.location, storage):
+        raise CorruptMetadataError(
+            f"The metadata file {location} is not of the table at {pointer.location}: its table is at "
+            f"{version.metadata.location}. See what `hms-iceberg repair` would do; if the table was copied here, "
+            "rewrite its paths (rewrite_table_path), or read it by this file."
+        )
     return version
 
 

@@ -35,6 +35,7 @@ from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestEntry, 
 from hms_iceberg.spec.metadata.table_metadata import PREVIEWED_FORMAT_VERSION, TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.storage import Storage
+from hms_iceberg.table.file_system import FileSystemMetastore
 from hms_iceberg.table.readable import ReadableTable
 from hms_iceberg.table.table import Table
 
@@ -152,11 +153,14 @@ class _Check:
         self._progress = progress
 
     def owner(self, table: Table) -> None:
-        """Checks that the metadata file belongs to the table that the metastore names."""
-        pointer = table.metastore.load(table.name())
-        finding = check_owner(MetadataVersion(table.metadata_location, self.metadata), pointer)
+        """Checks that the metadata file belongs to the table that the metastore names, and is its newest one."""
+        metastore, version = table.metastore, MetadataVersion(table.metadata_location, self.metadata)
+        finding = check_owner(version, metastore.load(table.name()), self.storage)
         if finding is not None:
             self.findings.append(finding)
+        damage = metastore.damage(table.name()) if isinstance(metastore, FileSystemMetastore) else None
+        if damage is not None:
+            self.findings.append(found.UnreachedVersion(damage.newest.location, str(damage)))
 
     # ------------------------------------------------------------------------------------------- reading
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar
 
+from hms_iceberg.errors import CorruptMetadataError, MissingFileError
 from hms_iceberg.metastore import MetadataVersion, TablePointer
-from hms_iceberg.table.needed.named_files import path_of
+from hms_iceberg.storage import Storage, same_place
+from hms_iceberg.table.version_files import VersionFiles, version_number
+from hms_iceberg.transaction.workspace import read_version
 
 __all__ = [
     "Finding",
@@ -15,6 +19,7 @@ __all__ = [
     "OtherTable",
     "RepeatedFile",
     "SecondDeletionVector",
+    "UnreachedVersion",
     "UnreadableFile",
     "WrongFileSize",
     "WrongManifestCount",
@@ -62,6 +67,16 @@ class OtherTable(Finding):
         "The metadata file {location} is that of another table: its {what} is {found}, that "
         "of the metastore's row {recorded}."
     )
+
+
+@dataclass(frozen=True)
+class UnreachedVersion(Finding):
+    """Readers of a table that is a folder do not reach its newest version: one before it is missing."""
+
+    location: str
+    reason: str
+
+    _text = "{reason}"
 
 
 @dataclass(frozen=True)
@@ -213,19 +228,44 @@ class WrongStatistics(Finding):
     _text = "{reason}"
 
 
-def check_owner(version: MetadataVersion, pointer: TablePointer) -> OtherTable | None:
+def check_owner(version: MetadataVersion, pointer: TablePointer, storage: Storage) -> OtherTable | None:
     """The evidence that a metadata file belongs to another table; None if there is none.
 
-    That is its UUID; of tables without one (format version 1 does not need it) the location.
+    Of a metastore's row that is the UUID, or the location of tables without one (format version 1 does not need it). A
+    table that is a folder has the location of its folder, and the UUID of the versions before.
 
     Args:
         version: the metadata, and where it is.
         pointer: what the metastore's row says.
+        storage: where the metadata files are.
     """
     row, own = pointer.properties.get("uuid"), version.metadata.table_uuid
     if row and own:
         return None if row == own else OtherTable(version.location, row, own)
-    row, own = pointer.location, version.metadata.location
-    if not row or path_of(row).rstrip("/") == path_of(own).rstrip("/"):
-        return None
-    return OtherTable(version.location, row, own, "location")
+    row, place = pointer.location, version.metadata.location
+    if row and not same_place(place, row, storage):
+        return OtherTable(version.location, row, place, "location")
+    earlier = _earlier_uuids(version, pointer, storage) if pointer.is_folder and own else []
+    return OtherTable(version.location, earlier[0], own) if earlier and own not in earlier else None
+
+
+_LOOKED_BACK = 5
+
+
+def _earlier_uuids(version: MetadataVersion, pointer: TablePointer, storage: Storage) -> list[str]:
+    """The UUIDs of the last versions before one in a folder, as far as they can be read and are of this place."""
+    folder, number = version.location.rpartition("/")[0], version_number(version.location) or 0
+    files, found = VersionFiles(storage, folder), []
+    for earlier in range(number - 1, max(number - 1 - _LOOKED_BACK, 0), -1):
+        location = files.existing(earlier)
+        with suppress(MissingFileError, CorruptMetadataError):
+            metadata = None if location is None else read_version(location, storage).metadata
+            if (
+                metadata is not None
+                and metadata.table_uuid
+                and same_place(metadata.location, pointer.location, storage)
+            ):
+                found.append(metadata.table_uuid)
+        if found and found[-1] == version.uuid:
+            break
+    return found

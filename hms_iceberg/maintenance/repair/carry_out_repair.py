@@ -20,6 +20,8 @@ from hms_iceberg.metastore import CatalogMetastore, Identifier, MetadataVersion
 from hms_iceberg.spec.metadata.metadata_changes import changed
 from hms_iceberg.storage import Storage
 from hms_iceberg.table import Table
+from hms_iceberg.table.file_system_catalog import FileSystemCatalog
+from hms_iceberg.table.version_files import VersionDamage
 from hms_iceberg.transaction.transaction import table_commit
 from hms_iceberg.transaction.workspace import read_version, write_version
 from hms_iceberg.updates.rows.overwrite import DeleteFiles
@@ -72,20 +74,28 @@ def repair_table(
         StorageError: the storage does not let a file be read, which says nothing about the file.
         InvalidInputError: no version of the metadata is left to go on from.
     """
-    pointer = catalog.metastore.load(identifier)
-    plan = plan_repair(pointer, catalog.storage, accept_loss=accept_loss, record_counts=record_counts)
+    metastore, damage = _to_repair(catalog.metastore, identifier)
+    pointer = metastore.load(identifier)
+    plan = plan_repair(pointer, catalog.storage, damage, accept_loss=accept_loss, record_counts=record_counts)
     if dry_run or not plan.steps:
         return RepairResult(plan)
     base, metadata = checked_base(plan)
     journal, copy = write_journal(plan, metadata, catalog.storage)
     versions = []
     if plan.swaps:
-        versions.append(_swap(plan, catalog.metastore, catalog.storage))
+        versions.append(_swap(plan, metastore, catalog.storage))
     if plan.gone:
         versions += _remove(plan, lambda: catalog.load_table(identifier))
     state = _state_after([base.location, *versions], catalog.storage)
     write_done(DoneRepair(journal, pointer.metadata_location, copy, state), catalog.storage)
     return RepairResult(plan, journal)
+
+
+def _to_repair(metastore: CatalogMetastore, identifier: Identifier) -> tuple[CatalogMetastore, VersionDamage | None]:
+    """The metastore as a repair goes by it, and what keeps readers of the table from its newest version."""
+    if isinstance(metastore, FileSystemCatalog):
+        return metastore.for_repair(), metastore.damage(identifier)
+    return metastore, None
 
 
 def _state_after(versions: list[str], storage: Storage) -> str:
@@ -172,7 +182,8 @@ def undo_repair(catalog: Catalog, identifier: Identifier, *, dry_run: bool = Tru
         CommitConflictError: the table was changed meanwhile; nothing was done.
     """
     name = ".".join(identifier)
-    pointer, storage = catalog.metastore.load(identifier), catalog.storage
+    metastore, _ = _to_repair(catalog.metastore, identifier)
+    pointer, storage = metastore.load(identifier), catalog.storage
     current = read_version(pointer.metadata_location, storage)
     done = repair_that_stands(current, storage)
     if done is None:
@@ -190,10 +201,10 @@ def undo_repair(catalog: Catalog, identifier: Identifier, *, dry_run: bool = Tru
     undone = UndoneRepair(identifier, done.journal, done.before)
     if dry_run:
         return undone
-    commit = table_commit(identifier, catalog.metastore, storage)
+    commit = table_commit(identifier, metastore, storage)
 
     def undo() -> None:
-        with catalog.metastore.lease(identifier, before.metadata.properties) as lease:
+        with metastore.lease(identifier, before.metadata.properties) as lease:
             lease.acquire()
             if lease.load().metadata_location != pointer.metadata_location:
                 raise CommitConflictError(

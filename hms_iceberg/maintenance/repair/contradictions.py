@@ -12,6 +12,7 @@ from hms_iceberg.errors import CorruptMetadataError, MissingFileError
 from hms_iceberg.maintenance.check.digests import Listed, repeated
 from hms_iceberg.maintenance.check.findings import check_owner
 from hms_iceberg.maintenance.repair.examination import Examination, RepairStep
+from hms_iceberg.maintenance.repair.main_branch import CURRENT, LAST_SEQUENCE_NUMBER, main_branch
 from hms_iceberg.metastore import MetadataVersion, TablePointer
 from hms_iceberg.spec.manifests.manifest_values import ManifestContent, ManifestEntry
 from hms_iceberg.spec.metadata.metadata_json import metadata_from_dict
@@ -19,7 +20,6 @@ from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
 from hms_iceberg.storage import Storage
 
 _GZIP = b"\x1f\x8b"
-_CURRENT, _LAST = "current-snapshot-id", "last-sequence-number"
 
 
 def without_contradictions(
@@ -42,17 +42,17 @@ def without_contradictions(
     try:
         data = storage.read(location)
         members = json.loads(gzip.decompress(data) if data.startswith(_GZIP) else data)
-        done, lost = _put_right(members)
+        done, lost = _put_right(members, pointer.properties.get(CURRENT), storage)
         version = MetadataVersion(location, metadata_from_dict(members))
     except (MissingFileError, CorruptMetadataError, ValueError, OSError, EOFError, KeyError, TypeError, AttributeError):
         return None
-    if not done or check_owner(version, pointer) is not None:
+    if not done or check_owner(version, pointer, storage) is not None:
         return None
     return version, RepairStep("metadata", damage, " ".join(done), ", ".join(lost) or None)
 
 
-def _put_right(members: dict[str, Any]) -> tuple[list[str], list[str]]:
-    """Changes the references in a metadata file so that they agree; returns what was done, and which names are lost."""
+def _put_right(members: dict[str, Any], row: str | None, storage: Storage) -> tuple[list[str], list[str]]:
+    """Changes the references in a metadata file so that they agree; returns what was done, and what is lost."""
     done: list[str] = []
     lost: list[str] = []
     numbers = {each["snapshot-id"]: each.get("sequence-number", 0) for each in members["snapshots"]}
@@ -61,17 +61,13 @@ def _put_right(members: dict[str, Any]) -> tuple[list[str], list[str]]:
         lost.append(f"the {refs[name]['type']} {name}")
         done.append(f"The {refs[name]['type']} {name} points at a snapshot that is not there, and goes.")
         del refs[name]
-    main = refs.get(MAIN_BRANCH, {}).get("snapshot-id")
-    current = members.get(_CURRENT)
-    if main != current and current in numbers:
-        refs[MAIN_BRANCH] = {"type": "branch", **refs.get(MAIN_BRANCH, {}), "snapshot-id": current}
-        done.append(f"The branch main points at snapshot {current}, as the table does.")
-    elif main != current and main in numbers:
-        members[_CURRENT] = main
-        done.append(f"The current snapshot is {main}, as that of the branch main.")
+    main = main_branch(members, row, storage)
+    if main is not None:
+        done.append(main.put_into(members))
+        lost += main.loses
     highest = max(numbers.values(), default=0)
-    if members.get("format-version", 1) > 1 and highest > members.get(_LAST, 0):
-        members[_LAST] = highest
+    if members.get("format-version", 1) > 1 and highest > members.get(LAST_SEQUENCE_NUMBER, 0):
+        members[LAST_SEQUENCE_NUMBER] = highest
         done.append(f"The last sequence number is {highest}, that of the newest snapshot.")
     return done, lost
 

@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
-import re
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
 
 from hms_iceberg.encryption.encrypted_tables import refuse_encrypted
-from hms_iceberg.errors import CorruptMetadataError, InvalidInputError, MissingFileError
-from hms_iceberg.maintenance.check.findings import WrongSummary, check_owner
+from hms_iceberg.errors import InvalidInputError
+from hms_iceberg.maintenance.check.findings import WrongSummary
 from hms_iceberg.maintenance.check.summary_check import check_summary
 from hms_iceberg.maintenance.repair.contradictions import find_duplicates, without_contradictions
 from hms_iceberg.maintenance.repair.examination import Examination, RepairStep, examine
 from hms_iceberg.maintenance.repair.lost_files import LostFiles, lost_files, without_lost_statistics, without_snapshots
 from hms_iceberg.maintenance.repair.rebuilt_lists import described, rebuild_lists
 from hms_iceberg.maintenance.repair.rebuilt_manifests import Rebuilt, encoded, rebuild_manifests
+from hms_iceberg.maintenance.repair.whole_versions import (
+    current_version,
+    goes_on,
+    lost_snapshots,
+    names_elsewhere,
+    newest_whole_version,
+    told,
+    version_after,
+)
 from hms_iceberg.metastore import MetadataVersion, TablePointer
 from hms_iceberg.spec.manifests.manifest_list_avro import encode_manifest_list
 from hms_iceberg.spec.manifests.manifest_values import ManifestContent, ManifestEntry, ManifestFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import Snapshot, Summary
 from hms_iceberg.spec.table_properties import metadata_folder
-from hms_iceberg.spec.values.datetimes import format_milliseconds
-from hms_iceberg.storage import Storage, one_spelling
-from hms_iceberg.table.needed.named_files import path_of
+from hms_iceberg.storage import Storage
+from hms_iceberg.table.version_files import VersionDamage
 from hms_iceberg.transaction.workspace import read_version
 
 _RELISTED = "It is made anew from the manifests that the snapshot's summary counts."
@@ -77,13 +84,19 @@ class RepairPlan:
 
 
 def plan_repair(
-    pointer: TablePointer, storage: Storage, *, accept_loss: bool = False, record_counts: bool = False
+    pointer: TablePointer,
+    storage: Storage,
+    unreached: VersionDamage | None = None,
+    *,
+    accept_loss: bool = False,
+    record_counts: bool = False,
 ) -> RepairPlan:
     """Looks at a table and plans its repair; nothing is written.
 
     Args:
         pointer: what the metastore's row says.
         storage: where the table's files are.
+        unreached: what keeps readers of a table in a folder from the version that `pointer` names.
         accept_loss: whether steps are taken that lose something.
         record_counts: also open every live file, which finds damage that leaves its size.
 
@@ -93,7 +106,7 @@ def plan_repair(
     """
     remedy = "What is damaged there may have been changed on purpose. Look with `check`, and restore the files."
     refuse_encrypted(pointer.properties, ".".join(pointer.identifier), "Cannot repair table", remedy)
-    return _Planner(pointer, storage, accept_loss).plan(record_counts)
+    return _Planner(pointer, storage, accept_loss).plan(unreached, record_counts)
 
 
 class _Planner:
@@ -108,11 +121,11 @@ class _Planner:
         self._id = uuid.uuid4()
         self._numbers = count()
 
-    def plan(self, record_counts: bool) -> RepairPlan:
+    def plan(self, unreached: VersionDamage | None, record_counts: bool) -> RepairPlan:
         version = self._version()
-        if version is None:
+        if version is None or (unreached is not None and not self._add(self._reached(unreached, version))):
             return self._made(None, None, {})
-        self._check_row(version.metadata)
+        version = self._checked_row(version)
         examination = examine(version.metadata, self._storage)
         self._rebuild(examination)
         metadata = self._with_sound_lists(examination)
@@ -165,15 +178,31 @@ class _Planner:
         taken = self._add(RepairStep("metadata", damage, remedy, lost_snapshots(newest, self._pointer)))
         return newest if taken else None
 
-    def _check_row(self, metadata: TableMetadata) -> None:
-        current = metadata.current_snapshot_id
-        true = {"uuid": metadata.table_uuid, "snapshot-count": str(len(metadata.snapshots))}
+    def _reached(self, damage: VersionDamage, version: MetadataVersion) -> RepairStep:
+        """The step by which readers of a table in a folder get its newest version again."""
+        newest, loses = damage.newest.number, None
+        if damage.reached is None and damage.named > newest:
+            loses = f"every change of the table after version {newest}, up to version {damage.named}"
+        elif damage.reached is not None and not goes_on(read_version(damage.reached.location, self._storage), version):
+            loses = f"what the version {damage.reached.location} has, of which the newest one does not come"
+        return RepairStep("version hint", str(damage), f"The table goes on from {told(version)}.", loses)
+
+    def _checked_row(self, version: MetadataVersion) -> MetadataVersion:
+        """The version that the metastore's row tells of, where it names one before that."""
+        later = None if self._steps else version_after(version, self._pointer, self._storage)
+        if later is not None:
+            damage = f"The metastore's row names {told(version)}, and says that a later snapshot is current."
+            self._add(RepairStep("metastore row", damage, f"The table goes on from {told(later)}."))
+            return later
+        current = version.metadata.current_snapshot_id
+        true = {"uuid": version.uuid, "snapshot-count": str(len(version.metadata.snapshots))}
         true["current-snapshot-id"] = None if current is None else str(current)
         row = self._pointer.properties
         wrong = [f"{key} {row[key]}" for key, value in true.items() if key in row and value and row[key] != value]
         if wrong and not self._steps:
             damage = f"The metastore's row says {', '.join(wrong)}; the table's metadata does not."
             self._add(RepairStep("metastore row", damage, "The row is written anew from the metadata."))
+        return version
 
     # ------------------------------------------------------------------------------------ lists, manifests
 
@@ -334,127 +363,3 @@ def checked_base(plan: RepairPlan) -> tuple[MetadataVersion, TableMetadata]:
         name = ".".join(plan.pointer.identifier)
         raise InvalidInputError(f"Cannot repair table {name}: no whole version of its metadata was found. {plan}")
     return plan.base, plan.metadata
-
-
-# -------------------------------------------------------------------------------------- the newest whole version
-
-
-_NUMBER = re.compile(r"^v?(\d+)\b")
-_PREVIOUS = "previous_metadata_location"
-
-
-def current_version(pointer: TablePointer, storage: Storage) -> tuple[MetadataVersion | None, str]:
-    """Reads the version that the metastore names.
-
-    Args:
-        pointer: what the metastore's row says.
-        storage: where the files are.
-
-    Returns:
-        the version and no text; or None and why it is not one of this table, as a sentence.
-
-    Raises:
-        StorageError: the storage does not let the file be read, which says nothing about the file.
-    """
-    location = pointer.metadata_location
-    try:
-        version = read_version(location, storage)
-    except MissingFileError:
-        return None, f"The metadata file {location} is not there."
-    except CorruptMetadataError as error:
-        return None, f"The metadata file {location} is damaged: {error}"
-    other = check_owner(version, pointer)
-    return (version, "") if other is None else (None, str(other))
-
-
-def newest_whole_version(pointer: TablePointer, storage: Storage) -> MetadataVersion | None:
-    """The newest version of a table whose metadata can be read.
-
-    Args:
-        pointer: what the metastore's row says. If it names a damaged version, only versions before that one count.
-        storage: where the metadata files are.
-
-    Returns:
-        None if there is no such version, or if two files could be it, one of which was never committed.
-    """
-    for candidates in _candidates(pointer, storage):
-        found = [version for location in candidates if (version := _version_of(pointer, location, storage)) is not None]
-        if found:
-            return found[0] if len(found) == 1 else None
-    return None
-
-
-def _version_of(pointer: TablePointer, location: str, storage: Storage) -> MetadataVersion | None:
-    try:
-        version = read_version(location, storage)
-    except (MissingFileError, CorruptMetadataError):
-        return None
-    return version if check_owner(version, pointer) is None else None
-
-
-def _candidates(pointer: TablePointer, storage: Storage) -> Iterator[list[str]]:
-    """Locations of the table's other versions by their number, the newest first.
-
-    A newer one than a damaged file was never committed; a file elsewhere tells nothing of how far the table came.
-    """
-    location, previous = pointer.metadata_location, pointer.properties.get(_PREVIOUS, "")
-    folder, _, name = location.rpartition("/")
-    elsewhere = names_elsewhere(pointer)
-    lost = -1 if elsewhere else _number(name)
-    if previous not in ("", location) and not elsewhere:
-        yield [previous]
-    by_number: dict[int, list[str]] = {}
-    folders = {one_spelling(storage, each): each for each in sorted({folder, *_own_folders(pointer)})}
-    lost_one, one_before = (one_spelling(storage, each) if each else "" for each in (location, previous))
-    for file in (file for each in folders.values() for file in storage.list(each)):
-        spelled = one_spelling(storage, file.location)
-        known = spelled == lost_one or (spelled == one_before and not elsewhere)
-        if file.location.endswith(".metadata.json") and not known:
-            by_number.setdefault(_number(file.location.rpartition("/")[2]), []).append(file.location)
-    yield from (by_number[number] for number in sorted(by_number, reverse=True) if lost < 0 or number < lost)
-
-
-def names_elsewhere(pointer: TablePointer) -> bool:
-    """Whether the row names a metadata file outside of the table's own folders, so far as it says which these are."""
-    own = {path_of(folder) for folder in _own_folders(pointer)}
-    return bool(own) and path_of(pointer.metadata_location.rpartition("/")[0]) not in own
-
-
-def _own_folders(pointer: TablePointer) -> set[str]:
-    previous = pointer.properties.get(_PREVIOUS, "").rpartition("/")[0]
-    usual = f"{pointer.location.rstrip('/')}/metadata" if pointer.location else ""
-    return {folder for folder in (previous, usual) if folder}
-
-
-def _number(name: str) -> int:
-    match = _NUMBER.search(name)
-    return int(match[1]) if match else -1
-
-
-def told(version: MetadataVersion) -> str:
-    """A version in words."""
-    snapshot = version.metadata.current_snapshot()
-    current = "no snapshot" if snapshot is None else f"snapshot {snapshot.snapshot_id}"
-    return f"{version.location} of {format_milliseconds(version.metadata.last_updated_ms)} with {current}"
-
-
-def lost_snapshots(version: MetadataVersion, pointer: TablePointer) -> str | None:
-    """Tells what is lost if the table becomes a version, as far as the metastore's row says.
-
-    Args:
-        version: the version of the table.
-        pointer: what the metastore's row says.
-
-    Returns:
-        part of a sentence; None if nothing is lost.
-    """
-    current = pointer.properties.get("current-snapshot-id")
-    if names_elsewhere(pointer):
-        if current is not None and current == str(version.metadata.current_snapshot_id):
-            return None
-        return "every change of the table after that version, if there was one: the row does not tell"
-    if current is None:
-        return "every change of the table after that version"
-    if current in {str(snapshot.snapshot_id) for snapshot in version.metadata.snapshots}:
-        return "changes of the table after that version which made no snapshot, such as of properties or columns"
-    return f"every change of the table after that version, snapshot {current} among them"

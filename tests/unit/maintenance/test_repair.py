@@ -337,6 +337,31 @@ def test_two_files_of_one_number_are_not_chosen_between(tmp_path: Path) -> None:
     assert len(plan.hopeless) == 1 and not plan.steps
 
 
+def test_a_file_that_may_never_have_been_committed_is_not_taken_for_a_damaged_one(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    newest = local_path(place.table.metadata_location)
+    before = sorted(path for path in newest.parent.glob("*.metadata.json") if path != newest)[-1]
+    copy_file(before, before.with_name(before.name[:6] + "never-committed.metadata.json"))
+    before.write_text("{")
+    newest.unlink()
+    plan = place.repair(accept_loss=True).plan
+    assert len(plan.hopeless) == 1 and not plan.steps
+
+
+def test_a_row_that_names_a_version_before_the_one_that_it_tells_of_gets_that_one(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    newest = place.table.metadata
+    assert newest.current_snapshot_id is not None
+    row = place.metastore.load(NAME)
+    before = str(newest.metadata_log[1].metadata_file)
+    place.metastore._rows[NAME] = replace(row, metadata_location=before)
+    _say(place, uuid=str(newest.table_uuid), **{"current-snapshot-id": str(newest.current_snapshot_id)})
+    assert place.ids() != place.rows
+    (step,) = place.repair(dry_run=False).plan.steps
+    assert step.kind == "metastore row" and step.loses is None and place.table.metadata_location in str(step)
+    assert place.ids() == place.rows and place.check() == []
+
+
 @pytest.mark.parametrize("uuids", [True, False], ids=["uuid", "location"])
 @pytest.mark.parametrize("current", [True, False], ids=["snapshot known", "snapshot unknown"])
 def test_a_row_that_names_the_file_of_another_table_gets_its_own_newest_again(

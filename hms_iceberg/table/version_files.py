@@ -1,0 +1,148 @@
+"""The version files of a table that is a folder: `v<V>.metadata.json`, and `version-hint.text`, which names the last.
+
+Versions have no gaps, but for old ones that commits delete. The hint is written after the file that it names: if it
+names one that is not there, the table's newest changes are gone, or somebody changed the hint. What is left is then not
+taken for the table; nor does Iceberg Java.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from contextlib import suppress
+from typing import NamedTuple
+
+from hms_iceberg.errors import CorruptMetadataError, MissingFileError
+from hms_iceberg.storage import Storage
+
+logger = logging.getLogger(__name__)
+
+HINT = "version-hint.text"
+_VERSION_FILE = re.compile(r"(?:^|/)v(\d+)(?:\.gz)?\.metadata\.json(?:\.gz)?$")
+_SUFFIXES = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz")
+_NUMBER = re.compile(r"-?[0-9]{1,10}")
+
+
+class VersionFile(NamedTuple):
+    """A version of a table in a folder: its number, and where its file is."""
+
+    number: int
+    location: str
+
+
+class VersionDamage(NamedTuple):
+    """What keeps the readers of a table in a folder from its newest version. `str()` tells it.
+
+    Attributes:
+        hint: where the version hint is.
+        named: the version that it names.
+        reached: the last version from there on; None if the named one is not there.
+        newest: the newest that is there.
+    """
+
+    hint: str
+    named: int
+    reached: VersionFile | None
+    newest: VersionFile
+
+    def __str__(self) -> str:
+        if self.reached is None:
+            return (
+                f"The version hint {self.hint} names version {self.named}, which is not there: the newest file is "
+                f"{self.newest.location}."
+            )
+        return (
+            f"The version hint {self.hint} leads to {self.reached.location}, and not to {self.newest.location}: the "
+            "versions in between are missing."
+        )
+
+
+class VersionFiles:
+    """The version files in a metadata folder.
+
+    Args:
+        storage: where it is.
+        folder: the metadata folder, without a slash at its end.
+    """
+
+    def __init__(self, storage: Storage, folder: str) -> None:
+        self._storage = storage
+        self._folder = folder
+
+    def current(self) -> VersionFile | None:
+        """The version that the hint names, or a later one; the newest that is there if no hint can be read.
+
+        Returns:
+            the version; None if the folder has none.
+
+        Raises:
+            CorruptMetadataError: the hint names a version that is not there, and others are.
+            StorageError: the storage does not let the hint be read, or the folder be listed.
+        """
+        hinted = self.hinted()
+        if hinted is None:
+            return self.newest()
+        found = self._without_gap(hinted)
+        if found is None and (damage := self.damage()) is not None:
+            raise CorruptMetadataError(
+                f"{damage} Restore the file of that version, or see what `hms-iceberg repair` would do."
+            )
+        return found
+
+    def damage(self) -> VersionDamage | None:
+        """What keeps readers from the newest version: the hint names one that is not there, or one is missing in
+        between; None if nothing does.
+
+        Raises:
+            StorageError: the storage does not let the hint be read, or the folder be listed.
+        """
+        hinted, newest = self.hinted(), self.newest()
+        if hinted is None or newest is None:
+            return None
+        reached = self._without_gap(hinted)
+        if reached is not None and reached.number >= newest.number:
+            return None
+        return VersionDamage(f"{self._folder}/{HINT}", hinted, reached, newest)
+
+    def hinted(self) -> int | None:
+        """The number in the hint; None if there is no hint, or none in it.
+
+        Raises:
+            StorageError: the storage does not let it be read.
+        """
+        with suppress(MissingFileError):
+            text = self._storage.read(f"{self._folder}/{HINT}").decode("ascii", "replace").strip()
+            first = text.partition("\n")[0].strip()
+            if _NUMBER.fullmatch(first):
+                return int(first)
+            logger.warning("The version hint %s/%s has no number in it: %r", self._folder, HINT, first[:40])
+        return None
+
+    def newest(self) -> VersionFile | None:
+        """The highest version in the folder, whatever the hint says; None if there is none.
+
+        Raises:
+            StorageError: the storage does not list the folder.
+        """
+        names = (_VERSION_FILE.search(file.location) for file in self._storage.list(self._folder))
+        last = max((int(match[1]) for match in names if match), default=None)
+        return None if last is None else self._without_gap(last)
+
+    def existing(self, number: int) -> str | None:
+        """Where the file of a version is; None if there is none."""
+        candidates = (f"{self._folder}/v{number}{suffix}" for suffix in _SUFFIXES)
+        return next((location for location in candidates if self._storage.exists(location)), None)
+
+    def _without_gap(self, number: int) -> VersionFile | None:
+        """The last version from one on without a gap; None if that one is not there."""
+        found = None
+        while (location := self.existing(number)) is not None:
+            found = VersionFile(number, location)
+            number += 1
+        return found
+
+
+def version_number(location: str) -> int | None:
+    """The number in the name of a version file; None if it is none."""
+    match = _VERSION_FILE.search(location)
+    return None if match is None else int(match[1])
