@@ -71,6 +71,8 @@ def test_residuals_of_one_partition_are_one_object():
         ("i = 6 or s = 'x'", "s = 'x'"),
         ("i = 6", "false"),
         ("bucket(4, i) = 3 or i > 3", "true"),
+        ("bucket(4, i) = 3", "true"),
+        ("bucket(8, i) = 5", "false"),
         ("ts is null and s = 'x'", "s = 'x'"),
         ("ts > '2024-01-01' and s = 'x'", "false"),
     ],

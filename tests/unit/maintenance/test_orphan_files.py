@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,11 @@ from hms_iceberg.maintenance.orphan_files import LEAST_AGE_MS
 from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.snapshots_and_refs import PartitionStatisticsFile, StatisticsFile
-from hms_iceberg.storage import FileInfo
+from hms_iceberg.storage import FileInfo, Storage
 from hms_iceberg.table import Table
 from tests.support.hdfs_path import local_path, set_changed
-from tests.support.operations import BY_CITY, MERGE_ON_READ, SCHEMA, begin
-from tests.support.row_tables import create
+from tests.support.operations import BY_CITY, MERGE_ON_READ, SCHEMA, begin, rows
+from tests.support.row_tables import create, other_writer
 
 NOW: Any = {"older_than": 2**62, "nobody_writes": True}
 
@@ -45,7 +46,7 @@ def on_disk(table: Table) -> set[Path]:
 
 
 def test_old_orphans_go_and_nothing_else(table: Table) -> None:
-    before, rows = on_disk(table), table.scan().to_arrow()
+    before, content = on_disk(table), table.scan().to_arrow()
     orphans = {put(table, "data/city=Ulm/lost.parquet"), put(table, "metadata/lost-m0.avro"), put(table, "stray.orc")}
     young = put(table, "data/young.parquet", age_days=2)
     found = remove_orphan_files(table, dry_run=True)
@@ -53,7 +54,7 @@ def test_old_orphans_go_and_nothing_else(table: Table) -> None:
     result = remove_orphan_files(table)
     assert (result.deleted, result.left, result.bytes) == (3, {}, 3)
     assert on_disk(table) == before | {young}
-    assert table.scan().to_arrow().equals(rows) and check_table(table).findings == ()
+    assert table.scan().to_arrow().equals(content) and check_table(table).findings == ()
 
 
 def test_a_new_enough_table_has_no_orphans_even_without_a_grace_period(table: Table) -> None:
@@ -71,6 +72,21 @@ def test_files_of_the_last_day_are_orphans_only_if_nobody_writes(table: Table) -
     assert remove_orphan_files(table, older_than=int(time.time() * 1000) - LEAST_AGE_MS).locations == ()
     assert writer.exists()
     assert remove_orphan_files(table, **NOW).locations == (str(writer),)
+
+
+def test_what_others_commit_while_the_folder_is_listed_is_no_orphan(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = type(table.storage).list
+
+    def commit_then_list(storage: Storage, prefix: str) -> Iterator[FileInfo]:
+        monkeypatch.undo()
+        other_writer(table).append(rows(30, city="Ulm"))
+        yield from listed(storage, prefix)
+
+    monkeypatch.setattr(type(table.storage), "list", commit_then_list)
+    assert remove_orphan_files(table, **NOW).locations == ()
+    assert table.scan("id = 30").count() == 1 and check_table(table).findings == ()
 
 
 def test_an_inventory_of_the_store_may_take_the_place_of_a_listing(table: Table) -> None:

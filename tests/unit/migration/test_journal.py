@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -67,6 +68,16 @@ def test_a_journal_that_makes_no_sense_is_named(tmp_path: Path, text: str) -> No
     (tmp_path / "_hive-migration.json").write_text(text)
 
     with pytest.raises(MigrationError, match=r"Cannot read the migration journal .*_hive-migration\.json"):
+        read_journal(ArrowStorage(), str(tmp_path))
+
+
+def test_a_journal_of_another_format_is_refused(tmp_path: Path) -> None:
+    write_journal(ArrowStorage(), str(tmp_path), JOURNAL)
+    path = tmp_path / "_hive-migration.json"
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps({**content, "format": content["format"] + 1}))
+
+    with pytest.raises(MigrationError, match="written by another version of this package"):
         read_journal(ArrowStorage(), str(tmp_path))
 
 

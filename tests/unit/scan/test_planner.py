@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 from typing import Any
 
+import fastavro
 import pytest
 
 from hms_iceberg.errors import (
@@ -94,6 +96,38 @@ def test_removed_files_are_left_out_and_carried_over_files_keep_their_numbers() 
     assert table.plan().files.select("file_path", "snapshot_id", "sequence_number").rows() == [
         (f"{LOCATION}/data/a", 77, 1)
     ]
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_carried_over_file_without_a_sequence_number_inherits_none_and_is_refused(others: int) -> None:
+    table = ManifestTable(SCHEMA)
+    for number in range(others):
+        table.commit(data_file(f"other{number}"))
+    table.commit(ManifestEntry(EXISTING, 77, 1, 1, data_file("a")), data_file("b"))
+    _without_numbers(table)
+    with pytest.raises(CorruptManifestError, match=r"data/a was carried over .* has no sequence number"):
+        table.plan()
+
+
+def test_a_file_carried_over_from_version_1_has_the_sequence_number_0_that_its_manifest_has() -> None:
+    table = ManifestTable(SCHEMA)
+    table.commit(ManifestEntry(EXISTING, 77, 1, 1, data_file("a")))
+    _without_numbers(table)
+    old = replace(table.manifests[0], sequence_number=0, min_sequence_number=0)
+    table.manifests = [old]
+    table.commit(data_file("b"))
+    found = table.plan().files.select("file_path", "sequence_number").rows()
+    assert found == [(f"{LOCATION}/data/b", 2), (f"{LOCATION}/data/a", 0)]
+
+
+def _without_numbers(table: ManifestTable) -> None:
+    """Takes the sequence numbers from the entries of the newest manifest."""
+    location = table.manifests[0].manifest_path
+    reader = fastavro.reader(io.BytesIO(table.storage.files[location]))
+    records = [{**each, "sequence_number": None} for each in reader]
+    out = io.BytesIO()
+    fastavro.writer(out, reader.writer_schema, records, reader.codec, metadata=reader.metadata)
+    table.storage.files[location] = out.getvalue()
 
 
 def test_files_are_pruned_by_bounds_of_a_column() -> None:

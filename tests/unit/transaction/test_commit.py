@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import uuid
+from dataclasses import replace
 
 import pytest
 
@@ -308,6 +310,49 @@ def test_where_the_log_of_previous_versions_proves_no_loss_a_lost_change_keeps_i
     assert transaction.outcome is Outcome.UNKNOWN
     assert all(location in world.storage.files for location in transaction.workspace.created)
     assert len(world.live_paths()) == 3
+
+
+@pytest.mark.parametrize("is_mine", [True, False])
+def test_a_create_that_others_overtook_until_the_log_forgot_it_is_unknown_and_another_table_is_lost(
+    is_mine: bool,
+) -> None:
+    short = {"write.metadata.previous-versions-max": "1", "commit.retry.num-retries": "0"}
+    world = World()
+    world.metastore.create_namespace("db", {})
+    transaction = Transaction(NAME, Created(metadata(properties=short)), world.metastore, world.storage)
+
+    def overtaken(metastore: InMemoryMetastore, identifier: object, swap: outcomes.Swap) -> None:
+        if is_mine:
+            swap()
+        else:
+            Transaction(NAME, Created(metadata(properties=short)), metastore, world.storage).commit()
+        for _ in range(3):
+            world.append(data_file())
+        raise TableAlreadyExistsError("exists")
+
+    world.metastore.script.append(overtaken)
+    with pytest.raises(TableAlreadyExistsError):
+        transaction.commit()
+    assert transaction.outcome is (Outcome.UNKNOWN if is_mine else Outcome.LOST)
+    assert all((each in world.storage.files) is is_mine for each in transaction.workspace.created)
+    assert len(world.live_paths()) == 3
+
+
+def test_a_copy_of_the_table_with_ones_snapshot_is_not_the_table_and_its_files_stay(world: World) -> None:
+    transaction = world.begin(FastAppend((data_file(),)))
+
+    def made_dropped_and_copied(metastore: InMemoryMetastore, identifier: object, swap: outcomes.Swap) -> None:
+        swap()
+        copy = replace(world.version().metadata, table_uuid=str(uuid.uuid4()), metadata_log=())
+        metastore.drop_table(NAME)
+        Transaction(NAME, Created(copy), metastore, world.storage).commit()
+        raise CommitFailedError("modified")
+
+    world.metastore.script.append(made_dropped_and_copied)
+    with pytest.raises(CommitConflictError, match="the name now belongs to one with UUID"):
+        transaction.commit()
+    assert transaction.outcome is Outcome.UNKNOWN
+    assert len(world.live_paths()) == 1, "the copy has all its files"
 
 
 def test_ones_own_success_reported_as_a_conflict_in_the_last_attempt_is_a_success(world: World) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hms_iceberg.errors import CommitConflictError
 from hms_iceberg.expressions.tree import BooleanExpression, EqualTo, LessThan
 from hms_iceberg.spec.manifests.manifest_values import DataFile
-from hms_iceberg.spec.partition_transforms import BucketTransform
+from hms_iceberg.spec.partition_transforms import BucketTransform, IdentityTransform
 from hms_iceberg.updates.machinery.content import Isolation, isolation_of
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.partition_spec import AddPartitionField, PartitionSpecUpdate, RemovePartitionField
@@ -17,6 +17,7 @@ from hms_iceberg.updates.rows.append import FastAppend
 from hms_iceberg.updates.rows.overwrite import DeleteFiles, Overwrite, ReplacePartitions
 from hms_iceberg.updates.rows.rewrite_files import RewriteFiles
 from hms_iceberg.updates.rows.row_delta import RowDelta
+from hms_iceberg.updates.snapshots.expire_snapshots import ExpireSnapshots
 from hms_iceberg.updates.snapshots.rollback import Rollback
 from hms_iceberg.updates.table_settings import ReplaceSortOrder, SortKey
 from tests.support.tables import (
@@ -187,6 +188,42 @@ def test_two_deletion_vectors_for_one_file_are_a_conflict() -> None:
     world.append(file, other, third)
     assert outcome(world, RowDelta((deletion_vector(file),)), RowDelta((deletion_vector(other),))) == "replayed"
     assert outcome(world, RowDelta((deletion_vector(third),)), RowDelta((deletion_vector(third),))) == "conflict"
+
+
+def test_a_vector_that_a_rewrite_of_deletes_makes_meanwhile_is_a_conflict_with_another_for_its_file() -> None:
+    world = World.with_table(metadata(format_version=3))
+    file, other = data_file(), data_file()
+    world.append(file, other)
+    vectors = deletion_vector(file), deletion_vector(other)
+    world.commit(RowDelta(vectors))
+    theirs = RewriteFiles(vectors[:1], (deletion_vector(file, rows=1),))
+    assert outcome(world, RowDelta((deletion_vector(other, 2),), (vectors[1],)), theirs) == "replayed"
+    theirs = RewriteFiles(theirs.added, (deletion_vector(file, rows=1),))
+    assert outcome(world, RowDelta((deletion_vector(file),)), theirs) == "conflict"
+
+
+def test_equality_deletes_of_a_spec_without_fields_are_a_conflict_with_a_rewrite_in_every_spec() -> None:
+    world = World.with_table()
+    world.commit(PartitionSpecUpdate((AddPartitionField("city", IdentityTransform(), "city"),)))
+    file, other = data_file(0, 9, "Bonn", spec_id=1), data_file(0, 9, "Köln", spec_id=1)
+    world.append(file, other)
+    rewrite = RewriteFiles((file,), (data_file(0, 9, "Bonn", spec_id=1),))
+    assert outcome(world, rewrite, RowDelta((equality_deletes(other),))) == "replayed"
+    rewrite = RewriteFiles(rewrite.added, (file,))
+    assert outcome(world, rewrite, RowDelta((equality_deletes(data_file()),))) == "conflict"
+
+
+@pytest.mark.parametrize("begun_empty", [True, False])
+def test_a_change_is_refused_where_snapshots_since_its_start_have_expired(by_city: World, begun_empty: bool) -> None:
+    if not begun_empty:
+        by_city.append(data_file(0, 9, "Köln"))
+    transaction = by_city.begin(RowDelta((data_file(0, 9, "Bonn"),), conflict_filter=BONN, isolation=SERIALIZABLE))
+    by_city.append(data_file(0, 9, "Bonn"))
+    by_city.append(data_file(0, 9, "Köln"))
+    newest = by_city.version().metadata.last_updated_ms + 1
+    assert len(by_city.commit(ExpireSnapshots(newest, at_ms=newest)).snapshots) == 1
+    with pytest.raises(CommitConflictError, match=r"snapshots expired.*repeat the change"):
+        transaction.commit()
 
 
 def test_a_branch_rolled_back_under_a_change_is_a_conflict(by_city: World) -> None:

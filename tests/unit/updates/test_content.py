@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from hms_iceberg.errors import CommitConflictError, InvalidInputError
 from hms_iceberg.expressions.tree import EqualTo, GreaterThanOrEqual, LessThan
+from hms_iceberg.transaction.workspace import FileWorkspace
 from hms_iceberg.updates.partition_spec import PartitionSpecUpdate, RemovePartitionField
 from hms_iceberg.updates.rows.append import FastAppend, MergeAppend
 from hms_iceberg.updates.rows.overwrite import DeleteFiles, Overwrite, ReplacePartitions
@@ -360,6 +363,23 @@ def test_a_file_with_a_partition_of_the_wrong_length_is_refused(world: World) ->
 def test_a_delete_file_cannot_be_appended(world: World) -> None:
     with pytest.raises(InvalidInputError, match="row delta"):
         world.append(position_deletes(data_file()))
+
+
+def test_a_snapshot_is_never_older_than_what_is_there_whatever_the_clock_says(world: World) -> None:
+    newest = world.append(data_file()).last_updated_ms
+    after = world.commit(SetProperties({"a": "1"}))
+    for clock in (0, newest - 60_000, after.last_updated_ms + 60_000, newest):
+        before = world.version().metadata.last_updated_ms
+        transaction = world.begin()
+        transaction.workspace._clock_ms = lambda clock=clock: clock
+        transaction.add(FastAppend((data_file(),)))
+        snapshot = transaction.commit().metadata.current_snapshot()
+        assert snapshot is not None
+        assert snapshot.timestamp_ms == max(before, clock)
+    # Writers of the format may tell less of the table than of its snapshots.
+    told = replace(world.version().metadata, last_updated_ms=newest)
+    staged = FastAppend((data_file(),)).apply(told, FileWorkspace(world.storage, lambda: 0)).snapshots[-1]
+    assert staged.timestamp_ms == max(each.timestamp_ms for each in told.snapshots) > newest
 
 
 def test_a_new_branch_starts_at_the_current_snapshot_of_main(world: World) -> None:

@@ -15,8 +15,9 @@ from hms_iceberg.errors import (
     RefAlreadyExistsError,
     UnsupportedError,
 )
+from hms_iceberg.spec.data_types import LongType
 from hms_iceberg.spec.manifests.manifest_values import DataFile
-from hms_iceberg.spec.partition_transforms import IdentityTransform
+from hms_iceberg.spec.partition_transforms import BucketTransform, IdentityTransform
 from hms_iceberg.spec.snapshots_and_refs import PartitionStatisticsFile, SnapshotRefType, StatisticsFile
 from hms_iceberg.updates.machinery.manifest_files import manifest_list_of
 from hms_iceberg.updates.machinery.update import Update
@@ -25,6 +26,8 @@ from hms_iceberg.updates.rewrite_manifests import RewriteManifests
 from hms_iceberg.updates.rows.append import FastAppend
 from hms_iceberg.updates.rows.overwrite import DeleteFiles, ReplacePartitions
 from hms_iceberg.updates.rows.row_delta import RowDelta
+from hms_iceberg.updates.schema.schema_changes import AddColumn
+from hms_iceberg.updates.schema.schema_update import SchemaUpdate
 from hms_iceberg.updates.snapshots.expire_snapshots import ExpireSnapshots, unreachable_files
 from hms_iceberg.updates.snapshots.rollback import CherryPick, Rollback, SetCurrentSnapshot
 from hms_iceberg.updates.snapshots.snapshot_refs import (
@@ -276,6 +279,20 @@ def test_a_snapshot_named_by_its_id_expires_unless_a_ref_points_at_it(world: Wor
         world.commit(ExpireSnapshots(early, snapshot_ids=frozenset({ids[2]})))
     with pytest.raises(NoSuchSnapshotError):
         world.commit(ExpireSnapshots(early, snapshot_ids=frozenset({5})))
+
+
+def test_schemas_and_specs_of_snapshots_that_stay_are_kept_when_metadata_is_cleaned(world: World) -> None:
+    for number, transform in enumerate((IdentityTransform(), BucketTransform(4))):
+        world.append(data_file())
+        world.commit(SchemaUpdate((AddColumn((f"new{number}",), LongType()),)))
+        world.commit(PartitionSpecUpdate((AddPartitionField("city", transform, f"city{number}"),)))
+    world.append(data_file(partition=("Bonn", 1), spec_id=2))
+    first, second, third = world.version().metadata.snapshots
+    assert [each.schema_id for each in (first, second, third)] == [0, 1, 2]
+    world.commit(CreateRef("kept", first.snapshot_id), SchemaUpdate((AddColumn(("last",), LongType()),)))
+    after = world.commit(ExpireSnapshots(0, snapshot_ids=frozenset({second.snapshot_id}), clean_metadata=True))
+    assert {schema.schema_id for schema in after.schemas} == {0, 2, 3}
+    assert {spec.spec_id for spec in after.partition_specs} == {0, 2}
 
 
 def test_a_table_whose_files_may_belong_to_others_is_not_expired(world: World) -> None:
