@@ -14,7 +14,7 @@ from uuid import UUID
 import pyarrow as pa
 
 from hms_iceberg.arrow.columns import geoarrow
-from hms_iceberg.arrow.columns.arrow_types import primitive_from_arrow, primitive_to_arrow
+from hms_iceberg.arrow.columns.arrow_types import is_list_like, plain_type, primitive_from_arrow, primitive_to_arrow
 from hms_iceberg.errors import InvalidSchemaError, TypeMismatchError, UnsupportedError
 from hms_iceberg.spec.data_types import (
     BinaryType,
@@ -132,18 +132,6 @@ def child_fields(kind: pa.DataType) -> list[pa.Field]:
     return []
 
 
-def is_list_like(kind: pa.DataType) -> bool:
-    """Whether an Arrow type is any of its kinds of list."""
-    types = pa.types
-    return bool(
-        types.is_list(kind)
-        or types.is_large_list(kind)
-        or types.is_fixed_size_list(kind)
-        or types.is_list_view(kind)
-        or types.is_large_list_view(kind)
-    )
-
-
 def has_field_ids(schema: pa.Schema) -> bool:
     """Whether any field of an Arrow schema, at any depth, carries a field id."""
     return any(field_id_of(field) is not None for field in _walk(list(schema)))
@@ -209,15 +197,14 @@ def _shape(field: pa.Field, path: str, version: int) -> IcebergType | None:
 
 def _from_type(kind: pa.DataType, path: str, identify: Callable[[pa.Field], int], version: int) -> IcebergType:
     types = pa.types
-    if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
-        return _from_type(kind.value_type, path, identify, version)
+    kind = plain_type(kind)
     if types.is_struct(kind):
         children = child_fields(kind)
         names = [child.name for child in children]
         if len(set(names)) != len(names):
             raise InvalidSchemaError(f"Cannot use column {path!r}: its struct has two fields of the same name: {names}")
         return StructType(*(_from_field(child, f"{path}.{child.name}", identify, version) for child in children))
-    if is_list_like(kind):
+    if types.is_list(kind):
         element = kind.value_field
         converted = _from_field(element, f"{path}.element", identify, version)
         return ListType(converted.field_id, converted.field_type, converted.required)

@@ -146,6 +146,59 @@ def is_bytes(kind: pa.DataType) -> bool:
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind))
 
 
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """The Arrow type of the same values without dictionaries, runs and views, and with lists of one kind only.
+
+    Extension types of which Arrow says what their values are (`arrow.bool8`, `arrow.json`) have such a form too; others
+    stay as they are.
+    """
+    types = pa.types
+    if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
+        return plain_type(kind.value_type)
+    if types.is_string_view(kind) or types.is_binary_view(kind):
+        return pa.large_string() if types.is_string_view(kind) else pa.large_binary()
+    if types.is_struct(kind):
+        return pa.struct([plain_field(kind.field(index)) for index in range(kind.num_fields)])
+    if is_list_like(kind):
+        return pa.list_(plain_field(kind.value_field))
+    if types.is_map(kind):
+        return pa.map_(plain_field(kind.key_field), plain_field(kind.item_field), kind.keys_sorted)
+    if isinstance(kind, pa.Bool8Type):
+        return pa.bool_()
+    return pa.json_(plain_type(kind.storage_type)) if isinstance(kind, pa.JsonType) else kind
+
+
+def plain_field(field: pa.Field) -> pa.Field:
+    """The field with the plain form of its type; see `plain_type`."""
+    return field.with_type(plain_type(field.type))
+
+
+def is_list_like(kind: pa.DataType) -> bool:
+    """Whether an Arrow type is any of its kinds of list."""
+    types = pa.types
+    return bool(
+        types.is_list(kind)
+        or types.is_large_list(kind)
+        or types.is_fixed_size_list(kind)
+        or types.is_list_view(kind)
+        or types.is_large_list_view(kind)
+    )
+
+
+def list_like(kind: pa.DataType, element: pa.Field) -> pa.DataType:
+    """The same kind of list of other elements.
+
+    Args:
+        kind: a type that `is_list_like`.
+        element: the elements.
+    """
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(element, kind.list_size)
+    makers = {pa.types.is_large_list: pa.large_list, pa.types.is_list_view: pa.list_view}
+    makers[pa.types.is_large_list_view] = pa.large_list_view
+    return next((make for test, make in makers.items() if test(kind)), pa.list_)(element)
+
+
 def is_lossless(kind: pa.DataType, target: IcebergType) -> bool:
     """Whether an Arrow type that is not nested fits an Iceberg type; single values may still be refused.
 

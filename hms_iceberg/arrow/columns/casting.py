@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hms_iceberg.arrow.columns import geoarrow, nested
-from hms_iceberg.arrow.columns.arrow_schema import child_fields, constant, is_list_like, to_arrow_field, to_arrow_type
-from hms_iceberg.arrow.columns.arrow_types import is_bytes, is_lossless
+from hms_iceberg.arrow.columns.arrow_schema import child_fields, constant, to_arrow_field, to_arrow_type
+from hms_iceberg.arrow.columns.arrow_types import is_bytes, is_lossless, plain_field
+from hms_iceberg.arrow.columns.plain import to_plain
 from hms_iceberg.arrow.columns.shape_columns import NoShapeError, extents
 from hms_iceberg.errors import NullValueError, SchemaMismatchError, TypeMismatchError
 from hms_iceberg.spec.data_types import (
@@ -65,7 +66,7 @@ class SchemaFit:
     ) -> None:
         self._table = f" of table {table}" if table else ""
         self._downcast_ns = downcast_ns
-        self._columns = self._struct_converters(list(incoming), schema.as_struct(), "")
+        self._columns = self._struct_converters([plain_field(field) for field in incoming], schema.as_struct(), "")
         self.schema = pa.schema([to_arrow_field(field, extensions=False) for field in schema.fields])
 
     def fit(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -76,9 +77,19 @@ class SchemaFit:
             TypeMismatchError: a value does not fit without loss.
         """
         columns = [
-            make(batch.num_rows) if index is None else make(batch.column(index), None) for index, make in self._columns
+            make(batch.num_rows) if index is None else self._fitted(batch.field(index).name, batch.column(index), make)
+            for index, make in self._columns
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def _fitted(self, name: str, array: pa.Array, make: Converter) -> pa.Array:
+        try:
+            return make(to_plain(array), None)
+        except (pa.ArrowException, OverflowError) as error:
+            raise TypeMismatchError(
+                f"Cannot write column {name!r}{self._table}: its Arrow data of type {array.type} cannot be read: "
+                f"{error}. Make the column anew, or cast it to a plain type."
+            ) from error
 
     # ------------------------------------------------------------------------------------------ compilation
 
@@ -150,12 +161,6 @@ class SchemaFit:
         target = field.field_type
         if pa.types.is_null(kind):
             return lambda array, _live: constant(None, target, len(array))
-        if pa.types.is_dictionary(kind):
-            inner = self._converter(incoming.with_type(kind.value_type), field, path)
-            return lambda array, live: inner(array.dictionary_decode(), live)
-        if pa.types.is_run_end_encoded(kind):
-            inner = self._converter(incoming.with_type(kind.value_type), field, path)
-            return lambda array, live: inner(pc.run_end_decode(array), live)
         if isinstance(target, (GeometryType, GeographyType)):
             return self._shapes(incoming, field, path)
         if isinstance(kind, pa.BaseExtensionType) and geoarrow.is_shape(incoming):
@@ -169,7 +174,7 @@ class SchemaFit:
             raise self._mismatch(path, field, kind)
         if isinstance(target, StructType) and pa.types.is_struct(kind):
             return self._struct(kind, target, path)
-        if (isinstance(target, ListType) and is_list_like(kind)) or (
+        if (isinstance(target, ListType) and pa.types.is_list(kind)) or (
             isinstance(target, MapType) and pa.types.is_map(kind)
         ):
             return self._list_or_map(kind, target, path)
@@ -255,10 +260,9 @@ class SchemaFit:
             name = f"{path}.{child.name}"
             inner.append(self._required(child, name, self._converter(found, child, name)))
         fields = [to_arrow_field(child, extensions=False) for child in target.children()]
-        regular = pa.list_(kind.value_field) if is_list_like(kind) and not pa.types.is_list(kind) else None
 
         def convert(array: pa.Array, live: pa.Array | None) -> pa.Array:
-            array = _only_live(array if regular is None else array.cast(regular), live)
+            array = _only_live(array, live)
             children = [make(child, None) for make, child in zip(inner, nested.children_of(array), strict=True)]
             return nested.with_children(array, children, fields)
 
@@ -272,7 +276,7 @@ class SchemaFit:
 
         def convert(array: pa.Array, _live: pa.Array | None) -> pa.Array:
             try:
-                return pc.cast(array, wanted, safe=safe)
+                return _cast_values(array, wanted, safe)
             except pa.ArrowInvalid as error:
                 raise TypeMismatchError(
                     f"Cannot write column {path!r}{self._table}: a value of type {kind} does not fit {target} without "
@@ -286,6 +290,16 @@ class SchemaFit:
             f"Cannot write column {path!r}{self._table}: expected {field.field_type}, found Arrow type {found}."
             f"{_advice(field.field_type, found)}"
         )
+
+
+def _cast_values(array: pa.Array, wanted: pa.DataType, safe: bool) -> pa.Array:
+    try:
+        return pc.cast(array, wanted, safe=safe)
+    except pa.ArrowInvalid:
+        if not array.null_count:
+            raise
+        without_hidden = array.take(pa.array(np.arange(len(array))))  # some kernels look at what is behind a null
+        return pc.cast(without_hidden, wanted, safe=safe)
 
 
 def _only_live(array: pa.Array, live: pa.Array | None) -> pa.Array:

@@ -97,7 +97,8 @@ def map_entries(array: pa.MapArray, start: int, length: int) -> tuple[pa.Array, 
         start: index of the first entry.
         length: number of entries.
     """
-    return array.keys.slice(start, length), array.items.slice(start, length)
+    entries = array.values.slice(start, length)  # `keys` and `items` disregard where the entries begin
+    return entries.field(0), entries.field(1)
 
 
 def make_map(
@@ -110,7 +111,12 @@ def make_map(
         offsets: where each map begins.
         keys, items: keys and values of all maps.
         key, item: their names and types.
+
+    Raises:
+        pa.ArrowInvalid: a key is null, by which pyarrow would end the process.
     """
+    if keys.null_count:
+        raise pa.ArrowInvalid("a key of a map is null")
     entries = pa.StructArray.from_arrays([keys, items], fields=[key.with_nullable(False), item])
     mask = null_mask(like)
     validity = None if mask is None else pc.invert(mask).buffers()[1]

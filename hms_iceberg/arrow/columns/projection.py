@@ -19,11 +19,11 @@ from hms_iceberg.arrow.columns.arrow_schema import (
     constant,
     field_id_of,
     has_field_ids,
-    is_list_like,
     to_arrow_type,
 )
-from hms_iceberg.arrow.columns.arrow_types import is_bytes, is_text
+from hms_iceberg.arrow.columns.arrow_types import is_bytes, is_list_like, is_text, list_like, plain_type
 from hms_iceberg.arrow.columns.nested import RowSelection
+from hms_iceberg.arrow.columns.plain import to_plain
 from hms_iceberg.arrow.columns.shredded_variants import unshredding
 from hms_iceberg.errors import CorruptDataFileError, TypeMismatchError, UnsupportedError
 from hms_iceberg.spec.data_types import (
@@ -153,12 +153,13 @@ class FileProjection:
         if isinstance(kind, pa.BaseExtensionType):
             inner = self._converter(file_field.with_type(kind.storage_type), target, path)
             return lambda array: inner(array.storage)
-        if pa.types.is_dictionary(kind):
-            inner = self._converter(file_field.with_type(kind.value_type), target, path)
-            return lambda array: inner(array.dictionary_decode())
+        plain = plain_type(kind)
+        if plain != kind:
+            inner = self._converter(file_field.with_type(plain), target, path)
+            return lambda array: inner(to_plain(array))
         if isinstance(target, StructType) and pa.types.is_struct(kind):
             return self._struct(kind, target, path)
-        if (isinstance(target, ListType) and is_list_like(kind)) or (
+        if (isinstance(target, ListType) and pa.types.is_list(kind)) or (
             isinstance(target, MapType) and pa.types.is_map(kind)
         ):
             return self._list_or_map(kind, target, path)
@@ -196,11 +197,8 @@ class FileProjection:
         below = zip(child_fields(kind), target.children(), strict=True)
         inner = [self._converter(field, child.field_type, f"{path}.{child.name}") for field, child in below]
         fields = child_fields(to_arrow_type(target, field_ids=False, extensions=False))
-        regular = pa.list_(kind.value_field) if is_list_like(kind) and not pa.types.is_list(kind) else None
 
         def convert(array: pa.Array) -> pa.Array:
-            if regular is not None:
-                array = array.cast(regular)
             children = [make(child) for make, child in zip(inner, nested.children_of(array), strict=True)]
             return nested.with_children(array, children, fields)
 
@@ -301,7 +299,7 @@ def _rebuilt(kind: pa.DataType, children: list[pa.Field]) -> pa.DataType:
             return pa.list_(pa.field("entries", pa.struct(children), False))
         return pa.map_(*children)
     if is_list_like(kind):
-        return pa.list_(children[0])
+        return list_like(kind, children[0])
     return pa.struct(children)
 
 
@@ -484,7 +482,7 @@ def _mapped_field(field: pa.Field, mapped: MappedField | None) -> pa.Field:
     if pa.types.is_struct(kind):
         kind = pa.struct(_mapped(child_fields(kind), mapped.fields))
     elif is_list_like(kind):  # whatever the writer called it, a list's child is its element
-        kind = pa.list_(_mapped_field(kind.value_field, children.get("element")))
+        kind = list_like(kind, _mapped_field(kind.value_field, children.get("element")))
     elif pa.types.is_map(kind):
         kind = pa.map_(
             _mapped_field(kind.key_field, children.get("key")), _mapped_field(kind.item_field, children.get("value"))

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hms_iceberg.arrow.columns.arrow_schema import child_fields, is_list_like
-from hms_iceberg.arrow.columns.arrow_types import is_bytes, is_text
+from hms_iceberg.arrow.columns.arrow_schema import child_fields
+from hms_iceberg.arrow.columns.arrow_types import is_bytes, is_list_like, is_text
 from hms_iceberg.arrow.columns.nested import list_parts, list_values, struct_children
 from hms_iceberg.spec.variant.layout import (
     MOST_SHORT_STRING,

@@ -10,6 +10,7 @@ import io
 import json
 import os
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import fastavro
@@ -21,7 +22,7 @@ from hms_iceberg.arrow.formats.avro.avro_blocks import avro_schema
 from hms_iceberg.arrow.formats.file_layout import HELD_BYTES, ContentOutput, FileLayout, MeasuredWriter
 from hms_iceberg.arrow.metrics.footer_metrics import MetricsMode
 from hms_iceberg.encryption.file_keys import FileKey
-from hms_iceberg.errors import ConfigurationError, UnsupportedError
+from hms_iceberg.errors import ConfigurationError, TypeMismatchError, UnsupportedError
 from hms_iceberg.spec.data_types import DecimalType, IcebergType, ListType, MapType, StringType, StructType, UUIDType
 from hms_iceberg.spec.manifests.avro_container import (
     BLOCK_BYTES,
@@ -170,8 +171,20 @@ def _collections(array: pa.Array, kind: ListType | MapType) -> list[Any]:
         entries = list(pairs) if plain else [{"key": key, "value": value} for key, value in pairs]
     rows: list[Any] = [entries[bounds[row] : bounds[row + 1]] for row in range(len(bounds) - 1)]
     if isinstance(kind, MapType) and isinstance(kind.key_type, StringType):
-        rows = [dict(row) for row in rows]
+        rows = [_unique(row) for row in rows]
     return [row if valid else None for row, valid in zip(rows, array.is_valid().to_pylist(), strict=True)]
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = sorted(key for key, _ in pairs)
+        twice = next(key for key, following in pairwise(keys) if key == following)
+        raise TypeMismatchError(
+            f"Cannot write a map that has the key {twice!r} twice: Avro's maps have each key once. Make the keys "
+            "unique, or write Parquet or ORC (write.format.default)."
+        )
+    return found
 
 
 def _without_logical_types(described: Any) -> Any:

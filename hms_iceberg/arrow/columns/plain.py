@@ -1,0 +1,108 @@
+"""Arrow arrays of any layout as equal ones of the plain layout that `arrow_types.plain_type` names.
+
+pyarrow's own casts and kernels are not relied on here: that of list views takes ranges for neighbours and reads beyond
+its buffers, and few kernels know views, or dictionaries and runs of anything but plain values. What an array says of
+itself (offsets, sizes, ends of runs) is checked before it is followed, since other libraries and other processes made
+it.
+
+Source: Arrow's columnar format, "Physical memory layout".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hms_iceberg.arrow.columns import nested
+from hms_iceberg.arrow.columns.arrow_schema import child_fields
+from hms_iceberg.arrow.columns.arrow_types import plain_type
+
+_MOST_ELEMENTS = (1 << 31) - 1
+
+
+def to_plain(array: pa.Array) -> pa.Array:
+    """The same values in an array of the plain form of its type; see `arrow_types.plain_type`.
+
+    Raises:
+        pa.ArrowException: the array contradicts itself.
+    """
+    kind = array.type
+    types = pa.types
+    if types.is_dictionary(kind):
+        return _taken(array.dictionary, array.indices)
+    if types.is_run_end_encoded(kind):
+        return _taken(array.values, _runs(array))
+    if types.is_fixed_size_list(kind) or types.is_list_view(kind) or types.is_large_list_view(kind):
+        return _list(array)
+    if types.is_nested(kind) and not types.is_union(kind):
+        if not types.is_struct(kind):
+            _check_offsets(array.offsets.to_numpy(), len(array.values))
+        children = [to_plain(child) for child in nested.children_of(array)]
+        return nested.with_children(array, children, child_fields(kind))
+    if isinstance(kind, (pa.Bool8Type, pa.JsonType)):
+        storage = to_plain(array.storage)
+        wanted = plain_type(kind)
+        return storage.cast(wanted) if types.is_boolean(wanted) else pa.ExtensionArray.from_storage(wanted, storage)
+    if isinstance(kind, pa.BaseExtensionType):
+        return array
+    array.validate(full=True)  # text that is none, digits that a decimal has not, times of no day
+    return array.cast(plain_type(kind))
+
+
+def _taken(values: pa.Array, places: pa.Array) -> pa.Array:
+    """Values by their places, null for a null place; only the part of them that is needed is looked at."""
+    bounds = pc.min_max(places)
+    first, last = bounds["min"].as_py(), bounds["max"].as_py()
+    if first is None:
+        return pa.nulls(len(places), plain_type(values.type))
+    if first < 0 or last >= len(values):
+        raise pa.ArrowInvalid(f"it points at value {first if first < 0 else last} of {len(values)}")
+    return to_plain(values.slice(first, last - first + 1)).take(pc.subtract(places.cast(pa.int64()), first))
+
+
+def _runs(array: pa.RunEndEncodedArray) -> pa.Array:
+    """The run that each value of an array is in."""
+    ends = array.run_ends.to_numpy().astype(np.int64)
+    stop = array.offset + len(array)
+    if len(array) and (len(ends) == 0 or ends[-1] < stop or ends[0] < 1 or (np.diff(ends) < 1).any()):
+        raise pa.ArrowInvalid(f"its runs do not end after one another, or before value {stop}")
+    return pa.array(np.searchsorted(ends, np.arange(array.offset, stop), side="right"))
+
+
+def _list(array: pa.Array) -> pa.ListArray:
+    starts, sizes = _ranges(array)
+    values = array.values
+    if array.null_count:
+        sizes = np.where(array.is_null().to_numpy(zero_copy_only=False), 0, sizes)
+    filled = sizes > 0
+    if (starts[filled] < 0).any() or (sizes < 0).any() or (starts[filled] > len(values) - sizes[filled]).any():
+        raise pa.ArrowInvalid(f"a list is outside of its {len(values)} values")
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    total = int(offsets[-1])
+    if total > _MOST_ELEMENTS:
+        raise pa.ArrowInvalid(f"its lists have {total:,} values, more than {_MOST_ELEMENTS:,}: pass fewer rows at once")
+    first = int(starts[filled].min()) if total else 0
+    starts = starts - first
+    neighbours = bool((starts[filled] == offsets[:-1][filled]).all())
+    needed = total if neighbours else int((starts + sizes)[filled].max())
+    found = to_plain(values.slice(first, needed))
+    if not neighbours:
+        found = found.take(pa.array(np.repeat(starts - offsets[:-1], sizes) + np.arange(total)))
+    (element,) = child_fields(array.type)
+    return nested.make_list(array, pa.array(offsets, pa.int32()), found, element)
+
+
+def _ranges(array: pa.Array) -> tuple[Any, Any]:
+    """Where in its values each list of a view, or of lists of one size, begins, and how long it is."""
+    if pa.types.is_fixed_size_list(array.type):
+        size = array.type.list_size
+        return np.arange(array.offset, array.offset + len(array)) * size, np.full(len(array), size)
+    return array.offsets.to_numpy().astype(np.int64), array.sizes.to_numpy().astype(np.int64)
+
+
+def _check_offsets(offsets: Any, length: int) -> None:
+    if len(offsets) and (offsets[0] < 0 or offsets[-1] > length or (np.diff(offsets) < 0).any()):
+        raise pa.ArrowInvalid(f"a list is outside of its {length} values")
