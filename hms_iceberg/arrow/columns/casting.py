@@ -276,7 +276,7 @@ class SchemaFit:
 
         def convert(array: pa.Array, _live: pa.Array | None) -> pa.Array:
             try:
-                return _cast_values(array, wanted, safe)
+                return pc.cast(array, wanted, safe=safe)
             except pa.ArrowInvalid as error:
                 raise TypeMismatchError(
                     f"Cannot write column {path!r}{self._table}: a value of type {kind} does not fit {target} without "
@@ -290,16 +290,6 @@ class SchemaFit:
             f"Cannot write column {path!r}{self._table}: expected {field.field_type}, found Arrow type {found}."
             f"{_advice(field.field_type, found)}"
         )
-
-
-def _cast_values(array: pa.Array, wanted: pa.DataType, safe: bool) -> pa.Array:
-    try:
-        return pc.cast(array, wanted, safe=safe)
-    except pa.ArrowInvalid:
-        if not array.null_count:
-            raise
-        without_hidden = array.take(pa.array(np.arange(len(array))))  # some kernels look at what is behind a null
-        return pc.cast(without_hidden, wanted, safe=safe)
 
 
 def _only_live(array: pa.Array, live: pa.Array | None) -> pa.Array:

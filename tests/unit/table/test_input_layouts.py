@@ -111,11 +111,21 @@ def text(data: bytes, validity: bytes | None = None) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), 1, [validity and pa.py_buffer(validity), ends, pa.py_buffer(data)])
 
 
-def list_of(kind: pa.DataType, *parts: Any) -> pa.Array:
+def list_of(kind: pa.DataType, *parts: Any, validity: bytes | None = None) -> pa.Array:
     """A list or list view of three values, of these offsets and sizes, whether they are right or not."""
-    buffers = [None, *(pa.py_buffer(np.array(part, np.int32).tobytes()) for part in parts)]
+    buffers = [
+        validity and pa.py_buffer(validity),
+        *(pa.py_buffer(np.array(part, np.int32).tobytes()) for part in parts),
+    ]
     length = len(parts[0]) - (len(parts) == 1)
     return pa.Array.from_buffers(kind, length, buffers, children=[pa.array([1, 2, 3])])
+
+
+def runs(ends: list[int]) -> pa.Array:
+    """Runs with these ends, whether they are right or not."""
+    kind = pa.run_end_encoded(pa.int32(), pa.int64())
+    children = [pa.array(ends, pa.int32()), pa.array(range(len(ends)))]
+    return pa.Array.from_buffers(kind, ends[-1], [None], children=children)
 
 
 def map_with_null_key() -> pa.Array:
@@ -138,6 +148,11 @@ BROKEN: dict[str, tuple[pa.Array, pa.DataType]] = {
         pa.DictionaryArray.from_arrays(pa.array([0, 5]), pa.array(["a"]), safe=False),
         pa.string(),
     ),
+    "a dictionary's negative place": (
+        pa.DictionaryArray.from_arrays(pa.array([0, -1]), pa.array(["a"]), safe=False),
+        pa.string(),
+    ),
+    "runs that go back": (runs([2, 1, 3]), pa.int64()),
     "a time too far for microseconds": (raw(pa.timestamp("s"), np.array([2**62])), pa.timestamp("us")),
     "nanoseconds below a microsecond": (raw(pa.timestamp("ns"), np.array([1])), pa.timestamp("us")),
     "a number too wide": (pa.array([2**40]).dictionary_encode(), pa.int32()),
@@ -190,14 +205,15 @@ def test_what_lies_behind_nulls_is_not_looked_at(catalog: Catalog) -> None:
         "clock": raw(pa.time64("ns"), np.array([1000, 2**62 + 1]), hidden),
         "day": raw(pa.date64(), np.array([86_400_000, 1]), hidden),
         "text": pa.concat_arrays([pa.array(["a"]), text(b"\xff", b"\0")]),
+        "list": list_of(pa.list_view(pa.int64()), [0, 2], [1, 2**30], validity=hidden),
     }
     kinds = {"s": pa.timestamp("us"), "ns": pa.timestamp("us"), "clock": pa.time64("us"), "day": pa.date32()}
-    table = catalog.create_table("n.t", pa.schema(kinds | {"text": pa.string()}))
+    table = catalog.create_table("n.t", pa.schema(kinds | {"text": pa.string(), "list": pa.list_(pa.int64())}))
     table.append(pa.table(given))
     second = dt.datetime(1970, 1, 1, 0, 0, 1)
     micro = dt.datetime(1970, 1, 1, 0, 0, 0, 1)
     assert table.scan().to_arrow().to_pylist() == [
-        {"s": second, "ns": micro, "clock": micro.time(), "day": dt.date(1970, 1, 2), "text": "a"},
+        {"s": second, "ns": micro, "clock": micro.time(), "day": dt.date(1970, 1, 2), "text": "a", "list": [1]},
         dict.fromkeys(given),
     ]
 
