@@ -124,11 +124,13 @@ class Places:
 
     Args:
         storage: where they are; None if text has to do.
+        respelled: changes a location first, for users who say which names are one.
     """
 
-    def __init__(self, storage: Storage | None) -> None:
-        self._place_of: Callable[[str], Place] = getattr(storage, "place_of", Place.of)
+    def __init__(self, storage: Storage | None, respelled: Callable[[str], str] = str) -> None:
+        place_of: Callable[[str], Place] = getattr(storage, "place_of", Place.of)
         self._leads_elsewhere: Callable[[str, Place], bool] | None = getattr(storage, "leads_elsewhere", None)
+        self._place_of = place_of if respelled is str else lambda location: place_of(respelled(location))
         self._folders: dict[str, Place] = {}
 
     def of(self, location: str) -> Place:
@@ -137,16 +139,24 @@ class Places:
         Args:
             location: in any spelling.
         """
+        folder, name = self.folder_and_name(location)
+        return folder.child(name) if name else folder
+
+    def folder_and_name(self, location: str) -> tuple[Place, str]:
+        """The place of the folder that a file is in, and the file's name there; no name if it is a root.
+
+        Args:
+            location: in any spelling.
+        """
         folder, _, name = location.rpartition("/")
         if name in ("", ".", "..") or not folder or folder.endswith((":", ":/")):
-            return self._place_of(location)
+            return _parts(self._place_of(location))
         known = self._folders.get(folder)
         if known is None:
             known = self._folders[folder] = self._place_of(folder)
-        place = known.child(name)
-        if self._leads_elsewhere is not None and self._leads_elsewhere(location, place):
-            return self._place_of(location)
-        return place
+        if self._leads_elsewhere is not None and self._leads_elsewhere(location, known.child(name)):
+            return _parts(self._place_of(location))
+        return known, name
 
     def anywhere(self, location: str) -> Place:
         """The place on whatever server it is: equal for any two locations that may be one. See `Place.anywhere`.
@@ -168,15 +178,8 @@ def same_place(one: str, other: str, storage: Storage) -> bool:
     return places.anywhere(one) == places.anywhere(other)
 
 
-def one_spelling(storage: Storage, location: str) -> str:
-    """A location that all locations of the same object have in common, as far as its storage knows.
-
-    Args:
-        storage: where the object is.
-        location: one of its locations.
-    """
-    known = getattr(storage, "one_spelling", None)
-    return known(location) if known is not None else location
+def _parts(place: Place) -> tuple[Place, str]:
+    return (place.parent, place.name) if place.path else (place, "")
 
 
 @runtime_checkable

@@ -9,8 +9,9 @@ from types import TracebackType
 
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.metastore import MetadataVersion, TableRows
+from hms_iceberg.storage import Places
 from hms_iceberg.table.changes.manage_snapshots import Time
-from hms_iceberg.table.needed.named_files import delete_files, path_of
+from hms_iceberg.table.needed.named_files import delete_files
 from hms_iceberg.table.needed.neighbours import fresh_rows
 from hms_iceberg.table.needed.others import needed_by_others, table_rows_of
 from hms_iceberg.table.reading.scan import milliseconds
@@ -104,7 +105,7 @@ def expire_snapshots(
         after = table.refresh().metadata  # whoever committed meanwhile may need files again
     left_over = after.snapshots_by_id.keys()
     expired = tuple(each.snapshot_id for each in before.snapshots if each.snapshot_id not in left_over)
-    files = unreachable_files(before, after, table.storage, path_of)
+    files = unreachable_files(before, after, table.storage, Places(table.storage).anywhere)
     rows = rows or table_rows_of(table.metastore)
     if not dry_run:
         rows = fresh_rows(rows)

@@ -7,33 +7,32 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 from hms_iceberg.arrow.storage.arrow_storage import is_unfinished
-from hms_iceberg.arrow.storage.filesystems import parse_location
 from hms_iceberg.errors import CorruptFileError, InvalidInputError, MissingFileError, UnsupportedError
 from hms_iceberg.maintenance.repair.repair_journal import needed_for_undo
 from hms_iceberg.metastore import TableRows
+from hms_iceberg.spec.places import Place, split_location
 from hms_iceberg.spec.table_properties import GC_ENABLED
-from hms_iceberg.storage import FileInfo, Storage, one_spelling
+from hms_iceberg.storage import FileInfo, Places, Storage
 from hms_iceberg.table.changes.manage_snapshots import Time
-from hms_iceberg.table.needed.named_files import OwnFolders, delete_files, files_of, path_of
+from hms_iceberg.table.needed.named_files import OwnFolders, delete_files, files_of
 from hms_iceberg.table.needed.neighbours import Search, fresh_rows
 from hms_iceberg.table.needed.others import backup_of, is_journal, names_of, table_rows_of
 from hms_iceberg.table.reading.scan import milliseconds
 from hms_iceberg.table.table import Table
+from hms_iceberg.table.version_files import version_number
+from hms_iceberg.transaction.workspace import read_version
 
 logger = logging.getLogger(__name__)
 
 LEAST_AGE_MS = 24 * 60 * 60 * 1000
 """Files that were changed later are no orphans, unless nobody writes: a write that goes on may yet commit them."""
 _THREE_DAYS_MS = 3 * LEAST_AGE_MS
-_EQUAL_SCHEMES = {"s3n,s3a": "s3"}
 _VERSION_HINT = "version-hint.text"
-# A scheme and an authority.
-_Prefix = tuple[str, str]
 
 
 class PrefixMismatch(str, Enum):
@@ -96,11 +95,11 @@ def remove_orphan_files(
         location: the folder to search; the table's location by default.
         dry_run: only find them.
         nobody_writes: whoever calls is certain that nobody writes to the table meanwhile, so that files may be younger.
-        equal_schemes: schemes that mean the same, such as `{"s3n,s3a": "s3"}`, which holds unless given.
+        equal_schemes: schemes that mean the same, such as `{"gs": "s3"}`; `s3`, `s3a` and `s3n` always do.
         equal_authorities: authorities that mean the same, such as `{"nn1:8020,nn2:8020": "nn"}`; those of one HDFS are
             known by its settings.
         prefix_mismatch_mode: `error`, `ignore` or `delete`: what is done with files of which the table names the path
-            with another scheme or authority.
+            with another scheme or authority, or below another folder.
         workers: files that are deleted at once.
         files: the files to look at, from an inventory of the store for example, in place of a listing; of them, only
             those in the folder to search.
@@ -114,8 +113,9 @@ def remove_orphan_files(
 
     Raises:
         UnsupportedError: the table's property `gc.enabled` is false: its files may belong to others.
-        InvalidInputError: `older_than` is less than 24 hours ago; the mode is none; or there are files of another
-            scheme or authority. Nothing was deleted.
+        InvalidInputError: `older_than` is less than 24 hours ago; the mode is none; there are files that the table
+            names with another scheme or authority, or below another folder; or of the files that it names in the folder
+            none was found there, so that the listing tells nothing. Nothing was deleted.
         StorageError, CorruptFileError: what the table names, or another one that may share files with it, cannot be
             told; nothing was deleted.
         NoSuchTableError: another table was renamed again and again while it was looked at.
@@ -129,37 +129,42 @@ def remove_orphan_files(
     mode = _mode(prefix_mismatch_mode, name)
     before = _checked_time(older_than, nobody_writes, name)
     folder = (location or table.location()).rstrip("/")
-    listed = list(table.storage.list(folder)) if files is None else _inside(files, folder)
-    hidden = None if files is not None else _Hidden(table, folder)
+    places = Places(table.storage, _respelled(_flattened(equal_schemes or {}), _flattened(equal_authorities or {})))
+    root = places.of(folder)
+    listed = list(table.storage.list(folder)) if files is None else _inside(files, root, places)
+    hidden = None if files is not None else _Hidden(table, folder, places)
     metadata = table.refresh().metadata
-    named = _Named(
-        files_of(metadata, table.metadata_location, table.storage),
-        table.storage,
-        _flattened(_EQUAL_SCHEMES if equal_schemes is None else equal_schemes),
-        _flattened(equal_authorities or {}),
-    )
+    named = _Named(files_of(metadata, table.metadata_location, table.storage), places, root)
     unnamed: list[FileInfo] = []
     mismatches: list[str] = []
+    is_any_found = False
     for file in listed:
-        match "same" if hidden is not None and hidden.has(file.location) else named.match(file.location):
-            case "same":
-                continue
-            case "other prefix" if mode is not PrefixMismatch.DELETE:
-                mismatches.append(file.location)
-                continue
-        if file.modified_ms < before:
+        match = named.match(file.location)
+        is_any_found |= match is _Match.SAME
+        if match is _Match.SAME or (hidden is not None and hidden.has(file.location)):
+            continue
+        if match is _Match.ELSEWHERE and mode is not PrefixMismatch.DELETE:
+            mismatches.append(file.location)
+        elif file.modified_ms < before:
             unnamed.append(file)
     if mismatches and mode is PrefixMismatch.ERROR:
         raise InvalidInputError(
             f"Cannot remove orphan files of table {name}: {len(mismatches)} files have a path that the table names "
-            f"with another scheme or authority, the first is {mismatches[0]}. Say which mean the same (equal_schemes, "
-            "equal_authorities), or set prefix_mismatch_mode to ignore to leave these files, or to delete."
+            f"with another scheme or authority, or below another folder, the first is {mismatches[0]}. Say which mean "
+            "the same (equal_schemes, equal_authorities), search by the folder's name in the table's metadata "
+            "(location), or set prefix_mismatch_mode to ignore to leave these files, or to delete."
+        )
+    if unnamed and files is None and named.is_in_root and not is_any_found:
+        raise InvalidInputError(
+            f"Cannot remove orphan files of table {name}: none of the files that it names in {folder} was found there, "
+            f"such as {named.is_in_root}. Nothing was deleted. If {folder} is another name of the table's folder, "
+            "search by the name that its metadata has (location); if the files are lost, repair the table first."
         )
     around = rows or table_rows_of(table.metastore)
-    orphans, others = _of_nobody(table, unnamed, listed, folder, around, keep_backup)
+    orphans, others = _of_nobody(table, unnamed, listed, folder, around, places, keep_backup)
     fresh = fresh_rows(around)
     if orphans and not dry_run and fresh is not around:
-        orphans, others = _of_nobody(table, orphans, listed, folder, fresh, keep_backup)
+        orphans, others = _of_nobody(table, orphans, listed, folder, fresh, places, keep_backup)
     locations = tuple(file.location for file in orphans)
     left = {} if dry_run else delete_files(table.storage, locations, name, workers)
     deleted = 0 if dry_run else len(locations) - len(left)
@@ -173,78 +178,134 @@ def _of_nobody(
     listed: Iterable[FileInfo],
     folder: str,
     rows: TableRows | None,
+    places: Places,
     keep_backup: bool,
 ) -> tuple[list[FileInfo], tuple[str, ...]]:
     """Of files that the table does not name, those that no other table and no undo needs; and the folders of other
     tables."""
-    name, metadata, place = table.identifier, table.metadata, table.metadata_location
-    backup = None if keep_backup or rows is None else backup_of(name, metadata, place, rows)
-    search = Search(name, metadata, place, folder, "" if backup is None else backup.name)
-    search.in_listing(listed, table.storage)
+    name, metadata, file, storage = table.identifier, table.metadata, table.metadata_location, table.storage
+    backup = None if keep_backup or rows is None else backup_of(name, metadata, file, rows, places)
+    search = Search(name, metadata, file, folder, places, "" if backup is None else backup.name)
+    search.in_listing(listed, storage)
     if rows is not None and unnamed:  # to ask for all tables takes long where there are many
-        search.in_own_folders(unnamed, table.storage)
+        search.in_own_folders(unnamed, storage)
         search.in_metastore(rows)
     neighbours = search.found()
     left = {
-        path: file
+        place: file
         for file in unnamed
-        if not (file.is_linked or is_journal(file.location) or neighbours.needs(path := path_of(file.location)))
+        if not (
+            file.is_linked or is_journal(file.location) or neighbours.needs(place := places.anywhere(file.location))
+        )
     }
     for location in needed_for_undo(table) if left else ():
-        left.pop(path_of(location), None)
-    for row in neighbours.sharers if left else ():
+        left.pop(places.anywhere(location), None)
+    sharers = [(f"table {row}", f"hms-iceberg repair {row}", names_of(row, storage)) for row in neighbours.sharers]
+    for version in _versions_by_path(table, left, places):
+        sharers.append((f"the table by path with {version}", "its folder", _files_at(version, storage)))
+    for what, remedy, names in sharers if left else ():
         try:
-            for location in names_of(row, table.storage):
-                left.pop(path_of(location), None)
+            for location in names:
+                left.pop(places.anywhere(location), None)
         except (CorruptFileError, MissingFileError) as error:
             raise type(error)(
-                f"Cannot remove orphan files of table {'.'.join(table.identifier)}: table {row} may name some of them, "
-                f"and cannot be read. Repair it (hms-iceberg repair {row}), or drop it. {error}"
+                f"Cannot remove orphan files of table {'.'.join(table.identifier)}: {what} may name some of them, "
+                f"and cannot be read. Repair it ({remedy}), or drop it. {error}"
             ) from error
     return list(left.values()), tuple(sorted(neighbours.folders.values()))
 
 
-def _inside(files: Iterable[FileInfo], folder: str) -> list[FileInfo]:
+def _versions_by_path(table: Table, unnamed: Mapping[Place, FileInfo], places: Places) -> list[str]:
+    """The newest versions, among some files, of tables by path that have one of the table's metadata folders.
+
+    No metastore knows these tables, and their next version is named by nothing but its number.
+    """
+    own = OwnFolders.of(table.metadata, table.metadata_location, places).metadata
+    versions = (table.metadata_location, *(entry.metadata_file for entry in table.metadata.metadata_log))
+    known = max((number for each in versions if (number := version_number(each)) is not None), default=-1)
+    newest: dict[Place, tuple[int, str]] = {}
+    for place, file in unnamed.items():
+        number = version_number(place.name)
+        if number is not None and number > known and place.parent in own:
+            newest[place.parent] = max((number, file.location), newest.get(place.parent, (-1, "")))
+    return [location for _, location in newest.values()]
+
+
+def _files_at(version: str, storage: Storage) -> Iterator[str]:
+    yield from files_of(read_version(version, storage).metadata, version, storage)
+
+
+def _inside(files: Iterable[FileInfo], root: Place, places: Places) -> list[FileInfo]:
     """The files that are in a folder; an inventory may list a whole store."""
-    inside = f"{path_of(folder)}/"
-    return [file for file in files if path_of(file.location).startswith(inside)]
+    folder = root.anywhere()
+    return [file for file in files if (place := places.anywhere(file.location)).is_in(folder) and place != folder]
+
+
+class _Match(Enum):
+    """Whether a table names a file."""
+
+    SAME = "by its place"
+    ELSEWHERE = "by its path, on another server or below another folder"
+    NONE = "no"
 
 
 class _Named:
-    """The files that a table names, by folder: a folder is taken apart once, not each of its files."""
+    """The files that a table names, by folder: a folder is taken apart once, not each of its files.
 
-    def __init__(
-        self, locations: Iterable[str], storage: Storage, schemes: Mapping[str, str], authorities: Mapping[str, str]
-    ) -> None:
-        self._storage = storage
-        self._schemes = schemes
-        self._authorities = authorities
-        self._folders: dict[str, tuple[str, _Prefix]] = {}
-        self._names: dict[str, dict[_Prefix, set[str]]] = {}
+    Attributes:
+        is_in_root: one of those in the folder that is searched; empty if there is none.
+    """
+
+    def __init__(self, locations: Iterable[str], places: Places, root: Place) -> None:
+        self._places = places
+        self._root = root
+        self._names: dict[Place, set[str]] = {}
+        self.is_in_root = ""
         for location in locations:
-            path, prefix, name = self._parts(location)
-            self._names.setdefault(path, {}).setdefault(prefix, set()).add(name)
+            folder, name = places.folder_and_name(location)
+            names = self._names.get(folder)
+            if names is None:
+                names = self._names[folder] = set()
+                if not self.is_in_root and folder.is_in(root):
+                    self.is_in_root = location
+            names.add(name)
+        self._anywhere: dict[Place, list[set[str]]] = {}
+        for folder, names in self._names.items():
+            self._anywhere.setdefault(folder.anywhere(), []).append(names)
+        outside = [(folder, names) for folder, names in self._names.items() if not folder.is_in(root)]
+        self._outside: dict[str, list[Place]] = {}
+        for folder, names in outside:
+            for name in names:
+                self._outside.setdefault(name, []).append(folder)
 
-    def match(self, location: str) -> str:
-        """`same`, `other prefix` or `none`."""
-        path, prefix, name = self._parts(location)
-        named = [each for each, names in self._names.get(path, {}).items() if name in names]
-        return "none" if not named else "same" if prefix in named else "other prefix"
+    def match(self, location: str) -> _Match:
+        """Whether the table names a file that was listed.
 
-    def _parts(self, location: str) -> tuple[str, _Prefix, str]:
-        """A location split into folder path, normalized scheme and authority, and file name."""
-        folder, _, name = location.rpartition("/")
-        found = self._folders.get(folder)
-        if found is None or "\0" in name:
-            given, spelled = parse_location(location), one_spelling(self._storage, location)
-            equal = self._authorities.get(given.authority)
-            if equal is None:
-                parsed = parse_location(spelled)
-            else:
-                parsed = parse_location(one_spelling(self._storage, f"{given.scheme}://{equal}/"))
-            prefix = self._schemes.get(parsed.scheme, parsed.scheme), parsed.authority
-            found = self._folders[folder] = path_of(spelled).rpartition("/")[0], prefix
-        return *found, name
+        Of a folder that has another name in the metadata than in the listing (one disk that is mounted twice, a
+        gateway), the files' paths below it tell.
+        """
+        folder, name = self._places.folder_and_name(location)
+        if name in self._names.get(folder, ()):
+            return _Match.SAME
+        if any(name in names for names in self._anywhere.get(folder.anywhere(), ())):
+            return _Match.ELSEWHERE
+        below = f"/{folder.below(self._root)}" if folder.path != self._root.path else ""
+        is_outside = any(each.path.endswith(below) for each in self._outside.get(name, ()))
+        return _Match.ELSEWHERE if is_outside else _Match.NONE
+
+
+def _respelled(schemes: Mapping[str, str], authorities: Mapping[str, str]) -> Callable[[str], str]:
+    """Locations by the scheme and the authority that their user calls equal."""
+    if not (schemes or authorities):
+        return str
+
+    def respelled(location: str) -> str:
+        scheme, authority, path = split_location(location)
+        if scheme not in schemes and authority not in authorities:
+            return location
+        return f"{schemes.get(scheme, scheme)}://{authorities.get(authority, authority)}{path}"
+
+    return respelled
 
 
 def _flattened(equal: Mapping[str, str]) -> dict[str, str]:
@@ -280,13 +341,13 @@ class _Hidden:
     """Finds paths that are hidden by name (`_x`, `.x`), apart from partition folders such as `_x=1` and the table's own
     folders."""
 
-    def __init__(self, table: Table, folder: str) -> None:
+    def __init__(self, table: Table, folder: str, places: Places) -> None:
         specs = table.metadata.partition_specs
         self._partitions = tuple(f"{field.name}=" for spec in specs for field in spec.fields)
         self._start = len(folder)
-        root = path_of(folder).rstrip("/")
-        own = OwnFolders.of(table.metadata, table.metadata_location).all()
-        inside = {each[len(root) :] + "/" for each in own if each.startswith(f"{root}/")}
+        root = places.anywhere(folder)
+        own = OwnFolders.of(table.metadata, table.metadata_location, places).all()
+        inside = {f"/{each.below(root)}/" for each in own if each.is_in(root) and each != root}
         self._own = tuple(sorted(inside, key=len, reverse=True))
 
     def has(self, location: str) -> bool:

@@ -39,8 +39,9 @@ from hms_iceberg.spec.metadata.metadata_changes import set_current_schema
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
 from hms_iceberg.spec.schema import Schema, assign_fresh_ids
+from hms_iceberg.storage import Places
 from hms_iceberg.table import Table
-from hms_iceberg.table.needed.named_files import delete_files, path_of
+from hms_iceberg.table.needed.named_files import delete_files
 from hms_iceberg.table.needed.others import needed_by_others, table_rows_of
 from hms_iceberg.transaction.transaction import Existing, Transaction
 from hms_iceberg.updates.machinery.content import Isolation
@@ -385,7 +386,7 @@ class Follower:
         before, name, rows = table.metadata, ".".join(table.name()), table_rows_of(table.metastore)
         try:
             after = table.refresh().metadata
-            files = unreachable_files(before, after, table.storage, path_of)
+            files = unreachable_files(before, after, table.storage, Places(table.storage).anywhere)
             version = MetadataVersion(table.metadata_location, after)
             doomed = (*files.manifests, *files.manifest_lists)
             kept = needed_by_others(table.identifier, version, doomed, table.storage, rows)

@@ -7,7 +7,7 @@ the migration's id in a file's name or contents; and nobody else's row in the me
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
 from hms_iceberg.errors import (
@@ -22,9 +22,10 @@ from hms_iceberg.metastore import MetadataVersion, TableRow
 from hms_iceberg.migration.migration_journal import Journal
 from hms_iceberg.migration.migration_progress import in_threads
 from hms_iceberg.migration.state import METADATA
-from hms_iceberg.storage import Storage
-from hms_iceberg.table.needed.named_files import files_of, path_of
-from hms_iceberg.table.needed.others import MIGRATION_ID, MIGRATION_JOURNALS, may_be_copy, names_of
+from hms_iceberg.spec.places import Place
+from hms_iceberg.storage import Places, Storage
+from hms_iceberg.table.needed.named_files import files_of
+from hms_iceberg.table.needed.others import MIGRATION_ID, MIGRATION_JOURNALS, Owners, looked_for, may_be_copy, names_of
 from hms_iceberg.transaction.workspace import read_version
 
 logger = logging.getLogger(__name__)
@@ -51,13 +52,14 @@ class MadeFiles:
         self._storage = storage
         self._journal = journal
         self._version = version
+        self._places = Places(storage)
         self._metadata = f"{journal.iceberg_location}/{METADATA}" if journal.is_copy else folder
 
     @cached_property
     def other_tables(self) -> tuple[TableRow, ...]:
         """Iceberg tables that may use the same files: copies, neighbours, and the table under another name."""
         uuids = {None, *(version.metadata.table_uuid for version in self._marked)}  # None asks for the place alone
-        place = path_of(self._journal.iceberg_location)
+        place = self._places.anywhere(self._journal.iceberg_location)
         # Without a version there is nothing that others could name, but the table may have another name. A version that
         # was given up and is gone already had files that others may name.
         made = self._marked or self._version is not None
@@ -67,7 +69,7 @@ class MadeFiles:
             for row in rows
             if row.is_iceberg
             and not self._is_own(row)
-            and (self._is_marked(row) or any(may_be_copy(row, each, (place,)) for each in uuids))
+            and (self._is_marked(row) or any(may_be_copy(row, each, (place,), self._places) for each in uuids))
         )
 
     @property
@@ -85,7 +87,7 @@ class MadeFiles:
         """Locations of the Iceberg table's metadata files, as far as no other table names them."""
         kept = self._kept
         found = (version.location for version in self._marked)
-        return tuple(each for each in found if kept is not None and path_of(each) not in kept)
+        return tuple(each for each in found if kept is not None and self._places.anywhere(each) not in kept)
 
     def delete(self) -> None:
         """Deletes the files; those that are gone already are no error, so the call can be repeated.
@@ -100,18 +102,29 @@ class MadeFiles:
             files = files_of(version.metadata, version.location, self._storage, _pass_over)
             doomed.update((each, None) for each in files.data if self._is_of_copy(each))
             doomed.update((each, None) for each in files.metadata)
-        if self._journal.is_copy and self._version is None:  # nobody has used it: the folder is the copy's alone
-            doomed.update((info.location, None) for info in self._storage.list(self._journal.iceberg_location))
+        if self._journal.is_copy and self._version is None:  # nobody has used it
+            found = [info.location for info in self._storage.list(self._journal.iceberg_location) if not info.is_linked]
+            doomed.update((location, None) for location in self._of_nobody_else(found))
         doomed.update(
             (info.location, None) for info in self._storage.list(self._metadata) if self._is_named(info.location)
         )
         versions = {version.location for version in self._marked}
-        first = (each for each in doomed if path_of(each) not in kept and each not in versions)
+        first = (each for each in doomed if self._places.anywhere(each) not in kept and each not in versions)
         for _ in in_threads(self._storage.delete, first, _THREADS):
             pass
         for each in versions:
-            if path_of(each) not in kept:
+            if self._places.anywhere(each) not in kept:
                 self._storage.delete(each)
+
+    def _of_nobody_else(self, locations: Sequence[str]) -> Iterator[str]:
+        """Those of some files that are not in the folder of another table, of whatever kind."""
+        asked = {location: self._places.anywhere(location) for location in locations}
+        journal = self._journal
+        names = {f"{journal.database}.{each}" for each in (journal.table, journal.staging, journal.backup)}
+        folders = [self._places.anywhere(each) for each in (journal.iceberg_location, self._metadata)]
+        rows = self._hive.table_rows
+        owners = looked_for(lambda: Owners(asked.values(), folders, names, rows, self._places))
+        return (location for location, place in asked.items() if owners.of(place) is None)
 
     def _is_named(self, location: str) -> bool:
         """Whether a file carries the migration's id in its name, and is not one of its notes."""
@@ -119,8 +132,8 @@ class MadeFiles:
         return self._journal.migration_id in name and not name.startswith(MIGRATION_JOURNALS)
 
     def _is_of_copy(self, location: str) -> bool:
-        place = f"{path_of(self._journal.iceberg_location)}/"
-        return self._journal.is_copy and path_of(location).startswith(place)
+        folder = self._places.anywhere(self._journal.iceberg_location)
+        return self._journal.is_copy and self._places.anywhere(location).is_in(folder)
 
     def _is_own(self, row: TableRow) -> bool:
         journal = self._journal
@@ -150,11 +163,11 @@ class MadeFiles:
                 logger.info("Not taken for a part of the migration of %s: %s", self._journal.name, error)
 
     @cached_property
-    def _kept(self) -> frozenset[str] | None:
-        """The paths that other tables name; None if that cannot be told, and everything stays."""
+    def _kept(self) -> frozenset[Place] | None:
+        """The places that other tables name; None if that cannot be told, and everything stays."""
         tables = self.other_tables
         try:
-            return frozenset(path_of(each) for row in tables for each in names_of(row, self._storage))
+            return frozenset(self._places.anywhere(each) for row in tables for each in names_of(row, self._storage))
         except MetastoreUnavailableError:
             raise
         except IcebergError as error:

@@ -39,8 +39,8 @@ from hms_iceberg.migration.state import (
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, Snapshot, SnapshotRef
 from hms_iceberg.spec.table_properties import MAX_REF_AGE_MS, MAX_SNAPSHOT_AGE_MS
+from hms_iceberg.storage import Places
 from hms_iceberg.table import Table
-from hms_iceberg.table.needed.named_files import path_of
 from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of
 
 logger = logging.getLogger(__name__)
@@ -371,8 +371,9 @@ def outlook(table: Table, files: Iterable[str]) -> Outlook:
     """
     manifests = manifest_list_of(table.current_snapshot(), table.storage)
     entries = (entry for manifest in manifests for entry in entries_of(manifest, table.storage))
-    live = {path_of(entry.data_file.file_path) for entry in entries if entry.is_live}
-    left_over = sum(path_of(location) not in live for location in files)
+    places = Places(table.storage)
+    live = {places.anywhere(entry.data_file.file_path) for entry in entries if entry.is_live}
+    left_over = sum(places.anywhere(location) not in live for location in files)
     return Outlook(left_over, _safe_until(table) if left_over else None)
 
 

@@ -29,8 +29,10 @@ from hms_iceberg.rest.settings import MEBIBYTE, PLANNING_MODE, RestSettings
 from hms_iceberg.scan.tasks import ScanPlan
 from hms_iceberg.spec.metadata.metadata_json import is_never_reused
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.places import Place
 from hms_iceberg.spec.table_properties import FOLDER_PROPERTIES
-from hms_iceberg.table.needed.named_files import OwnFolders, is_in, path_of
+from hms_iceberg.storage import Places
+from hms_iceberg.table.needed.named_files import OwnFolders, is_in_any
 from hms_iceberg.table.needed.others import table_rows_of
 from hms_iceberg.transaction.workspace import read_current, read_version
 
@@ -135,8 +137,10 @@ class Door:
         self.check_own(call, identifier, version)
         own = self.sightings.own_folders(identifier, version.location)
 
+        places = Places(catalog.storage)
+
         def may_go(location: str) -> bool:
-            is_own = call.access.allows_everything or any(is_in(path_of(location), folder) for folder in own)
+            is_own = call.access.allows_everything or is_in_any(places.anywhere(location), own)
             return is_own and self.locations.allow(location)
 
         return Catalog(catalog.name, catalog.metastore, confined(catalog.storage, may_go), dict(catalog.properties))
@@ -148,9 +152,8 @@ class Door:
         if call.access.allows_everything:
             return
         own = self.sightings.own_folders(identifier, location) if location else ()
-        foreign = [
-            each for each in table_locations(metadata) if not any(is_in(path_of(each[1]), folder) for folder in own)
-        ]
+        places = Places(self.catalog.storage)
+        foreign = [each for each in table_locations(metadata) if not is_in_any(places.anywhere(each[1]), own)]
         foreign += [("metadata file", file)] if file else []
         self.check_folders(call, identifier, foreign)
 
@@ -264,7 +267,7 @@ class Door:
     def _found(self, pointer: TablePointer) -> tuple[Identifier, MetadataVersion]:
         folder_of = getattr(self.catalog.metastore, "location_of", lambda _: "")  # where a table's name is its folder
         location = pointer.location or folder_of(pointer.identifier)
-        own = _own_folders(location, pointer.properties, pointer.metadata_location)
+        own = _own_folders(location, pointer.properties, pointer.metadata_location, Places(self.catalog.storage))
         self.sightings.note(pointer.identifier, pointer.metadata_location, own)
         return pointer.identifier, self._current(pointer)
 
@@ -293,14 +296,17 @@ class Door:
     def remember(self, identifier: Identifier, version: MetadataVersion) -> None:
         """Keeps a version that was just made, which is asked for next."""
         self._versions.put(version.location, version)
-        own = _own_folders(version.metadata.location, version.metadata.properties, version.location)
+        places = Places(self.catalog.storage)
+        own = _own_folders(version.metadata.location, version.metadata.properties, version.location, places)
         self.sightings.note(identifier, version.location, own, next(reversed(version.previous), None))
 
 
-def _own_folders(location: str, properties: Mapping[str, str], file: str) -> Callable[[], Iterable[str]]:
+def _own_folders(
+    location: str, properties: Mapping[str, str], file: str, places: Places
+) -> Callable[[], Iterable[Place]]:
     """Tells the folders of a table, and keeps no more of it than that takes."""
     folders = {key: properties[key] for key in FOLDER_PROPERTIES if key in properties}
-    return lambda: OwnFolders.by_properties(location, folders, file).all() if location else ()
+    return lambda: OwnFolders.by_properties(location, folders, file, places).all() if location else ()
 
 
 def _missing(location: str, why: str) -> MissingFileError:

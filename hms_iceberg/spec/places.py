@@ -26,6 +26,7 @@ _FAMILIES = {
     **dict.fromkeys(AZURE_SCHEMES, "abfs"),
 }
 _HDFS_PORT = ":8020"
+_THIS_MACHINE = "localhost"
 # A single letter before the colon is a Windows drive, not a scheme.
 _LOCATION = re.compile(r"^(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?://(?P<authority>[^/]*))?(?P<path>.*)$", re.DOTALL)
 
@@ -81,7 +82,7 @@ class Place(NamedTuple):
 
     Attributes:
         family: what the schemes of one kind of storage have in common: `file`, `s3`, `gs`, `abfs`, `hdfs` …
-        authority: the bucket, container and account, server or nameservice; empty on local disks.
+        authority: the bucket, container and account, server or nameservice; empty on this machine's disks.
         path: folded; `/a/b`, empty for the root.
     """
 
@@ -94,7 +95,8 @@ class Place(NamedTuple):
         """The place that a text alone tells; see `hms_iceberg.storage.Places` for what a storage adds."""
         scheme, authority, path = split_location(location)
         if scheme == "file":
-            return cls("file", "", folded(path))
+            server = authority.lower()
+            return cls("file", "" if server == _THIS_MACHINE else server, folded(path))
         if is_bucket_store(scheme):
             # Their listings have keys without the slash that comes before them.
             bucket, path = (authority, path) if authority else _without_authority(path)

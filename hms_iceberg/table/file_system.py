@@ -29,10 +29,11 @@ from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer
 from hms_iceberg.scan.manifests.cache import planning_ready
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionSpec
+from hms_iceberg.spec.places import Place
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sort_orders import UNSORTED, SortOrder
 from hms_iceberg.spec.table_properties import METADATA_PATH
-from hms_iceberg.storage import Storage
+from hms_iceberg.storage import Places, Storage
 from hms_iceberg.table.changes.table_definition import TableDefinition
 from hms_iceberg.table.needed.named_files import delete_files
 from hms_iceberg.table.needed.neighbours import Search
@@ -59,7 +60,7 @@ class FileSystemMetastore:
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._mutex = threading.Lock()
-        self._queues: dict[str, threading.Lock] = {}
+        self._queues: dict[Place, threading.Lock] = {}
         self._is_repairing = False
 
     def load(self, identifier: Identifier) -> TablePointer:
@@ -119,7 +120,7 @@ class FileSystemMetastore:
         """
         table = self.location_of(identifier)
         self._refuse_unsafe(table)
-        _refuse_elsewhere(table, new.metadata)
+        _refuse_elsewhere(table, new.metadata, Places(self._storage))
         folder = self._folder(identifier)
         version = self._next_version(identifier, base)
         files = self._files(identifier)
@@ -216,8 +217,9 @@ class FileSystemMetastore:
             identifier: the name, as (namespace, name).
             properties: the table's properties; not looked at.
         """
+        place = Places(self._storage).of(self.location_of(identifier))
         with self._mutex:
-            queue = self._queues.setdefault(self.location_of(identifier), threading.Lock())
+            queue = self._queues.setdefault(place, threading.Lock())
         lease = FileSystemLease(self, identifier, queue)
         try:
             yield lease
@@ -286,11 +288,10 @@ def _version_of(table: str, location: str) -> int:
     return number
 
 
-def _refuse_elsewhere(table: str, metadata: TableMetadata) -> None:
+def _refuse_elsewhere(table: str, metadata: TableMetadata, places: Places) -> None:
     """Refuses metadata of another location than the folder: readers of the folder would not find files written
     there."""
-    here, there = parse_location(table), parse_location(metadata.location.rstrip("/"))
-    if here != there:
+    if places.of(table) != places.of(metadata.location):
         raise UnsupportedError(
             f"Cannot give the table at {table} the location {metadata.location}: a file system table is its folder, "
             "and cannot be elsewhere. Leave the location out, or use another catalog."
@@ -386,7 +387,7 @@ class FileSystemTables:
         identifier = _identifier(location)
         version = read_version(self._metastore.load(identifier).metadata_location, self.storage)
         listed = list(self.storage.list(identifier[0]))
-        search = Search(identifier, version.metadata, version.location, identifier[0])
+        search = Search(identifier, version.metadata, version.location, identifier[0], Places(self.storage))
         search.in_listing(listed, self.storage)
         search.found().refuse(f"drop the table at {location}")
         delete_files(self.storage, (file.location for file in listed if not file.is_linked), location)

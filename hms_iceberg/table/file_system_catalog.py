@@ -26,9 +26,11 @@ from hms_iceberg.errors import (
     UnsupportedError,
 )
 from hms_iceberg.metastore import Identifier, MetadataVersion, TableRow
+from hms_iceberg.storage import Places
 from hms_iceberg.table.file_system import FileSystemMetastore
 from hms_iceberg.table.needed.named_files import files_of, log_unreadable, purge_files
 from hms_iceberg.table.needed.neighbours import Search
+from hms_iceberg.table.needed.others import needed_by_others
 from hms_iceberg.transaction.workspace import read_version
 
 _METADATA = re.compile(r"v\d+(\.gz)?\.metadata\.json(\.gz)?$")
@@ -196,17 +198,20 @@ class FileSystemCatalog(FileSystemMetastore):
     def purge_table(self, identifier: Identifier) -> None:
         """Deletes the table's files, wherever they are, and its folder with everything in it.
 
+        Files in the folders of other tables of the warehouse stay.
+
         Raises:
             NoSuchTableError: no table of that name.
-            UnsupportedError: other tables of the warehouse have files in the folder, or share the table's.
+            UnsupportedError: other tables have files in the folder, or share the table's.
         """
         version, folder = read_version(self._current(identifier).location, self._folders), self.location_of(identifier)
         name = ".".join(identifier)
-        search = Search(identifier, version.metadata, version.location, folder)
+        search = Search(identifier, version.metadata, version.location, folder, Places(self._folders))
         search.in_metastore(self)
+        search.in_listing(self._folders.list(folder), self._folders)
         search.found().refuse(f"purge table {name}")
         files = files_of(version.metadata, version.location, self._folders, log_unreadable)
-        purge_files(files, self._folders, name, {})
+        purge_files(files, self._folders, name, needed_by_others(identifier, version, files, self._folders, self))
         self._change("remove", folder)
 
     def rename_table(self, source: Identifier, target: Identifier) -> None:

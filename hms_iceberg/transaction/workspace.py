@@ -28,7 +28,7 @@ from hms_iceberg.spec.table_properties import (
     METADATA_DELETE_AFTER_COMMIT,
     metadata_folder,
 )
-from hms_iceberg.storage import PreviewsVersions, Storage, is_previewing, same_place
+from hms_iceberg.storage import Places, PreviewsVersions, Storage, is_previewing, same_place
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -290,9 +290,11 @@ def delete_dropped_versions(base: MetadataVersion, new: MetadataVersion, workspa
     """
     if not METADATA_DELETE_AFTER_COMMIT.of(new.metadata.properties):
         return
-    kept = {entry.metadata_file for entry in new.metadata.metadata_log} | {new.location}
+    places = Places(workspace.storage)
+    locations = (new.location, *(entry.metadata_file for entry in new.metadata.metadata_log))
+    kept = {places.anywhere(each) for each in locations}
     for entry in base.metadata.metadata_log:
-        if entry.metadata_file not in kept:
+        if places.anywhere(entry.metadata_file) not in kept:
             workspace.delete_quietly(entry.metadata_file)
 
 

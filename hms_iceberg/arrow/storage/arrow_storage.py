@@ -227,14 +227,6 @@ class ArrowStorage:
                     modified_ms = info.mtime_ns // 1_000_000 if info.mtime_ns else 0
                     yield FileInfo(given + "/" + info.path[len(root) :].lstrip("/"), int(info.size), modified_ms)
 
-    def one_spelling(self, location: str) -> str:
-        """On HDFS, a file's location by its nameservice, or else by its NameNode's address; elsewhere as it is."""
-        parsed = self._parsed(location)
-        if parsed.scheme not in HDFS_SCHEMES:
-            return location
-        authority = parsed.authority or own_authority(parsed.scheme, self._properties)
-        return one_spelling(parsed.scheme, authority, parsed.path, self._hadoop)
-
     def place_of(self, location: str) -> Place:
         """The place of a file or folder, which need not be there; local links are followed."""
         if self._default is not None and location.startswith("/"):
@@ -242,7 +234,8 @@ class ArrowStorage:
         place = Place.of(location)
         if place.family == "file":
             # What has a null character is no file's name, and is in no folder but its own.
-            return place if "\0" in location else Place("file", "", os.path.realpath(place.path or "/").rstrip("/"))
+            path = place.path if "\0" in location else os.path.realpath(place.path or "/").rstrip("/")
+            return place._replace(path=path)
         if place.family == "abfs" and self._properties.get("adls.account-name"):
             return place._replace(authority=place.authority.partition("@")[0])  # the only account that is asked
         if place.family in HDFS_SCHEMES:

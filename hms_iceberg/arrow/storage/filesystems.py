@@ -84,7 +84,8 @@ def parse_location(location: str) -> ParsedLocation:
     # An empty segment is a part of an object's key: pyarrow refuses it rather than take another object.
     is_literal = "//" in path and is_bucket_store(scheme)
     if not is_literal and ("//" in path or has_dot_segments(path)):
-        path = folded(path) + ("/" if path.endswith("/") else "")
+        whole = folded(path)
+        path = whole + ("/" if path.endswith("/") or not whole else "")
     if scheme in S3_SCHEMES or scheme in GCS_SCHEMES:
         return ParsedLocation(scheme, authority, f"{authority}{path}" if authority else path.lstrip("/"))
     if scheme in AZURE_SCHEMES:

@@ -9,6 +9,7 @@ from hashlib import blake2b
 from hms_iceberg.lazy import pl
 from hms_iceberg.maintenance.check.summary_check import EntryCounts
 from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestEntry, ManifestFile
+from hms_iceberg.spec.places import Place
 
 _HASH_BYTES = 16
 
@@ -32,8 +33,9 @@ ReadAgain = Callable[[ManifestFile], Sequence[ManifestEntry]]
 
 
 def file_key(file: DataFile) -> bytes:
-    """The identity of a file, or of a deletion vector in a Puffin file."""
-    return _hash(file.file_path if file.content_offset is None else f"{file.file_path}\0{file.content_offset}")
+    """The identity of a file, whatever its spelling, or of a deletion vector in a Puffin file."""
+    place = str(Place.of(file.file_path))
+    return _hash(place if file.content_offset is None else f"{place}\0{file.content_offset}")
 
 
 def file_number(file: DataFile) -> int:

@@ -18,7 +18,7 @@ from hms_iceberg.arrow.storage.filesystems import decoding
 from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.lazy import pl
 from hms_iceberg.maintenance.check import findings as found
-from hms_iceberg.maintenance.check.digests import Listed, ReadAgain, files_at, repeated, together
+from hms_iceberg.maintenance.check.digests import Listed, ReadAgain, file_key, files_at, repeated, together
 from hms_iceberg.maintenance.check.findings import Finding
 from hms_iceberg.maintenance.check.summary_check import EntryCounts
 from hms_iceberg.spec.manifests.manifest_values import ManifestContent
@@ -37,11 +37,11 @@ def check_repeated(snapshot: Snapshot, listed: Sequence[Listed], read: ReadAgain
     Returns:
         what is wrong, as it is found.
     """
-    again = files_at(listed, repeated(listed, "file"), read).values()
-    times = Counter((file.file_path, file.content_offset) for file in again)
-    for (location, _), count in times.items():
+    again = [(file_key(file), file.file_path) for file in files_at(listed, repeated(listed, "file"), read).values()]
+    locations = dict(reversed(again))
+    for key, count in Counter(key for key, _ in again).items():
         if count > 1:
-            yield found.RepeatedFile(snapshot.snapshot_id, location, count)
+            yield found.RepeatedFile(snapshot.snapshot_id, locations[key], count)
     second = files_at(listed, repeated(listed, "vector_of"), read).values()
     vectors = Counter(file.referenced_data_file for file in second)
     for data_file, count in vectors.items():

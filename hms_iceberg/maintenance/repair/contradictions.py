@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hms_iceberg.errors import CorruptMetadataError, MissingFileError
-from hms_iceberg.maintenance.check.digests import Listed, repeated
+from hms_iceberg.maintenance.check.digests import Listed, file_key, repeated
 from hms_iceberg.maintenance.check.findings import check_owner
 from hms_iceberg.maintenance.repair.examination import Examination, RepairStep
 from hms_iceberg.maintenance.repair.main_branch import CURRENT, LAST_SEQUENCE_NUMBER, main_branch
@@ -118,14 +118,15 @@ def find_duplicates(examination: Examination) -> Duplicates:
 
 
 def _find(examination: Examination, snapshot_id: int, listed: Sequence[Listed], found: Duplicates) -> None:
-    by_file: dict[tuple[str, int | None], list[tuple[Place, ManifestEntry]]] = {}
+    by_file: dict[bytes, list[tuple[Place, ManifestEntry]]] = {}
     for place, entry in _entries_at(examination, listed, repeated(listed, "file")):
-        by_file.setdefault((entry.data_file.file_path, entry.data_file.content_offset), []).append((place, entry))
+        by_file.setdefault(file_key(entry.data_file), []).append((place, entry))
     again = {key: entries for key, entries in by_file.items() if len(entries) > 1}
     if not again:
         return
     deletes = _delete_numbers(examination, listed)
-    for (location, _), entries in again.items():
+    for entries in again.values():
+        location = entries[0][1].data_file.file_path
         ordered = sorted(entries, key=lambda each: _number(each[1]), reverse=not entries[0][1].data_file.is_data)
         found.places.setdefault(snapshot_id, set()).update(place for place, _ in ordered[1:])
         found.files[location] = max(len(entries) - 1, found.files.get(location, 0))

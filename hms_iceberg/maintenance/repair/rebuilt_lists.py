@@ -21,7 +21,7 @@ from hms_iceberg.spec.manifests.manifest_values import ManifestContent, Manifest
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.spec.table_properties import metadata_folder
-from hms_iceberg.storage import one_spelling
+from hms_iceberg.storage import Places
 
 _NEEDED = ("total-data-files", "total-records", "total-delete-files")
 _NUMBERS = re.compile(r"\d+")
@@ -158,12 +158,13 @@ def _unlisted(examination: Examination) -> list[Unlisted]:
     """Manifests in the table's metadata folder that no list names; they are noted in the examination."""
     metadata, storage = examination.metadata, examination.storage
     lists = (snapshot.manifest_list for snapshot in metadata.snapshots)
-    known = {one_spelling(storage, each) for each in (*examination.rows, *lists) if each is not None}
+    places = Places(storage)
+    known = {places.anywhere(each) for each in (*examination.rows, *lists) if each is not None}
     folder = metadata_folder(metadata.location, metadata.properties)
     locations = [
         (file.location, file.size)
         for file in storage.list(folder)
-        if file.location.endswith(".avro") and one_spelling(storage, file.location) not in known
+        if file.location.endswith(".avro") and places.anywhere(file.location) not in known
     ]
     found = []
     for read in in_parallel(lambda each: _probed(examination, *each), locations, metadata.location):

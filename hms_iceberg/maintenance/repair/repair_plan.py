@@ -31,7 +31,7 @@ from hms_iceberg.spec.manifests.manifest_values import ManifestContent, Manifest
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import Snapshot, Summary
 from hms_iceberg.spec.table_properties import metadata_folder
-from hms_iceberg.storage import Storage
+from hms_iceberg.storage import Places, Storage
 from hms_iceberg.table.version_files import VersionDamage
 from hms_iceberg.transaction.workspace import read_version
 
@@ -173,9 +173,10 @@ class _Planner:
         if newest is None:
             self._add(RepairStep("metadata", damage, None))
             return None
-        way = "gets its own newest version again," if names_elsewhere(self._pointer) else "goes back to"
+        places = Places(self._storage)
+        way = "gets its own newest version again," if names_elsewhere(self._pointer, places) else "goes back to"
         remedy = f"The table {way} {told(newest)}."
-        taken = self._add(RepairStep("metadata", damage, remedy, lost_snapshots(newest, self._pointer)))
+        taken = self._add(RepairStep("metadata", damage, remedy, lost_snapshots(newest, self._pointer, places)))
         return newest if taken else None
 
     def _reached(self, damage: VersionDamage, version: MetadataVersion) -> RepairStep:

@@ -23,7 +23,7 @@ from hms_iceberg.spec.field_mapping import create_name_mapping
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent, ManifestContent, ManifestFile
 from hms_iceberg.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POSITION
 from hms_iceberg.spec.table_properties import metadata_folder
-from hms_iceberg.storage import Storage, one_spelling
+from hms_iceberg.storage import Places, Storage
 
 _POSITION_COLUMNS = {DELETE_FILE_PATH.field_id, DELETE_FILE_POSITION.field_id}
 _VECTOR = "deletion-vector-v1"
@@ -130,28 +130,31 @@ class UnnamedFiles:
         named: the numbers of the files that manifests name.
         targets: by the number of a data file that is named, a file of its spec and partition.
         locations: where files are that no manifest names, in the order of their names.
+        places: of the storage that the table is in.
     """
 
     examination: Examination
     named: set[int]
     targets: dict[int, DataFile]
     locations: tuple[str, ...]
+    places: Places
 
     @classmethod
     def of(cls, examination: Examination) -> UnnamedFiles:
         """Lists the folder of a table, if it is the table's own."""
+        places = Places(examination.storage)
         named: set[int] = set()
         targets: dict[int, DataFile] = {}
         partitions: dict[object, DataFile] = {}
         for entry in examination.entries.everywhere():
             file = entry.data_file
-            number = _number(file, examination.storage)
+            number = _number(file, places)
             named.add(number)
             if file.is_data:
                 targets[number] = partitions.setdefault(file.partition_key, file)
-        found = _content_locations(examination)
-        unnamed = (each for each in found if _number(_at(each), examination.storage) not in named)
-        return cls(examination, named, targets, tuple(sorted(unnamed)))
+        found = _content_locations(examination, places)
+        unnamed = (each for each in found if _number(_at(each), places) not in named)
+        return cls(examination, named, targets, tuple(sorted(unnamed)), places)
 
     def described(self, manifest: ManifestFile) -> list[DataFile]:
         """The unnamed files that fit a manifest's content and partition spec, with metrics read from the files.
@@ -159,14 +162,13 @@ class UnnamedFiles:
         Raises:
             StorageError: the storage does not let a file be read.
         """
-        storage = self.examination.storage
-        locations = [_spelled_as(manifest.manifest_path, each, storage) for each in self.locations]
+        locations = [_spelled_as(manifest.manifest_path, each, self.places) for each in self.locations]
         found = in_parallel(self._describer(manifest), locations, self.examination.metadata.location)
         return [
             file
             for files in found
             for file in files
-            if file.spec_id == manifest.partition_spec_id and _number(file, storage) not in self.named
+            if file.spec_id == manifest.partition_spec_id and _number(file, self.places) not in self.named
         ]
 
     def _describer(self, manifest: ManifestFile) -> Callable[[str], list[DataFile]]:
@@ -178,7 +180,7 @@ class UnnamedFiles:
         return partial(_described, manifest.content, importer, deletes)
 
     def _target(self, location: str) -> DataFile | None:
-        return self.targets.get(_number(_at(location), self.examination.storage))
+        return self.targets.get(_number(_at(location), self.places))
 
 
 def _described(
@@ -201,29 +203,28 @@ def _at(location: str) -> DataFile:
     return DataFile(file_path=location, file_format="", record_count=0, file_size_in_bytes=0)
 
 
-def _number(file: DataFile, storage: Storage) -> int:
+def _number(file: DataFile, places: Places) -> int:
     """The number of a file, the same for each of its spellings."""
-    spelled = one_spelling(storage, file.file_path)
-    return file_number(file if spelled == file.file_path else replace(file, file_path=spelled))
+    return file_number(replace(file, file_path=str(places.anywhere(file.file_path))))
 
 
-def _spelled_as(model: str, location: str, storage: Storage) -> str:
+def _spelled_as(model: str, location: str, places: Places) -> str:
     """A location with scheme and host of another one, if it is the same file: position deletes name files literally,
     and the writer of a manifest spelled its data files as he spelled the manifest."""
     like = parse_location(model)
     spelled = f"{like.scheme}://{like.authority}{parse_location(location).path}"
-    return spelled if one_spelling(storage, spelled) == one_spelling(storage, location) else location
+    return spelled if places.of(spelled) == places.of(location) else location
 
 
-def _content_locations(examination: Examination) -> Iterator[str]:
+def _content_locations(examination: Examination, places: Places) -> Iterator[str]:
     """Locations of files in the table's own folder that may hold data or deletes."""
     metadata = examination.metadata
     folder = LocationRules.of(metadata.location, metadata.properties).folder
-    if not f"{folder}/".startswith(f"{metadata.location.rstrip('/')}/"):
+    if not places.of(folder).is_in(places.of(metadata.location)):
         return  # other tables may have files there too
-    meta = metadata_folder(metadata.location, metadata.properties)
+    meta = places.of(metadata_folder(metadata.location, metadata.properties))
     for file in examination.storage.list(folder):
-        if file.location.endswith(_ENDINGS) and not file.location.startswith(f"{meta}/"):
+        if file.location.endswith(_ENDINGS) and not places.of(file.location).is_in(meta):
             yield file.location
 
 

@@ -9,8 +9,7 @@ from hms_iceberg.errors import CorruptMetadataError, MissingFileError
 from hms_iceberg.maintenance.check.findings import check_owner
 from hms_iceberg.metastore import MetadataVersion, TablePointer
 from hms_iceberg.spec.values.datetimes import format_milliseconds
-from hms_iceberg.storage import Storage, one_spelling
-from hms_iceberg.table.needed.named_files import path_of
+from hms_iceberg.storage import Places, Storage
 from hms_iceberg.transaction.workspace import read_version
 
 _NUMBER = re.compile(r"^v?(\d+)\b")
@@ -110,7 +109,7 @@ def _candidates(pointer: TablePointer, storage: Storage) -> Iterator[list[str]]:
     A newer one than a damaged file was never committed; a file elsewhere tells nothing of how far the table came.
     """
     location, previous = pointer.metadata_location, pointer.properties.get(_PREVIOUS, "")
-    elsewhere = names_elsewhere(pointer)
+    elsewhere = names_elsewhere(pointer, Places(storage))
     lost = -1 if elsewhere else _number(location.rpartition("/")[2])
     if previous not in ("", location) and not elsewhere:
         yield [previous]
@@ -121,18 +120,24 @@ def _candidates(pointer: TablePointer, storage: Storage) -> Iterator[list[str]]:
 def _by_number(pointer: TablePointer, storage: Storage) -> dict[int, list[str]]:
     """The metadata files in the table's folders, without the one that the row names, by their number."""
     folder = pointer.metadata_location.rpartition("/")[0]
-    folders = {one_spelling(storage, each): each for each in sorted({folder, *_own_folders(pointer)})}
-    named, found = one_spelling(storage, pointer.metadata_location), dict[int, list[str]]()
+    places = Places(storage)
+    folders = {places.of(each): each for each in sorted({folder, *_own_folders(pointer)})}
+    named, found = places.of(pointer.metadata_location), dict[int, list[str]]()
     for file in (file for each in folders.values() for file in storage.list(each)):
-        if file.location.endswith(_ENDINGS) and one_spelling(storage, file.location) != named:
+        if file.location.endswith(_ENDINGS) and places.of(file.location) != named:
             found.setdefault(_number(file.location.rpartition("/")[2]), []).append(file.location)
     return found
 
 
-def names_elsewhere(pointer: TablePointer) -> bool:
-    """Whether the row names a metadata file outside of the table's own folders, so far as it says which these are."""
-    own = {path_of(folder) for folder in _own_folders(pointer)}
-    return bool(own) and path_of(pointer.metadata_location.rpartition("/")[0]) not in own
+def names_elsewhere(pointer: TablePointer, places: Places) -> bool:
+    """Whether the row names a metadata file outside of the table's own folders, so far as it says which these are.
+
+    Args:
+        pointer: what the metastore's row says.
+        places: of the storage that the table is in.
+    """
+    own = {places.anywhere(folder) for folder in _own_folders(pointer)}
+    return bool(own) and places.anywhere(pointer.metadata_location).parent not in own
 
 
 def _own_folders(pointer: TablePointer) -> set[str]:
@@ -153,18 +158,19 @@ def told(version: MetadataVersion) -> str:
     return f"{version.location} of {format_milliseconds(version.metadata.last_updated_ms)} with {current}"
 
 
-def lost_snapshots(version: MetadataVersion, pointer: TablePointer) -> str | None:
+def lost_snapshots(version: MetadataVersion, pointer: TablePointer, places: Places) -> str | None:
     """Tells what is lost if the table becomes a version, as far as the metastore's row says.
 
     Args:
         version: the version of the table.
         pointer: what the metastore's row says.
+        places: of the storage that the table is in.
 
     Returns:
         part of a sentence; None if nothing is lost.
     """
     current = pointer.properties.get(_CURRENT)
-    if names_elsewhere(pointer):
+    if names_elsewhere(pointer, places):
         if current is not None and current == str(version.metadata.current_snapshot_id):
             return None
         return "every change of the table after that version, if there was one: the row does not tell"

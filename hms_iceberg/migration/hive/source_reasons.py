@@ -18,6 +18,7 @@ from hms_iceberg.hms.rows.hive_rows import VIEWS, HivePartition, HiveTable
 from hms_iceberg.migration.hive.format_footers import format_of, provider_of, shown_format
 from hms_iceberg.migration.hive.source_columns import spark_schema_json
 from hms_iceberg.spec.data_types import NestedField, NestedType, TimestamptzType
+from hms_iceberg.spec.places import Place
 
 
 def partition_key(values: Sequence[Any]) -> tuple[Any, ...]:
@@ -218,9 +219,10 @@ def _reasons_in_storage(table: HiveTable, partitions: Sequence[HivePartition]) -
 def _reasons_in_locations(partitions: Sequence[HivePartition]) -> list[Reason]:
     if any(not row.storage.location for row in partitions):
         return [Reason("a partition has no location.")]
-    shared = [place for place, n in Counter(row.storage.location.rstrip("/") for row in partitions).items() if n > 1]
-    if shared:
-        text = f"several partitions share the location {shared[0]}, and a file can be in one partition only."
+    counts = Counter(Place.of(row.storage.location) for row in partitions)
+    shared = next((row.storage.location for row in partitions if counts[Place.of(row.storage.location)] > 1), None)
+    if shared is not None:
+        text = f"several partitions share the location {shared}, and a file can be in one partition only."
         return [Reason(text, Remedy.REWRITE)]
     return []
 

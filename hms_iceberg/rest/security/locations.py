@@ -19,8 +19,8 @@ from hms_iceberg.rest.errors import RefusedError
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.table_properties import FOLDER_PROPERTIES
 from hms_iceberg.spec.view_metadata import ViewMetadata
-from hms_iceberg.storage import Storage
-from hms_iceberg.table.needed.named_files import folders_of_row, is_in, path_of
+from hms_iceberg.storage import Places, Storage
+from hms_iceberg.table.needed.named_files import folders_of_row
 
 # Hadoop's three names of one store.
 _SAME_SCHEMES = {"s3a": "s3", "s3n": "s3"}
@@ -61,7 +61,7 @@ class AllowedLocations:
     def allow(self, location: str) -> bool:
         """Whether a location is in one of the folders."""
         given = normal(location)
-        return self.folders is None or any(is_in(given, normal(folder)) for folder in self.folders)
+        return self.folders is None or any(f"{given}/".startswith(f"{normal(folder)}/") for folder in self.folders)
 
     def check_view(self, new: ViewMetadata, base: ViewMetadata | None) -> None:
         """Refuses a new version of a view that is elsewhere.
@@ -141,7 +141,8 @@ def check_folders(
     Raises:
         RefusedError: there are such tables, or it cannot be told.
     """
-    asked = [(what, location, path_of(location).rstrip("/")) for what, location in locations]
+    places = Places(None)
+    asked = [(what, location, places.anywhere(location)) for what, location in locations]
     if access.allows_everything or not asked:
         return
     if rows is None:
@@ -151,9 +152,9 @@ def check_folders(
         name = tuple(part.lower() for part in row.identifier)
         if name == own or access.allows(Right.MANAGE, *name):
             continue
-        for folder in folders_of_row(row):
+        for folder in folders_of_row(row, places):
             for what, location, place in asked:
-                if is_in(place, folder) or is_in(folder, place):
+                if place.is_in(folder) or folder.is_in(place):
                     raise _refused(what, location, "files of a table that you may not manage are there")
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from hms_iceberg.bounded_cache import BoundedCache
 from hms_iceberg.metastore import Identifier
+from hms_iceberg.spec.places import Place
 from hms_iceberg.transaction.outcome import VERIFIED_SECONDS
 
 _SHARED_SECONDS = 60.0
@@ -23,7 +24,7 @@ class _Sighting:
     """
 
     location: str
-    own: Callable[[], Iterable[str]]
+    own: Callable[[], Iterable[Place]]
     moment: float
     changed_by_others: float
 
@@ -35,14 +36,14 @@ class Sightings:
         self._seen: BoundedCache[_Sighting] = BoundedCache(10_000)
 
     def note(
-        self, identifier: Identifier, location: str, own: Callable[[], Iterable[str]], made_from: str | None = None
+        self, identifier: Identifier, location: str, own: Callable[[], Iterable[Place]], made_from: str | None = None
     ) -> None:
         """Notes what is the newest version of a table now.
 
         Args:
             identifier: the table.
             location: the version's metadata file.
-            own: tells the table's folders, as the metastore's row has them; see `path_of`.
+            own: tells the table's folders, as the metastore's row has them; see `OwnFolders`.
             made_from: the one that it was made from, if it was made here.
         """
         before, now = self._seen.get(identifier), time.monotonic()
@@ -51,7 +52,7 @@ class Sightings:
             changed_by_others = now
         self._seen.put(identifier, _Sighting(location, own, now, changed_by_others))
 
-    def own_folders(self, identifier: Identifier, location: str) -> tuple[str, ...]:
+    def own_folders(self, identifier: Identifier, location: str) -> tuple[Place, ...]:
         """The folders of a table as its row told them together with a version's metadata file; none if nobody looked.
 
         Args:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -19,8 +18,10 @@ from hms_iceberg.scan.tasks import ScanRequest
 from hms_iceberg.spec.field_mapping import create_name_mapping
 from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.places import Place
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
 from hms_iceberg.spec.table_properties import NAME_MAPPING
+from hms_iceberg.storage import Places
 from hms_iceberg.table.changes.pending import PendingChange, StartedChange
 from hms_iceberg.table.changes.row_change import ChangeOptions
 from hms_iceberg.transaction.transaction import Transaction
@@ -61,12 +62,17 @@ def add_files(
     paths = list(file_paths)
     if not all(isinstance(path, str) for path in paths):
         raise InvalidInputError(f"Cannot add files to table {table}: expected a list of locations, got {paths!r}.")
-    twice = [path for path, count in Counter(paths).items() if count > 1]
-    if twice:
-        raise InvalidInputError(f"Cannot add files to table {table}: {twice[0]} is named more than once.")
+    places = Places(transaction.workspace.storage)
+    asked: dict[Place, str] = {}
+    for path in paths:
+        first = asked.get(place := places.of(path))
+        if first is not None:
+            spelled = "" if first == path else f", also as {path}"
+            raise InvalidInputError(f"Cannot add files to table {table}: {first} is named more than once{spelled}.")
+        asked[place] = path
     metadata = transaction.metadata
     if check_duplicates:
-        _refuse_known(transaction, metadata, paths, options, table)
+        _refuse_known(transaction, metadata, asked, places, options, table)
     mapping = metadata.name_mapping()
     chosen = mapping or create_name_mapping(metadata.schema())
     modes = metrics_modes(metadata.schema(), metadata.properties, metadata.sort_order())
@@ -82,17 +88,22 @@ def add_files(
 
 
 def _refuse_known(
-    transaction: Transaction, metadata: TableMetadata, paths: list[str], options: ChangeOptions, table: str
+    transaction: Transaction,
+    metadata: TableMetadata,
+    asked: Mapping[Place, str],
+    places: Places,
+    options: ChangeOptions,
+    table: str,
 ) -> None:
     snapshot = parent_on(metadata, options.branch)
     if snapshot is None:
         return
     plan = plan_scan(ScanRequest(metadata, snapshot.snapshot_id), transaction.workspace.storage)
-    known = set(plan.files["file_path"].to_list())
-    found = [path for path in paths if path in known]
+    known = {places.of(path) for path in plan.files["file_path"].to_list()}
+    found = [path for place, path in asked.items() if place in known]
     if found:
         raise InvalidInputError(
-            f"Cannot add files to table {table}: {len(found)} of {len(paths)} are in it already, the first is "
+            f"Cannot add files to table {table}: {len(found)} of {len(asked)} are in it already, the first is "
             f"{found[0]}. Leave them out; with check_duplicate_files=False their rows would be there twice."
         )
 

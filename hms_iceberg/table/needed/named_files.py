@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,12 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from hms_iceberg.arrow.storage.data_locations import LocationRules
-from hms_iceberg.arrow.storage.filesystems import parse_location
-from hms_iceberg.errors import IcebergError, StorageError
+from hms_iceberg.errors import IcebergError
 from hms_iceberg.metastore import TableRow
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.places import Place
 from hms_iceberg.spec.table_properties import metadata_folder
-from hms_iceberg.storage import Storage, TellsRights
+from hms_iceberg.storage import Places, Storage, TellsRights
 from hms_iceberg.updates.machinery.file_matching import live_files
 from hms_iceberg.updates.machinery.listed_manifests import OnUnreadable, manifests_of_all
 
@@ -26,7 +25,7 @@ METADATA_LOCATION = "metadata_location"
 
 @dataclass(frozen=True)
 class OwnFolders:
-    """The folders that a table writes to, as paths without scheme (see `path_of`).
+    """The folders that a table writes to, on whatever server (see `Place.anywhere`).
 
     Attributes:
         location: the table's folder.
@@ -34,60 +33,65 @@ class OwnFolders:
         data: where new data files go.
     """
 
-    location: str
-    metadata: frozenset[str]
-    data: str
+    location: Place
+    metadata: frozenset[Place]
+    data: Place
 
     @classmethod
-    def of(cls, metadata: TableMetadata, metadata_location: str) -> OwnFolders:
+    def of(cls, metadata: TableMetadata, metadata_location: str, places: Places) -> OwnFolders:
         """The folders of a table.
 
         Args:
             metadata: the table's metadata.
             metadata_location: the table's metadata file.
+            places: of the storage that the table is in.
         """
-        return cls.by_properties(metadata.location, metadata.properties, metadata_location)
+        return cls.by_properties(metadata.location, metadata.properties, metadata_location, places)
 
     @classmethod
-    def by_properties(cls, location: str, properties: Mapping[str, str], metadata_location: str) -> OwnFolders:
+    def by_properties(
+        cls, location: str, properties: Mapping[str, str], metadata_location: str, places: Places
+    ) -> OwnFolders:
         """The folders of a table of some properties.
 
         Args:
             location: the table's base location.
             properties: the table's properties.
             metadata_location: the table's metadata file.
+            places: of the storage that the table is in.
         """
-        places = {metadata_folder(location, properties), metadata_location.rpartition("/")[0]}
+        folders = {metadata_folder(location, properties), metadata_location.rpartition("/")[0]}
         data = LocationRules.of(location, properties).folder
-        return cls(_path(location), frozenset(_path(place) for place in places if place), _path(data))
+        metadata = frozenset(places.anywhere(folder) for folder in folders if folder)
+        return cls(places.anywhere(location), metadata, places.anywhere(data))
 
-    def all(self) -> Iterator[str]:
+    def all(self) -> Iterator[Place]:
         """All folders of the table."""
         yield self.location
         yield from self.metadata
         yield self.data
 
 
-def folders_of_row(row: TableRow) -> Iterator[str]:
-    """The folders that a row of a metastore tells of: an Iceberg table's own ones, or where another table is."""
-    if not row.is_iceberg:
-        yield _path(row.location)
-        return
-    yield from OwnFolders.by_properties(row.location, row.properties, row.properties.get(METADATA_LOCATION, "")).all()
-
-
-def is_in(path: str, folder: str) -> bool:
-    """Whether a path is a folder, or in it.
+def folders_of_row(row: TableRow, places: Places) -> Iterator[Place]:
+    """The folders that a row of a metastore tells of: an Iceberg table's own ones, or where another table is.
 
     Args:
-        path: the path.
-        folder: the folder's path.
+        row: the row.
+        places: of the storage that the tables are in.
     """
-    return path == folder or path.startswith(f"{folder}/")
+    folders: Iterable[Place] = ()
+    if row.is_iceberg:
+        file = row.properties.get(METADATA_LOCATION, "")
+        folders = OwnFolders.by_properties(row.location, row.properties, file, places).all()
+    elif row.location:
+        folders = (places.anywhere(row.location),)
+    # A row without a location says nothing of the root of all.
+    return (folder for folder in folders if folder.path)
 
 
-def _path(location: str) -> str:
-    return path_of(location).rstrip("/")
+def is_in_any(place: Place, folders: Iterable[Place]) -> bool:
+    """Whether a place is one of some folders, or in one of them."""
+    return any(place.is_in(folder) for folder in folders)
 
 
 @dataclass(frozen=True)
@@ -143,19 +147,6 @@ logger = logging.getLogger(__name__)
 _DELETERS = 8
 # Files that one of them takes at a time: to hand over each costs more than to delete it on a local disk.
 _AT_ONCE = 100
-
-
-def path_of(location: str) -> str:
-    """One form for all spellings of a location: `s3a://b/x` and `s3://b//x`, `file:/x` and `/x`.
-
-    Locations of two file systems may have it in common too: then a file is kept that could go.
-    """
-    try:
-        path = parse_location(location).path
-    except StorageError:
-        return location
-    path = path if path.startswith("/") else f"/{path}"
-    return re.sub("/+", "/", path) if "//" in path else path
 
 
 def delete_files(storage: Storage, locations: Iterable[str], name: str, workers: int = _DELETERS) -> dict[str, str]:
@@ -235,8 +226,6 @@ def purge_files(files: Iterable[str], storage: Storage, name: str, kept: Mapping
         storage: where they are.
         name: the table.
         kept: those that stay, each with who needs it.
-
-    Returns the number of files deleted; what stays, or cannot be deleted, is logged.
 
     Returns:
         how many files were deleted; what stays, or cannot be deleted, is logged.

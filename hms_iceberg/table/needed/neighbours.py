@@ -13,8 +13,9 @@ from typing import TypeVar
 from hms_iceberg.errors import CorruptMetadataError, MissingFileError, NoSuchTableError, UnsupportedError
 from hms_iceberg.metastore import Identifier, TableRow, TableRows
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.storage import FileInfo, Storage
-from hms_iceberg.table.needed.named_files import METADATA_LOCATION, OwnFolders, is_in, path_of
+from hms_iceberg.spec.places import Place
+from hms_iceberg.storage import FileInfo, Places, Storage
+from hms_iceberg.table.needed.named_files import OwnFolders, folders_of_row
 from hms_iceberg.table.needed.others import HiveFolders, locations_of_partitions, looked_for, may_be_copy
 from hms_iceberg.transaction.workspace import read_version
 
@@ -109,18 +110,19 @@ class Neighbours:
     """Others who need files below a folder.
 
     Attributes:
-        folders: folders of others, as `path_of` has them, and as they are told.
+        folders: folders of others, on whatever server (see `Place.anywhere`), and as they are told.
         hive: Hive tables with files in the table's own folders.
         sharers: Iceberg tables that may name any file of the table: what they name has to be read.
     """
 
-    folders: Mapping[str, str] = field(default_factory=dict)
+    folders: Mapping[Place, str] = field(default_factory=dict)
     hive: tuple[HiveFolders, ...] = ()
     sharers: tuple[TableRow, ...] = ()
 
-    def needs(self, path: str) -> bool:
-        """Whether a file is in a folder of others; a path as `path_of` has it."""
-        return self._in_folders(path.rpartition("/")[0]) or any(each.needs(path) for each in self.hive)
+    def needs(self, place: Place) -> bool:
+        """Whether a file is in a folder of others; a place on whatever server."""
+        in_folders = any(folder in self.folders for folder in place.parent.upwards())
+        return in_folders or any(each.needs(place) for each in self.hive)
 
     def refuse(self, what: str) -> None:
         """Refuses to delete the folder as a whole.
@@ -135,13 +137,6 @@ class Neighbours:
                 "Drop or move them first."
             )
 
-    def _in_folders(self, folder: str) -> bool:
-        while folder:
-            if folder in self.folders:
-                return True
-            folder = folder.rpartition("/")[0]
-        return "" in self.folders
-
 
 class Search:
     """Looks for the neighbours of a table.
@@ -151,18 +146,26 @@ class Search:
         metadata: the table.
         metadata_location: its metadata file.
         folder: the folder whose files are asked about.
+        places: of the storage that the table is in.
         but: a table that does not count.
     """
 
     def __init__(
-        self, identifier: Identifier, metadata: TableMetadata, metadata_location: str, folder: str, but: str = ""
+        self,
+        identifier: Identifier,
+        metadata: TableMetadata,
+        metadata_location: str,
+        folder: str,
+        places: Places,
+        but: str = "",
     ) -> None:
+        self._places = places
         self._but = {".".join(part.lower() for part in identifier), but}
         self._uuid = metadata.table_uuid
-        self._own = OwnFolders.of(metadata, metadata_location)
-        self._folder = path_of(folder).rstrip("/")
-        self._folders: dict[str, str] = {}
-        self._hive: dict[str, list[str]] = {}
+        self._own = OwnFolders.of(metadata, metadata_location, places)
+        self._folder = places.anywhere(folder)
+        self._folders: dict[Place, str] = {}
+        self._hive: dict[str, list[Place]] = {}
         self._sharers: list[TableRow] = []
         self._earlier: set[str | None] = set()
 
@@ -206,7 +209,7 @@ class Search:
         for file in listed:
             if file.location.endswith(_METADATA_FILES):
                 folder = file.location.rpartition("/")[0]
-                if path_of(folder) not in self._own.metadata:
+                if self._places.anywhere(folder) not in self._own.metadata:
                     newest[folder] = max(
                         file, newest.get(folder, file), key=lambda each: (each.modified_ms, each.location)
                     )
@@ -216,13 +219,16 @@ class Search:
             except (MissingFileError, CorruptMetadataError):
                 self._claim(_without_usual_folders(folder))
                 continue
-            theirs = OwnFolders.of(metadata, "")
+            theirs = OwnFolders.of(metadata, "", self._places)
             if theirs.location == self._own.location and metadata.table_uuid == self._uuid:
                 continue  # where the table's own metadata files were once
-            # Through a link its folder may have another name here than its metadata has.
-            for place in (_without_usual_folders(folder), metadata.location, *theirs.all()):
-                if path_of(place) != self._own.location:
+            # It may have been moved: then its folder has another name here than its metadata has.
+            for place in (_without_usual_folders(folder), metadata.location):
+                if self._places.anywhere(place) != self._own.location:
                     self._claim(place)
+            for own in theirs.all():
+                if own != self._own.location:
+                    self._claim_place(own, own.path)
 
     def in_own_folders(self, unnamed: Iterable[FileInfo], storage: Storage) -> None:
         """Finds tables that lived in the folder before this one did, by the metadata files that they left in it.
@@ -235,7 +241,7 @@ class Search:
         """
         for file in unnamed:
             location = file.location
-            if location.endswith(_METADATA_FILES) and path_of(location).rpartition("/")[0] in self._own.metadata:
+            if location.endswith(_METADATA_FILES) and self._places.anywhere(location).parent in self._own.metadata:
                 try:
                     uuid = read_version(location, storage).metadata.table_uuid
                 except (MissingFileError, CorruptMetadataError):
@@ -246,47 +252,50 @@ class Search:
     # ------------------------------------------------------------------------------------------- one row
 
     def _iceberg(self, row: TableRow) -> None:
-        theirs = OwnFolders.by_properties(row.location, row.properties, row.properties.get(METADATA_LOCATION, ""))
-        shares = may_be_copy(row, self._uuid, frozenset(self._own.all()))
+        shares = may_be_copy(row, self._uuid, frozenset(self._own.all()), self._places)
         # A snapshot of a Hive table reads files of others wherever they are.
         shares |= row.properties.get("snapshot", "").lower() == "true"
         # A row need not tell the UUID.
         shares |= bool(self._earlier) and row.properties.get("uuid") in {*self._earlier, None}
-        for place in theirs.all():
-            shares |= not self._claim(place)
+        for place in folders_of_row(row, self._places):
+            shares |= not self._claim_place(place, place.path)
         if shares:
             self._sharers.append(row)
 
     def _of_partitioned(self, row: TableRow) -> None:
         """The folder of partitions that are there, or come: not if it is the table's own too."""
-        place = path_of(row.location).rstrip("/")
-        if not any(is_in(own, place) for own in self._own.all()):
-            self._claim(row.location)
+        place = self._places.anywhere(row.location)
+        if row.location and not self._holds_own(place):
+            self._claim_place(place, row.location)
 
     def _of_hive(self, name: str, location: str) -> None:
         """A folder of Hive files. One far above the table is not read down to it."""
-        place = path_of(location).rstrip("/")
-        if not self._claim(location) and not self._own.location.startswith(f"{place}/"):
+        place = self._places.anywhere(location)
+        is_far_above = self._own.location != place and self._own.location.is_in(place)
+        if location and not self._claim_place(place, location) and not is_far_above:
             self._hive.setdefault(name, []).append(place)
 
     def _near(self, locations: Iterable[str]) -> Iterator[str]:
         """The locations that are in the folder, or that contain it."""
-        for location in locations:
-            if self._is_near(path_of(location).rstrip("/")):
-                yield location
+        return (location for location in locations if self._is_near(self._places.anywhere(location)))
 
     def _claim(self, location: str) -> bool:
+        return self._claim_place(self._places.anywhere(location), location)
+
+    def _claim_place(self, place: Place, told: str) -> bool:
         """Notes a folder of others; False if folders of the table itself are in it, so that files decide."""
-        place = path_of(location).rstrip("/")
         if not self._is_near(place):
             return True
-        if any(is_in(own, place) for own in self._own.all()):
+        if self._holds_own(place):
             return False
-        self._folders[place] = location.rstrip("/")
+        self._folders.setdefault(place, told.rstrip("/"))
         return True
 
-    def _is_near(self, place: str) -> bool:
-        return is_in(place, self._folder) or is_in(self._folder, place)
+    def _holds_own(self, place: Place) -> bool:
+        return any(own.is_in(place) for own in self._own.all())
+
+    def _is_near(self, place: Place) -> bool:
+        return place.is_in(self._folder) or self._folder.is_in(place)
 
 
 def _without_usual_folders(folder: str) -> str:

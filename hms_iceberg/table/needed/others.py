@@ -16,8 +16,9 @@ from typing import TypeVar
 from hms_iceberg.errors import MissingFileError, NoSuchTableError
 from hms_iceberg.metastore import Identifier, MetadataVersion, Metastore, TableRow, TableRows
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.storage import Storage
-from hms_iceberg.table.needed.named_files import METADATA_LOCATION, OwnFolders, files_of, folders_of_row, is_in, path_of
+from hms_iceberg.spec.places import Place
+from hms_iceberg.storage import Places, Storage
+from hms_iceberg.table.needed.named_files import METADATA_LOCATION, OwnFolders, files_of, folders_of_row, is_in_any
 from hms_iceberg.transaction.workspace import read_version
 
 logger = logging.getLogger(__name__)
@@ -54,44 +55,45 @@ class HiveFolders:
 
     Attributes:
         name: the Hive table.
-        folders: its partitions' or its own, as `path_of` has them.
+        folders: its partitions' or its own, on whatever server (see `Place.anywhere`).
         own: the Iceberg table's own folders.
     """
 
     name: str
-    folders: frozenset[str]
+    folders: frozenset[Place]
     own: OwnFolders
 
-    def needs(self, path: str) -> bool:
-        """Whether the Hive table reads a file (a path as `path_of` has it): not what is hidden or Iceberg's own."""
-        folder, _, below = path.rpartition("/")
-        while folder:
+    def needs(self, place: Place) -> bool:
+        """Whether the Hive table reads a file (a place on whatever server): not what is hidden or Iceberg's own."""
+        below = place.name
+        for folder in place.parent.upwards():
             if below.startswith(("_", ".")):
                 return False
             if folder in self.folders:
-                inside = (own for own in self.own.all() if own.startswith(f"{folder}/"))
-                return not any(is_in(path, own) for own in inside)
-            folder, _, below = folder.rpartition("/")
+                inside = (own for own in self.own.all() if own != folder and own.is_in(folder))
+                return not is_in_any(place, inside)
+            below = folder.name
         return False
 
 
-def hive_folders(row: TableRow, own: OwnFolders, rows: TableRows) -> HiveFolders:
+def hive_folders(row: TableRow, own: OwnFolders, rows: TableRows, places: Places) -> HiveFolders:
     """Where the files of a Hive table are.
 
     Args:
         row: the Hive table.
         own: the folders of an Iceberg table that may be in them.
         rows: the metastore.
+        places: of the storage that both are in.
 
     Raises:
         NoSuchTableError: the table was dropped or renamed meanwhile.
     """
-    places: Iterable[str] = rows.partition_locations(row.identifier) if row.has_partitions else (row.location,)
-    return HiveFolders(str(row), frozenset(path_of(place).rstrip("/") for place in places), own)
+    folders: Iterable[str] = rows.partition_locations(row.identifier) if row.has_partitions else (row.location,)
+    return HiveFolders(str(row), frozenset(places.anywhere(each) for each in folders), own)
 
 
 def backup_of(
-    identifier: Identifier, metadata: TableMetadata, metadata_location: str, rows: TableRows
+    identifier: Identifier, metadata: TableMetadata, metadata_location: str, rows: TableRows, places: Places
 ) -> HiveFolders | None:
     """The Hive table that a migrated table was, while it is kept as the way back; None if there is none.
 
@@ -102,11 +104,13 @@ def backup_of(
         metadata: the Iceberg table.
         metadata_location: its metadata file.
         rows: the metastore.
+        places: of the storage that the table is in.
 
     Raises:
         NoSuchTableError: it is renamed again and again while it is looked for.
     """
-    return looked_for(lambda: _backup_of(identifier, metadata, metadata_location, rows))
+    own = OwnFolders.of(metadata, metadata_location, places)
+    return looked_for(lambda: _backup_of(identifier, metadata, own, rows, places))
 
 
 def looked_for(look: Callable[[], T]) -> T:
@@ -124,19 +128,14 @@ def looked_for(look: Callable[[], T]) -> T:
 
 
 def _backup_of(
-    identifier: Identifier, metadata: TableMetadata, metadata_location: str, rows: TableRows
+    identifier: Identifier, metadata: TableMetadata, own: OwnFolders, rows: TableRows, places: Places
 ) -> HiveFolders | None:
-    own = OwnFolders.of(metadata, metadata_location)
     row = rows.row((*identifier[:-1], default_backup_name(identifier[-1])))
     mark = metadata.properties.get(MIGRATION_ID)
-    if (
-        row is None
-        or row.is_iceberg
-        or not (_is_marked(row, mark) or path_of(row.location).rstrip("/") == own.location)
-    ):
+    if row is None or row.is_iceberg or not (_is_marked(row, mark) or places.anywhere(row.location) == own.location):
         same = () if mark is None else rows.rows_with(MIGRATION_ID, mark)
         row = next((each for each in same if not each.is_iceberg and _is_marked(each, mark)), None)
-    return None if row is None else hive_folders(row, own, rows)
+    return None if row is None else hive_folders(row, own, rows, places)
 
 
 def _is_marked(row: TableRow, mark: str | None) -> bool:
@@ -161,8 +160,8 @@ def needed_by_others(
     """Files of a table that others need, each with who does.
 
     Others are the Hive table that it was before its migration, while that is kept as the way back, tables that were
-    registered from metadata of it, and, for files outside of the table's own folders, whoever has them in its folder:
-    of files that were taken in by `add_files`, the Hive table that they came from.
+    registered from metadata of it, and whoever has a file in its folder: the deepest folder decides, whether it is a
+    table's or a partition's. If it is the table's own and another Iceberg table's too, what that one names is its own.
 
     Args:
         identifier: the table.
@@ -179,61 +178,82 @@ def needed_by_others(
         StorageError, CorruptManifestError, CorruptMetadataError: what a copy names cannot be told.
         NoSuchTableError: a table is renamed again and again while it is looked at.
     """
-    asked = {path_of(location): location for location in locations}
+    places = Places(storage)
+    asked: dict[Place, list[str]] = {}
+    for location in locations:
+        asked.setdefault(places.anywhere(location), []).append(location)
     if rows is None or not asked:
         return {}
-    found: dict[str, str] = {}
-    backup = backup_of(identifier, version.metadata, version.location, rows)
+    found: dict[Place, str] = {}
+    backup = backup_of(identifier, version.metadata, version.location, rows, places)
     if backup is not None and keep_backup:
         who = f"the Hive table {backup.name}, its way back from the migration"
-        found = {asked[path]: who for path in asked if backup.needs(path)}
-    own = tuple(part.lower() for part in identifier)
-    for row in copies_of(version, rows):
-        if tuple(part.lower() for part in row.identifier) != own:
+        found = {place: who for place in asked if backup.needs(place)}
+    own = OwnFolders.of(version.metadata, version.location, places)
+    names = {".".join(identifier).lower(), "" if backup is None else backup.name.lower()}
+    owners = looked_for(lambda: Owners(asked, own.all(), names, rows, places))
+    copies = {row.identifier: row for row in copies_of(version, rows, places)}
+    for row in (*copies.values(), *(each for each in owners.sharers if each.identifier not in copies)):
+        if str(row).lower() not in names:
+            how = "a copy" if row.identifier in copies else "which has a folder with it"
             for location in names_of(row, storage):
-                path = path_of(location)
-                if path in asked:
-                    found[asked[path]] = f"table {row}, a copy"
-    folders = tuple(OwnFolders.of(version.metadata, version.location).all())
-    left = [path for path in asked if asked[path] not in found and not _is_in_any(path, folders)]
-    names = {".".join(own), "" if backup is None else backup.name.lower()}
-    owners = looked_for(lambda: _owners(left, names, rows))
-    return found | {asked[path]: f"table {who} (they are in its folder)" for path, who in owners.items()}
+                if (place := places.anywhere(location)) in asked:
+                    found[place] = f"table {row}, {how}"
+    for place in asked:
+        if place not in found and (who_owns := owners.of(place)) is not None:
+            found[place] = f"table {who_owns} (they are in its folder)"
+    return {location: who for place, who in found.items() for location in asked[place]}
 
 
-def _owners(paths: Collection[str], but: Collection[str], rows: TableRows) -> dict[str, str]:
-    """Which of some paths lie in the folder of another table, and of which.
+class Owners:
+    """Whose folders some files are in: the deepest folder decides.
 
     Args:
-        paths: the paths.
-        but: tables that do not count.
-        rows: the metastore, whose tables are all looked at if there are paths.
+        asked: the files, on whatever server.
+        own: the folders of the table that is asked about.
+        but: names of tables that do not count, in lower case.
+        rows: the metastore, all of whose tables are looked at: none can be asked for by its place.
+        places: of the storage.
+
+    Attributes:
+        sharers: Iceberg tables with a folder that is one of the table's own, and in which files are.
+
+    Raises:
+        NoSuchTableError: a table was dropped or renamed meanwhile.
     """
-    if not paths:
-        return {}
-    owners: dict[str, str] = {}
-    partitioned = []
-    for row in rows.rows():
-        if str(row).lower() in but:
-            continue
-        if row.has_partitions and not row.is_iceberg:
-            partitioned.append(row)
-        owners.update(dict.fromkeys(folders_of_row(row), str(row)))
 
-    for row, locations in locations_of_partitions(rows, partitioned, iter):
-        owners.update(dict.fromkeys((path_of(location).rstrip("/") for location in locations), str(row)))
-    found = {}
-    for path in paths:
-        folder = path
-        while folder and folder not in owners:
-            folder = folder.rpartition("/")[0]
-        if folder:
-            found[path] = owners[folder]
-    return found
+    def __init__(
+        self, asked: Iterable[Place], own: Iterable[Place], but: Collection[str], rows: TableRows, places: Places
+    ) -> None:
+        self.sharers: list[TableRow] = []
+        self._own = frozenset(own)
+        self._around = {folder for parent in {each.parent for each in asked} for folder in parent.upwards()}
+        self._owners: dict[Place, str] = {}
+        self._of_folders: dict[Place, str | None] = {}
+        partitioned = []
+        for row in rows.rows():
+            if str(row).lower() in but:
+                continue
+            if row.has_partitions and not row.is_iceberg:
+                partitioned.append(row)
+            self._note(row, folders_of_row(row, places))
+        for row, locations in locations_of_partitions(rows, partitioned, iter):
+            self._note(row, map(places.anywhere, locations))
 
+    def _note(self, row: TableRow, folders: Iterable[Place]) -> None:
+        near = self._around.intersection(folders)
+        if row.is_iceberg and near & self._own:
+            self.sharers.append(row)  # what it names is its own, and nothing else in that folder
+            near -= self._own
+        self._owners.update(dict.fromkeys(near, str(row)))
 
-def _is_in_any(path: str, folders: Collection[str]) -> bool:
-    return any(is_in(path, folder) for folder in folders)
+    def of(self, place: Place) -> str | None:
+        """The other table that a file belongs to by its place; None if that is the table itself, or nobody."""
+        folder = place.parent
+        if folder not in self._of_folders:
+            deepest = next((each for each in folder.upwards() if each in self._owners or each in self._own), folder)
+            self._of_folders[folder] = self._owners.get(deepest)
+        return self._of_folders[folder]
 
 
 def locations_of_partitions(
@@ -257,7 +277,7 @@ def locations_of_partitions(
         yield from zip(partitioned, asked, strict=True)
 
 
-def copies_of(version: MetadataVersion, rows: TableRows) -> tuple[TableRow, ...]:
+def copies_of(version: MetadataVersion, rows: TableRows, places: Places) -> tuple[TableRow, ...]:
     """The Iceberg tables that may be copies of a table, and itself.
 
     They are asked for by properties: to look at every table of a metastore takes minutes where there are many.
@@ -265,21 +285,22 @@ def copies_of(version: MetadataVersion, rows: TableRows) -> tuple[TableRow, ...]
     Args:
         version: the version of the table.
         rows: the metastore's rows.
+        places: of the storage that the table is in.
 
     Raises:
         MetastoreError: the metastore cannot be asked.
     """
     metadata = version.metadata
-    own = OwnFolders.of(metadata, version.location)
-    logged = (path_of(entry.metadata_file).rpartition("/")[0] for entry in metadata.metadata_log)
+    own = OwnFolders.of(metadata, version.location, places)
+    logged = (places.anywhere(entry.metadata_file).parent for entry in metadata.metadata_log)
     folders = frozenset((*own.all(), *logged))
     uuid = metadata.table_uuid
     asked = (rows.rows_with("uuid", uuid), rows.iceberg_rows_without("uuid")) if uuid else (rows.rows(),)
     found = {row.identifier: row for each in asked for row in each}
-    return tuple(row for row in found.values() if may_be_copy(row, uuid, folders))
+    return tuple(row for row in found.values() if may_be_copy(row, uuid, folders, places))
 
 
-def may_be_copy(row: TableRow, table_uuid: str | None, folders: Collection[str]) -> bool:
+def may_be_copy(row: TableRow, table_uuid: str | None, folders: Collection[Place], places: Places) -> bool:
     """Whether a row of a metastore may be a table, or a copy that was registered from its metadata.
 
     Not all writers of rows tell the UUID. Of theirs the place counts.
@@ -287,7 +308,8 @@ def may_be_copy(row: TableRow, table_uuid: str | None, folders: Collection[str])
     Args:
         row: the row.
         table_uuid: the table's; None if it has none.
-        folders: folders of the table, as `path_of` has them.
+        folders: folders of the table, on whatever server.
+        places: of the storage that the table is in.
 
     Returns:
         True if the UUIDs are equal; if one is not told, if the row's folder or metadata file is in one of `folders`.
@@ -297,8 +319,8 @@ def may_be_copy(row: TableRow, table_uuid: str | None, folders: Collection[str])
     told = row.properties.get("uuid")
     if told and table_uuid:
         return told == table_uuid
-    places = (path_of(each) for each in (row.location, row.properties.get(METADATA_LOCATION, "")))
-    return any(_is_in_any(place, folders) for place in places)
+    told_places = (row.location, row.properties.get(METADATA_LOCATION, ""))
+    return any(is_in_any(places.anywhere(each), folders) for each in told_places if each)
 
 
 def names_of(row: TableRow, storage: Storage) -> Iterator[str]:

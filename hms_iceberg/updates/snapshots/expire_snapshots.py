@@ -6,7 +6,7 @@ Source: Iceberg specification, "Snapshot Retention Policy".
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 from hms_iceberg.errors import CommitConflictError, UnsupportedError
@@ -164,7 +164,7 @@ class UnreachableFiles:
 
 
 def unreachable_files(
-    before: TableMetadata, after: TableMetadata, reader: FileReader, same: Callable[[str], str] = str
+    before: TableMetadata, after: TableMetadata, reader: FileReader, same: Callable[[str], Hashable] = str
 ) -> UnreachableFiles:
     """Files that a snapshot of `before` uses, and no snapshot of `after` does.
 
@@ -176,7 +176,7 @@ def unreachable_files(
         before: the table with all snapshots.
         after: the table without some.
         reader: reads manifest lists and manifests.
-        same: what two ways to write one location have in common.
+        same: what all spellings of one location have in common.
 
     Raises:
         CommitConflictError: `after` is another table: the name that it was read by belongs to that by now.
@@ -197,7 +197,7 @@ def unreachable_files(
         for path, manifest in manifests_of_all(expired, reader, _pass_over).items()
         if (key := same(path)) not in alive
     }
-    candidates: dict[str, tuple[str, int]] = {}
+    candidates: dict[Hashable, tuple[str, int]] = {}
     for frame in live_files(gone.values(), before, reader, _pass_over):
         for path, content in frame.unique().iter_rows():
             candidates[same(path)] = path, content
@@ -206,6 +206,9 @@ def unreachable_files(
         for path in frame["file_path"].unique():
             candidates.pop(same(path), None)
     lists = {same(snapshot.manifest_list) for snapshot in after.snapshots if snapshot.manifest_list is not None}
+    versions = (same(entry.metadata_file) for entry in after.metadata_log)
+    for key in (*alive, *lists, *versions, *_statistics_of(after, same)):
+        candidates.pop(key, None)
     return UnreachableFiles(
         data_files=_of_content(candidates, DataFileContent.DATA),
         position_delete_files=_of_content(candidates, DataFileContent.POSITION_DELETES),
@@ -220,7 +223,7 @@ def unreachable_files(
     )
 
 
-def _of_content(files: dict[str, tuple[str, int]], content: DataFileContent) -> tuple[str, ...]:
+def _of_content(files: dict[Hashable, tuple[str, int]], content: DataFileContent) -> tuple[str, ...]:
     return tuple(path for path, each in files.values() if each == content)
 
 
@@ -228,11 +231,12 @@ def _pass_over(error: Exception) -> None:
     logger.warning("Files of an expired snapshot are not looked for: %s", error)
 
 
-def _statistics(before: TableMetadata, after: TableMetadata, same: Callable[[str], str]) -> tuple[str, ...]:
-    def paths(metadata: TableMetadata) -> dict[str, str]:
-        found = [file.statistics_path for file in metadata.statistics]
-        found += [file.statistics_path for file in metadata.partition_statistics]
-        return {same(path): path for path in found}
+def _statistics(before: TableMetadata, after: TableMetadata, same: Callable[[str], Hashable]) -> tuple[str, ...]:
+    kept = _statistics_of(after, same)
+    return tuple(path for key, path in _statistics_of(before, same).items() if key not in kept)
 
-    kept = paths(after)
-    return tuple(path for key, path in paths(before).items() if key not in kept)
+
+def _statistics_of(metadata: TableMetadata, same: Callable[[str], Hashable]) -> dict[Hashable, str]:
+    found = [file.statistics_path for file in metadata.statistics]
+    found += [file.statistics_path for file in metadata.partition_statistics]
+    return {same(path): path for path in found}
