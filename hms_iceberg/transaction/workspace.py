@@ -243,7 +243,7 @@ def next_location(base_location: str | None, metadata: TableMetadata) -> str:
     """
     version = 0
     if base_location is not None:
-        match = _VERSION.search(base_location.rsplit("/", 1)[-1])
+        match = _VERSION.search(base_location)
         version = int(match.group(1)) + 1 if match else 0
     extension = ".gz.metadata.json" if METADATA_COMPRESSION.of(metadata.properties) == "gzip" else ".metadata.json"
     folder = metadata_folder(metadata.location, metadata.properties)

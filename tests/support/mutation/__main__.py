@@ -19,7 +19,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -57,17 +57,28 @@ class Tester:
         seconds: of processor that the tests of one mutant may take, as measured without it.
         strings: whether words are changed as well.
         only: of lines: module and text; None takes all.
+        results: a JSON file of the results, written after each module.
+        learned: a folder that keeps what the tests reach, for the next run on the same code.
     """
 
     def __init__(
-        self, modules: Sequence[Path], seconds: float, strings: bool, only: set[tuple[str, str]] | None
+        self,
+        modules: Sequence[Path],
+        seconds: float,
+        strings: bool,
+        only: set[tuple[str, str]] | None,
+        learned: Path | None,
+        results: Path | None,
     ) -> None:
+        self._results = results
+        self._learned = learned
         self._strings = strings
         self._modules = modules
         self._seconds = seconds
         self._only = only
         self._folder = Path(tempfile.mkdtemp(prefix="mutants-"))
         self._took: dict[str, float] = {}
+        self._kills: Counter[str] = Counter()
         self._reached: dict[tuple[str, int], list[str]] = {}
         self.results: list[Result] = []
 
@@ -88,6 +99,8 @@ class Tester:
         session.config.pluginmanager.unregister(name="terminalreporter")
         self._learn()
         self._functions = _functions_of(self._modules)
+        gc.collect()
+        gc.freeze()  # forks then share what they do not change
         for module in self._modules:
             self._try_all(module)
         shutil.rmtree(self._folder)
@@ -95,15 +108,17 @@ class Tester:
 
     def _learn(self) -> None:
         """Runs all tests in a fork, to learn how long they take and which lines they reach."""
-        data, told = self._folder / "coverage", self._folder / "took.json"
-        if not os.fork():
+        folder = self._learned or self._folder
+        folder.mkdir(exist_ok=True)
+        data, told = folder / "coverage", folder / "took.json"
+        if not told.exists() and not os.fork():
             measured = coverage.Coverage(str(data), include=[str(each) for each in self._modules], config_file=False)
             measured.start()
             took: dict[str, float] = {}
             for item in self._items.values():
                 measured.switch_context(item.nodeid)
                 begun = time.process_time()
-                if _run([item]):
+                if _run([item]) == 1:
                     took[item.nodeid] = time.process_time() - begun
                 else:
                     echo(f"fails without a mutant, and is left out: {item.nodeid}", err=True)
@@ -111,8 +126,9 @@ class Tester:
             measured.save()
             told.write_text(json.dumps(took))
             os._exit(0)
-        os.wait()
-        self._took = json.loads(told.read_text())
+        with suppress(ChildProcessError):
+            os.wait()
+        self._took = {test: took for test, took in json.loads(told.read_text()).items() if test in self._items}
         lines = coverage.CoverageData(str(data))
         lines.read()
         for module in self._modules:
@@ -137,13 +153,19 @@ class Tester:
                 last = max((line for *_, line in originals[mutant.function].co_lines() if line), default=mutant.line)
                 lines = [mutant.line, *range(mutant.line + 1, last + 1)]
                 tests = next((found for each in lines if (found := self._reached.get((str(module), each)))), [])
-            tests = self._affordable(tests)
+            tests = self._affordable(sorted(tests, key=self._promise, reverse=True))
             outcome = self._try(module, number, mutant, tests) if tests else UNREACHED
             counts[outcome] += 1
             self.results.append(Result(name, mutant.line, source, mutant.change, outcome, len(tests)))
             if outcome in (SURVIVED, UNREACHED):
                 echo(f"{name}:{mutant.line} {outcome} ({len(tests)})  {mutant.change}")
         echo(f"== {name}: {dict(counts)}, {time.monotonic() - begun:.0f} s")
+        if self._results is not None:
+            self._results.write_text(json.dumps([asdict(each) for each in self.results], indent=1))
+
+    def _promise(self, test: str) -> float:
+        """How many mutants a test has killed for what it costs."""
+        return (self._kills[test] + 0.1) / (self._took[test] + 0.01)
 
     def _affordable(self, tests: Iterable[str]) -> list[str]:
         chosen, left = [], self._seconds
@@ -172,7 +194,8 @@ class Tester:
                     each.__code__ = mutant.of_function()
                 except ValueError:  # it has other cells without its `super`
                     os._exit(1)
-            os._exit(0 if _run([self._items[each] for each in tests]) else 1)
+            passed = _run([self._items[each] for each in tests])
+            os._exit(0 if passed == len(tests) else 2 + min(passed, 200))
         _, status = os.waitpid(child, 0)
         with suppress(ProcessLookupError):
             os.killpg(child, signal.SIGKILL)
@@ -180,7 +203,10 @@ class Tester:
             shutil.rmtree(each, ignore_errors=True)
         if os.WIFSIGNALED(status):
             return TIMEOUT
-        return KILLED if os.WEXITSTATUS(status) else SURVIVED
+        code = os.WEXITSTATUS(status)
+        if code >= 2 and mutant.function is not None:
+            self._kills[tests[code - 2]] += 1
+        return KILLED if code else SURVIVED
 
     def _basetemp(self) -> Path:
         item = next(iter(self._items.values()))
@@ -196,8 +222,8 @@ def _functions_of(modules: Sequence[Path]) -> dict[tuple[str, str, int], list[Fu
     return found
 
 
-def _run(items: list[Any]) -> bool:
-    """Whether tests pass; the first that fails is the last."""
+def _run(items: list[Any]) -> int:
+    """Runs tests up to the first that fails, and counts those that passed."""
     failed = False
 
     class Watch:
@@ -206,14 +232,16 @@ def _run(items: list[Any]) -> bool:
             nonlocal failed
             failed |= report.failed
 
+    passed = 0
     manager = items[0].config.pluginmanager
     manager.register(Watch, "watch")
     for each, following in zip(items, [*items[1:], None], strict=True):
         each.config.hook.pytest_runtest_protocol(item=each, nextitem=following)
         if failed:
             break
+        passed += 1
     manager.unregister(name="watch")
-    return not failed
+    return passed
 
 
 def _one(chosen: Path) -> int:
@@ -238,6 +266,7 @@ def main() -> int:
     parser.add_argument("--strings", action="store_true", help="change words as well")
     parser.add_argument("--results", type=Path, help="a JSON file of the results")
     parser.add_argument("--survivors", type=Path, help="try again the lines of survivors in such a file")
+    parser.add_argument("--learned", type=Path, help="a folder for what tests reach, read if it is there")
     parser.add_argument("--ignore", action="append", default=[], help="tests that start threads when imported")
     parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -251,14 +280,12 @@ def main() -> int:
     if options.survivors:
         before = json.loads(options.survivors.read_text())
         only = {(each["module"], each["source"]) for each in before if each["outcome"] in (SURVIVED, UNREACHED)}
-    tester = Tester(modules, options.seconds, options.strings, only)
+    tester = Tester(modules, options.seconds, options.strings, only, options.learned, options.results)
     tests = [each for each in options.paths if each.startswith("tests")]
     ignored = [f"--ignore={each}" for each in options.ignore]
     settings_of_pytest = ["-q", "-p", "no:cacheprovider", "--capture=fd", "-o", "tmp_path_retention_policy=none"]
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         pytest.main([*settings_of_pytest, f"--basetemp={folder}/t", *ignored, *tests], plugins=[tester])
-    if options.results:
-        options.results.write_text(json.dumps([asdict(each) for each in tester.results], indent=1))
     return 0
 
 

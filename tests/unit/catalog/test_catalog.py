@@ -23,8 +23,8 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.metastore import namespace_name, table_identifier
 from hms_iceberg.spec.data_types import LongType, NestedField, StringType
-from hms_iceberg.spec.partition_transforms import BucketTransform, DayTransform
-from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
+from hms_iceberg.spec.partition_transforms import BucketTransform, DayTransform, IdentityTransform
+from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sort_orders import SortField, SortOrder
 from tests.support import memory_metastore as outcomes
@@ -232,10 +232,25 @@ def test_a_table_that_came_meanwhile_is_replaced_and_one_that_went_is_created(ca
     assert [(field.field_id, field.name) for field in created.schema().fields] == [(1, "id"), (2, "name")]
 
 
-def test_data_written_under_ids_that_are_anothers_meanwhile_is_a_conflict(catalog: Catalog) -> None:
+def test_data_written_under_ids_that_are_the_same_meanwhile_is_kept(catalog: Catalog) -> None:
     transaction = catalog.replace_table_transaction("db.a", ARROW, or_create=True)
     transaction.append(rows(1))
-    other = catalog.create_table("db.a", OTHER)
+    catalog.create_table("db.a", ARROW).append(rows(2))
+    assert transaction.commit_transaction().scan().to_arrow()["id"].to_pylist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("schema", "spec"),
+    [(OTHER, UNPARTITIONED), (ARROW, PartitionSpec(PartitionField(1, 1000, BucketTransform(4), "id_bucket")))],
+    ids=["columns", "partition fields"],
+)
+def test_data_written_under_ids_that_are_anothers_meanwhile_is_a_conflict(
+    catalog: Catalog, schema: pa.Schema, spec: PartitionSpec
+) -> None:
+    by_name = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "name"))
+    transaction = catalog.replace_table_transaction("db.a", ARROW, partition_spec=by_name, or_create=True)
+    transaction.append(rows(1))
+    other = catalog.create_table("db.a", schema, partition_spec=spec)
     with pytest.raises(CommitConflictError, match="other ids"):
         transaction.commit_transaction()
     assert catalog.load_table("db.a") == other
