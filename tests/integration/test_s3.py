@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import uuid
 from collections.abc import Iterator
@@ -17,13 +18,16 @@ from hms_iceberg.cli.main import main
 from hms_iceberg.errors import CorruptDataFileError, StorageError
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.table import Table
+from tests.support import spread
 from tests.support.failing_store import Failure
 from tests.support.guides import lines_of
 from tests.support.s3_store import BUCKET, S3Store, s3_store, s3a_jars
 from tests.support.spark_store import changed_by_spark
+from tests.support.spelled_places import ACTIONS, tried
 from tests.support.storage_contract import StorageContract
 from tests.support.store_tables import SCHEMA, catalog_of, ids, metastore_in, new_table, rows
 
+SEED, WORLDS = map(int, os.environ.get("HMS_ICEBERG_PLACES", f"{spread.SEED % 10**9}:1").split(":"))
 RETRY_ONCE = {"s3.retry.num-retries": "1"}
 
 
@@ -165,3 +169,9 @@ def test_spark_reads_and_writes_by_s3a_and_changes_nothing_without_the_right_to(
     assert sorted(info.location for info in ArrowStorage(store.properties).list(closed.location())) == files
     assert ids(closed) == [1, 2]
     assert {name for _, name in catalog.list_tables("web")}.isdisjoint({"closed_too", "closed_copy"})
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_nothing_of_others_goes_however_objects_are_spelled(store: S3Store, action: str) -> None:
+    for seed in range(SEED, SEED + WORLDS):
+        tried(f"{BUCKET}/{uuid.uuid4()}", ArrowStorage(store.properties), seed, action, local=False)

@@ -15,13 +15,14 @@ from hms_iceberg.arrow.metrics.footer_metrics import metrics_modes, read_footer
 from hms_iceberg.arrow.parallel import in_parallel
 from hms_iceberg.arrow.reading.imported_files import FileImport
 from hms_iceberg.arrow.storage.data_locations import LocationRules
-from hms_iceberg.arrow.storage.filesystems import decoding, parse_location
+from hms_iceberg.arrow.storage.filesystems import decoding
 from hms_iceberg.errors import IcebergError, StorageError
 from hms_iceberg.maintenance.check.digests import file_number
 from hms_iceberg.maintenance.repair.examination import DAMAGE, Examination
 from hms_iceberg.spec.field_mapping import create_name_mapping
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent, ManifestContent, ManifestFile
 from hms_iceberg.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POSITION
+from hms_iceberg.spec.places import split_location
 from hms_iceberg.spec.table_properties import metadata_folder
 from hms_iceberg.storage import Places, Storage
 
@@ -211,8 +212,8 @@ def _number(file: DataFile, places: Places) -> int:
 def _spelled_as(model: str, location: str, places: Places) -> str:
     """A location with scheme and host of another one, if it is the same file: position deletes name files literally,
     and the writer of a manifest spelled its data files as he spelled the manifest."""
-    like = parse_location(model)
-    spelled = f"{like.scheme}://{like.authority}{parse_location(location).path}"
+    _, _, path = split_location(model)
+    spelled = model[: len(model) - len(path)] + split_location(location)[2]
     return spelled if places.of(spelled) == places.of(location) else location
 
 
