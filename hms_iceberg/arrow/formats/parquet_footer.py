@@ -1,7 +1,7 @@
 """Footers of Parquet files with what pyarrow's writer cannot say: which columns are variants, or geographies with edges
 other than spherical ones.
 
-Source: Apache Parquet, "parquet.thrift" (``SchemaElement``, ``LogicalType``); Thrift's compact protocol.
+Source: Apache Parquet, "parquet.thrift" (``SchemaElement``, ``LogicalType``).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from hms_iceberg.arrow.metrics.compact_thrift import BINARY, BYTE, INT, STRUCT, CompactThrift
 from hms_iceberg.spec.data_types import GeographyType, GeometryType, IcebergType, VariantType
 from hms_iceberg.spec.primitive_types import DEFAULT_EDGE_ALGORITHM, EDGE_ALGORITHMS
 from hms_iceberg.spec.schema import Schema
@@ -18,9 +19,8 @@ from hms_iceberg.spec.schema import Schema
 _MAGIC = b"PAR1"
 _NAMES_SHAPES = int(pa.__version__.split(".")[0]) >= 21
 _SCHEMA, _FIELD_ID, _LOGICAL_TYPE = 2, 9, 10
-_BYTE, _INT, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = 3, 5, 7, 8, 9, 10, 11, 12
 # The logical type VARIANT (number 16 of its union) of version 1, and the ends of both structs.
-_VARIANT = bytes((_STRUCT, 16 << 1, 1 << 4 | _BYTE, 1, 0, 0))
+_VARIANT = bytes((STRUCT, 16 << 1, 1 << 4 | BYTE, 1, 0, 0))
 
 
 def unnamed_types(schema: Schema) -> dict[int, bytes]:
@@ -50,8 +50,8 @@ def _logical_type(kind: IcebergType) -> bytes:
     crs = kind.crs.encode()
     number, edges = 17, b""
     if isinstance(kind, GeographyType):
-        number, edges = 18, bytes((1 << 4 | _INT, EDGE_ALGORITHMS.index(kind.algorithm) << 1))
-    return bytes((_STRUCT, number << 1, 1 << 4 | _BINARY)) + _varint(len(crs)) + crs + edges + bytes(2)
+        number, edges = 18, bytes((1 << 4 | INT, EDGE_ALGORITHMS.index(kind.algorithm) << 1))
+    return bytes((STRUCT, number << 1, 1 << 4 | BINARY)) + _varint(len(crs)) + crs + edges + bytes(2)
 
 
 def _varint(number: int) -> bytes:
@@ -108,15 +108,15 @@ def with_types(end: bytes, types: Mapping[int, bytes]) -> bytes:
     footer = end[start:-8]
     parts = [end[:start]]
     done = 0
-    for at, last, field_id in _ends(_Thrift(footer), types):
-        parts += [footer[done:at], bytes((_LOGICAL_TYPE - last << 4 | _STRUCT,)), types[field_id]]
+    for at, last, field_id in _ends(CompactThrift(footer), types):
+        parts += [footer[done:at], bytes((_LOGICAL_TYPE - last << 4 | STRUCT,)), types[field_id]]
         done = at
     parts.append(footer[done:])
     length = sum(map(len, parts[1:]))
     return b"".join([*parts, length.to_bytes(4, "little"), _MAGIC])
 
 
-def _ends(footer: _Thrift, types: Mapping[int, bytes]) -> Iterator[tuple[int, int, int]]:
+def _ends(footer: CompactThrift, types: Mapping[int, bytes]) -> Iterator[tuple[int, int, int]]:
     """Where the elements of the columns end, the number of the last thing that each says, and the column's id."""
     for number, kind in footer.fields():
         if number != _SCHEMA:
@@ -132,68 +132,3 @@ def _ends(footer: _Thrift, types: Mapping[int, bytes]) -> Iterator[tuple[int, in
             if field_id in types:
                 yield footer.at - 1, last, field_id
         return
-
-
-class _Thrift:
-    """Reads values of Thrift's compact protocol one after another."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self.at = 0
-
-    def fields(self) -> Iterator[tuple[int, int]]:
-        """Number and type of each field of a struct; whoever iterates reads or skips its value."""
-        number = 0
-        while header := self._byte():
-            number = number + (header >> 4) if header >> 4 else self.integer()
-            yield number, header & 15
-
-    def list_header(self) -> tuple[int, int]:
-        """The type of a list's elements, and how many there are."""
-        header = self._byte()
-        return header & 15, self._varint() if header >> 4 == 15 else header >> 4
-
-    def integer(self) -> int:
-        """A signed integer."""
-        number = self._varint()
-        return number >> 1 ^ -(number & 1)
-
-    def skip(self, kind: int, in_list: bool = False) -> None:
-        """Goes past a value of a type; a boolean is in its field's header, but has a byte in a list."""
-        if kind in (1, 2):
-            self.at += in_list
-        elif kind == _BYTE:
-            self.at += 1
-        elif kind == _DOUBLE:
-            self.at += 8
-        elif kind == _BINARY:
-            length = self._varint()
-            self.at += length
-        elif kind in (_LIST, _SET):
-            of, count = self.list_header()
-            for _ in range(count):
-                self.skip(of, True)
-        elif kind == _MAP:
-            count = self._varint()
-            kinds = self._byte() if count else 0
-            for _ in range(count):
-                self.skip(kinds >> 4, True)
-                self.skip(kinds & 15, True)
-        elif kind == _STRUCT:
-            for _, of in self.fields():
-                self.skip(of)
-        else:
-            self._varint()
-
-    def _byte(self) -> int:
-        self.at += 1
-        return self._data[self.at - 1]
-
-    def _varint(self) -> int:
-        number = shift = 0
-        while True:
-            byte = self._byte()
-            number |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return number

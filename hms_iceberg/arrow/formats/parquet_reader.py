@@ -19,7 +19,8 @@ import pyarrow.parquet as pq
 from hms_iceberg.arrow.columns.legacy_calendar import Rule, has_old_values, old_times, proleptic_columns
 from hms_iceberg.arrow.columns.projection import FileLeaf, file_leaves, identified
 from hms_iceberg.arrow.formats.parquet_encryption import decrypting, decryption
-from hms_iceberg.arrow.metrics.footer_metrics import FULL, ColumnMetrics, calendar_rules, metrics_from_footer
+from hms_iceberg.arrow.metrics.file_footer import FileFooter
+from hms_iceberg.arrow.metrics.footer_metrics import FULL, ColumnMetrics, calendar_rules, footer_of, metrics_from_footer
 from hms_iceberg.arrow.storage.arrow_storage import open_for_arrow
 from hms_iceberg.arrow.storage.filesystems import decoding
 from hms_iceberg.encryption.file_keys import FileKey
@@ -122,7 +123,12 @@ class ParquetReader:
         self._file = open_for_arrow(storage, location)
         try:
             with self._decoding():
-                self._parquet = self._opened()
+                if self._key is None:
+                    self._believed = footer_of(self._file)
+                    self._parquet = self._opened(metadata=self.footer)
+                else:
+                    self._parquet = self._opened()
+                    self._believed = FileFooter(self._parquet.metadata)
                 coded = _coded_columns(self.footer, self._parquet.schema_arrow)
                 if coded:
                     self._parquet = self._opened(metadata=self.footer, read_dictionary=coded)
@@ -150,7 +156,7 @@ class ParquetReader:
     @property
     def footer(self) -> pq.FileMetaData:
         """The file's footer."""
-        return self._parquet.metadata
+        return self._believed.metadata
 
     def ranges(self) -> list[RowRange]:
         """All row groups."""
@@ -178,7 +184,7 @@ class ParquetReader:
         found = [
             RangeMetrics(
                 each.rows,
-                metrics_from_footer(self.footer, leaves, schema, modes, {}, [each.index], rules=self._rules),
+                metrics_from_footer(self._believed, leaves, schema, modes, {}, [each.index], rules=self._rules),
             )
             for each in ranges
         ]
@@ -249,9 +255,9 @@ class ParquetReader:
         )
 
     def _holds_old_values(self, leaf: FileLeaf, rule: Rule, group: int) -> bool:
-        found = self.footer.row_group(group).column(leaf.index).statistics
-        if found is not None and found.has_min_max and isinstance(found.min_raw, int):
-            return rule.changes(leaf.type, found.min_raw)
+        extremes = self._believed.statistics(group, leaf.index).extremes
+        if extremes is not None and isinstance(extremes[0], int):
+            return rule.changes(leaf.type, extremes[0])
         with self._decoding():
             batches = self._parquet.reader.iter_batches(_OLD_ROWS, row_groups=[group], column_indices=[leaf.index])
             return any(has_old_values(batch, [rule]) for batch in batches)

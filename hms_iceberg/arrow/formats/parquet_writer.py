@@ -26,6 +26,7 @@ from hms_iceberg.arrow.formats.parquet_encryption import encryption
 from hms_iceberg.arrow.formats.parquet_footer import NamingOutput, has_no_name, unnamed_types
 from hms_iceberg.arrow.formats.shredded_layout import shredded_batch, with_shredded_variants
 from hms_iceberg.arrow.metrics.batch_metrics import SHAPES, BatchMetrics
+from hms_iceberg.arrow.metrics.file_footer import FileFooter
 from hms_iceberg.arrow.metrics.footer_metrics import MetricsMode, data_file_from_parquet
 from hms_iceberg.arrow.metrics.variant_bounds import leaves_with_nan
 from hms_iceberg.encryption.file_keys import FileKey
@@ -307,7 +308,7 @@ class ParquetContentWriter:
             self._schema,
             modes=self._modes,
             size=size,
-            footer=self._footers[0],
+            footer=FileFooter(self._footers[0]),
             nan_counts=self._nan_counts,
             counted=self._shapes.result(),
             nan_leaves=self._nan_leaves,

@@ -22,6 +22,7 @@ from hms_iceberg.arrow.columns.arrow_types import bound_decoder
 from hms_iceberg.arrow.columns.geoarrow import footer_corners
 from hms_iceberg.arrow.columns.legacy_calendar import Rule, text_marks, writer_calendar
 from hms_iceberg.arrow.columns.projection import FileLeaf, file_leaves, identified
+from hms_iceberg.arrow.metrics.file_footer import ChunkStatistics, FileFooter
 from hms_iceberg.arrow.metrics.variant_bounds import variant_bounds
 from hms_iceberg.arrow.storage.arrow_storage import open_for_arrow
 from hms_iceberg.arrow.storage.filesystems import decoding
@@ -161,20 +162,29 @@ class ColumnMetrics:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-def read_footer(storage: Storage, location: str) -> pq.FileMetaData:
-    """The footer of a Parquet file.
+def read_footer(storage: Storage, location: str) -> FileFooter:
+    """The footer of a Parquet file that others may have written; its numbers do not contradict each other.
 
     Raises:
         MissingFileError: there is no such file.
-        CorruptDataFileError: the file is not Parquet, or cut off.
+        CorruptDataFileError: the file is not Parquet, or cut off, or its footer contradicts itself.
         StorageError: its storage failed.
     """
     with open_for_arrow(storage, location) as file, decoding(location, "Parquet", "its footer"):
-        size = file.size()
-        tail = file.read_at(min(size, _TAIL_BYTES), max(0, size - _TAIL_BYTES))
-        needed = int.from_bytes(tail[-8:-4], "little") + 12 if tail[-4:] == b"PAR1" else _TAIL_BYTES + 1
-        whole = file if needed > len(tail) else pa.BufferReader(tail)
-        return pq.ParquetFile(whole, arrow_extensions_enabled=False).metadata
+        footer = footer_of(file)
+        footer.check(location)
+        return footer
+
+
+def footer_of(file: pa.NativeFile) -> FileFooter:
+    """The footer of an open Parquet file, read in one piece if it is not large."""
+    size = file.size()
+    tail = file.read_at(min(size, _TAIL_BYTES), max(0, size - _TAIL_BYTES))
+    needed = int.from_bytes(tail[-8:-4], "little") + 12 if tail[-4:] == b"PAR1" else 0
+    if len(tail) < needed <= size:
+        tail = file.read_at(needed, size - needed)
+    whole = pa.BufferReader(tail) if needed else file
+    return FileFooter(pq.ParquetFile(whole, arrow_extensions_enabled=False).metadata, tail[4 - needed : -8])
 
 
 def data_file_from_parquet(
@@ -190,7 +200,7 @@ def data_file_from_parquet(
     modes: Mapping[int, MetricsMode] | None = None,
     sort_order_id: int | None = None,
     size: int | None = None,
-    footer: pq.FileMetaData | None = None,
+    footer: FileFooter | None = None,
     nan_counts: Mapping[int, int] | None = None,
     float_bounds: FloatBounds | None = None,
     equality_ids: tuple[int, ...] | None = None,
@@ -231,7 +241,7 @@ def data_file_from_parquet(
         footer = read_footer(storage, location)
     if modes is None:
         modes = metrics_modes(schema, properties or {})
-    leaves = leaves_of_footer(footer, name_mapping, location)
+    leaves = leaves_of_footer(footer.metadata, name_mapping, location)
     metrics = metrics_from_footer(
         footer, leaves, schema, modes, nan_counts or {}, float_bounds=float_bounds or {}, nan_leaves=nan_leaves
     )
@@ -243,9 +253,9 @@ def data_file_from_parquet(
         file_format="PARQUET",
         spec_id=spec_id,
         partition=partition,
-        record_count=footer.num_rows,
+        record_count=footer.rows,
         file_size_in_bytes=storage.length(location) if size is None else size,
-        split_offsets=split_offsets(footer),
+        split_offsets=split_offsets(footer.metadata),
         sort_order_id=sort_order_id,
         equality_ids=equality_ids,
         key_metadata=key_metadata,
@@ -309,7 +319,7 @@ def split_offsets(footer: pq.FileMetaData) -> tuple[int, ...] | None:
 
 
 def metrics_from_footer(
-    footer: pq.FileMetaData,
+    footer: FileFooter,
     leaves: list[FileLeaf],
     schema: Schema,
     modes: Mapping[int, MetricsMode],
@@ -337,8 +347,8 @@ def metrics_from_footer(
         all have statistics has no counts of nulls or no bounds.
     """
     metrics = ColumnMetrics()
-    groups = range(footer.num_row_groups) if row_groups is None else row_groups
-    rules = calendar_rules(footer, leaves) if rules is None else rules
+    groups = range(footer.metadata.num_row_groups) if row_groups is None else row_groups
+    rules = calendar_rules(footer.metadata, leaves) if rules is None else rules
     by_id: dict[int, list[FileLeaf]] = defaultdict(list)
     for leaf in leaves:
         if leaf.owner_id is not None:
@@ -353,12 +363,12 @@ def metrics_from_footer(
         leaf = same[0]
         if leaf.field_id != field_id:
             continue
-        chunks = [footer.row_group(group).column(leaf.index) for group in groups]
+        chunks = [footer.metadata.row_group(group).column(leaf.index) for group in groups]
         metrics.column_sizes[field_id] = sum(chunk.total_compressed_size for chunk in chunks)
         if leaf.repeated:
             continue
-        descriptor = footer.schema.column(leaf.index)
-        _counts(metrics, field_id, chunks, descriptor, nan_counts)
+        statistics = [footer.statistics(group, leaf.index) for group in groups]
+        _counts(metrics, field_id, statistics, footer.metadata.schema.column(leaf.index), nan_counts)
         if isinstance(known.field_type, (GeometryType, GeographyType)):
             corners = footer_corners(chunks, known.field_type) if mode.bounds else None
             if corners is not None:
@@ -366,20 +376,24 @@ def metrics_from_footer(
         elif mode.bounds and field_id in float_bounds:
             _known_bounds(metrics, field_id, known.field_type, float_bounds[field_id])
         elif mode.bounds:
-            _bounds(metrics, field_id, chunks, leaf, known.field_type, mode.width, rules.get(leaf.index))
+            _bounds(metrics, field_id, statistics, leaf, known.field_type, mode.width, rules.get(leaf.index))
     return metrics
 
 
 def _counts(
-    metrics: ColumnMetrics, field_id: int, chunks: list[Any], descriptor: Any, nan_counts: Mapping[int, int]
+    metrics: ColumnMetrics,
+    field_id: int,
+    statistics: Sequence[ChunkStatistics],
+    descriptor: Any,
+    nan_counts: Mapping[int, int],
 ) -> None:
-    metrics.value_counts[field_id] = sum(chunk.num_values for chunk in chunks)
+    metrics.value_counts[field_id] = sum(each.values for each in statistics)
     if descriptor.max_definition_level == 0:
         metrics.null_value_counts[field_id] = 0
     else:
-        statistics = [chunk.statistics for chunk in chunks]
-        if all(found is not None and found.has_null_count for found in statistics):
-            metrics.null_value_counts[field_id] = sum(found.null_count for found in statistics)
+        nulls = [each.nulls for each in statistics if each.nulls is not None]
+        if len(nulls) == len(statistics):
+            metrics.null_value_counts[field_id] = sum(nulls)
     if field_id in nan_counts:
         metrics.nan_value_counts[field_id] = nan_counts[field_id]
 
@@ -387,7 +401,7 @@ def _counts(
 def _variants(
     metrics: ColumnMetrics,
     field_id: int,
-    footer: pq.FileMetaData,
+    footer: FileFooter,
     groups: Sequence[int],
     leaves: list[FileLeaf],
     mode: MetricsMode,
@@ -397,8 +411,8 @@ def _variants(
     metadata = next((leaf for leaf in leaves if leaf.below == ("metadata",) and not leaf.repeated), None)
     if metadata is None:
         return
-    chunks = [footer.row_group(group).column(metadata.index) for group in groups]
-    _counts(metrics, field_id, chunks, footer.schema.column(metadata.index), {})
+    statistics = [footer.statistics(group, metadata.index) for group in groups]
+    _counts(metrics, field_id, statistics, footer.metadata.schema.column(metadata.index), {})
     if mode.bounds:
         bounds = variant_bounds(footer, groups, leaves, mode.width, rules, nan_leaves)
         for kept, bound in zip((metrics.lower_bounds, metrics.upper_bounds), bounds, strict=True):
@@ -416,7 +430,7 @@ def _known_bounds(metrics: ColumnMetrics, field_id: int, kind: IcebergType, boun
 def _bounds(
     metrics: ColumnMetrics,
     field_id: int,
-    chunks: list[Any],
+    statistics: Sequence[ChunkStatistics],
     leaf: FileLeaf,
     kind: IcebergType,
     width: int | None,
@@ -426,16 +440,15 @@ def _bounds(
     if decode is None:
         return
     lows, highs = [], []
-    for chunk in chunks:
-        found = chunk.statistics
-        if found is None or not found.has_min_max:
-            if found is not None and found.has_null_count and found.null_count == chunk.num_values:
-                continue  # only nulls: nothing to bound
+    for each in statistics:
+        if each.extremes is None:
+            if each.is_null:
+                continue  # nothing to bound
             return
-        if rule is not None and rule.changes(leaf.type, found.min_raw):
+        if rule is not None and rule.changes(leaf.type, each.extremes[0]):
             return  # to some readers the values are others than to some
-        low, high = decode(found.min_raw, False), decode(found.max_raw, True)
-        if low is None or high is None or _is_nan(low) or _is_nan(high):
+        low, high = decode(each.extremes[0], False), decode(each.extremes[1], True)
+        if low is None or high is None:
             return
         lows.append(low)
         highs.append(high)
@@ -446,10 +459,6 @@ def _bounds(
     metrics.lower_bounds[field_id] = lower
     if upper is not None:
         metrics.upper_bounds[field_id] = upper
-
-
-def _is_nan(value: Any) -> bool:
-    return isinstance(value, float) and math.isnan(value)
 
 
 def _ordering(value: Any) -> Any:

@@ -15,12 +15,12 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from hms_iceberg.arrow.columns.arrow_types import is_bytes, is_text
 from hms_iceberg.arrow.columns.legacy_calendar import Rule
 from hms_iceberg.arrow.columns.nested import struct_children
 from hms_iceberg.arrow.columns.projection import FileLeaf, file_leaves
+from hms_iceberg.arrow.metrics.file_footer import ChunkStatistics, FileFooter
 from hms_iceberg.spec.data_types import BinaryType, IcebergType, StringType
 from hms_iceberg.spec.values.single_values import truncate_lower, truncate_upper
 from hms_iceberg.spec.variant.bounds import bounds_object
@@ -38,7 +38,7 @@ _TIMES = {
 
 
 def variant_bounds(
-    footer: pq.FileMetaData,
+    footer: FileFooter,
     groups: Sequence[int],
     leaves: Sequence[FileLeaf],
     width: int | None,
@@ -63,10 +63,10 @@ def variant_bounds(
         if names is None or leaf.index in nan_leaves:
             continue
         rest = places.get((*leaf.below[:-1], "value"))
-        if rest is not None and not all(_is_null(footer.row_group(group).column(rest.index)) for group in groups):
+        if rest is not None and not all(_is_null(footer.statistics(group, rest.index)) for group in groups):
             continue
-        chunks = [footer.row_group(group).column(leaf.index) for group in groups]
-        found = _extremes(chunks, leaf.type, rules.get(leaf.index))
+        statistics = [footer.statistics(group, leaf.index) for group in groups]
+        found = _extremes(statistics, leaf.type, rules.get(leaf.index))
         if found is None:
             continue
         path, family = normalized_path(names), _family(leaf.type)
@@ -85,40 +85,31 @@ def _names(leaf: FileLeaf) -> list[str] | None:
     return list(below[1::2])
 
 
-def _is_null(chunk: Any) -> bool:
+def _is_null(chunk: ChunkStatistics) -> bool:
     """Whether all values of a chunk are null, or a variant's null."""
-    found = chunk.statistics
-    if found is None:
-        return False
-    if found.has_null_count and found.null_count == chunk.num_values:
-        return True
-    return bool(found.has_min_max and bytes(found.min_raw) == bytes(found.max_raw) == NULL_VALUE)
+    return chunk.is_null or (chunk.extremes is not None and set(map(bytes, chunk.extremes)) == {NULL_VALUE})
 
 
-def _extremes(chunks: Sequence[Any], kind: pa.DataType, rule: Rule | None) -> tuple[Any, Any] | None:
+def _extremes(statistics: Sequence[ChunkStatistics], kind: pa.DataType, rule: Rule | None) -> tuple[Any, Any] | None:
     """The least and the greatest value of some chunks; None if it is not known, or of a type that variants lack."""
     if not _is_known(kind):
         return None
     lows, highs = [], []
-    for chunk in chunks:
-        found = chunk.statistics
-        if found is None or not found.has_min_max:
-            if found is not None and found.has_null_count and found.null_count == chunk.num_values:
+    for chunk in statistics:
+        if chunk.extremes is None:
+            if chunk.is_null:
                 continue
             return None
-        if rule is not None and rule.changes(kind, found.min_raw):
+        if rule is not None and rule.changes(kind, chunk.extremes[0]):
             return None
-        low, high = (_stored(each, kind) for each in (found.min_raw, found.max_raw))
-        if low is None or high is None or low != low or high != high:
+        low, high = (_stored(each, kind) for each in chunk.extremes)
+        if low is None or high is None:
             return None
         lows.append(low)
         highs.append(high)
     if not lows:
         return None
-    low, high = min(lows), max(highs)
-    if pa.types.is_floating(kind):  # a zero may have stood for the other one
-        low, high = (-0.0 if low == 0 else low), (0.0 if high == 0 else high)
-    return low, high
+    return min(lows), max(highs)
 
 
 def _is_known(kind: pa.DataType) -> bool:

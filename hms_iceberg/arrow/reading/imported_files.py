@@ -118,15 +118,15 @@ class FileImport:
         """The file with metrics of the columns that are kept, and whole ones of those that partitions come from."""
         footer = read_footer(self.storage, location)
         sources = {field.source_id: FULL for field in self.metadata.spec().fields}
-        leaves = leaves_of_footer(footer, self.mapping, location)
-        self._check_shapes(footer, leaves, location)
+        leaves = leaves_of_footer(footer.metadata, self.mapping, location)
+        self._check_shapes(footer.metadata, leaves, location)
         metrics = metrics_from_footer(footer, leaves, self.metadata.schema(), {**self.modes, **sources}, {})
         return DataFile(
             file_path=location,
             file_format="PARQUET",
-            record_count=footer.num_rows,
+            record_count=footer.rows,
             file_size_in_bytes=self.storage.length(location),
-            split_offsets=split_offsets(footer),
+            split_offsets=split_offsets(footer.metadata),
             **metrics.as_fields(),
         )
 
@@ -134,7 +134,7 @@ class FileImport:
         if file.file_format != "PARQUET" or not self.metadata.spec().fields:
             return file
         footer = read_footer(self.storage, file.file_path)
-        leaves = leaves_of_footer(footer, self.mapping, file.file_path)
+        leaves = leaves_of_footer(footer.metadata, self.mapping, file.file_path)
         metrics = metrics_from_footer(footer, leaves, self.metadata.schema(), self.modes, {})
         return replace(file, **metrics.as_fields())
 

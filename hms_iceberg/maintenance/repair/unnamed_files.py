@@ -109,7 +109,7 @@ class DeleteFileImport:
         return [described]
 
     def _equality(self, location: str) -> list[DataFile]:
-        said = read_footer(self.storage, location).metadata or {}
+        said = read_footer(self.storage, location).metadata.metadata or {}
         if said.get(b"delete-type") != b"equality":
             return []
         ids = tuple(int(each) for each in said[b"delete-field-ids"].decode().split(","))

@@ -191,20 +191,21 @@ def read_source_footer(storage: Storage, location: str, file_format: str) -> Sou
 def _parquet(storage: Storage, location: str) -> SourceFooter:
     footer = read_footer(storage, location)
     problems: tuple[str, ...] = ()
-    marks = text_marks(footer.metadata)
+    found = footer.metadata
+    marks = text_marks(found.metadata)
     if writer_calendar(marks).is_legacy:
         with closing(ParquetReader(storage, location, None)) as reader:
             problems = tuple(reader.problems())
     misread = bool(problems) and not is_known_to_spark(marks)
-    descriptors = footer.schema
-    leaves = [descriptors.column(index) for index in range(footer.num_columns)]
+    descriptors = found.schema
+    leaves = [descriptors.column(index) for index in range(found.num_columns)]
     return SourceFooter(
         descriptors.to_arrow_schema(),
         frozenset(leaf.path.split(".")[0] for leaf in leaves if leaf.physical_type == "INT96"),
-        footer.num_columns,
-        footer.num_rows,
-        split_offsets(footer),
-        lambda found, schema, modes: metrics_from_footer(footer, list(found), schema, modes, {}),
+        found.num_columns,
+        footer.rows,
+        split_offsets(found),
+        lambda columns, schema, modes: metrics_from_footer(footer, list(columns), schema, modes, {}),
         _with_remedy(problems, misread),
         misread,
     )

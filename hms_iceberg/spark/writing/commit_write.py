@@ -9,9 +9,14 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from hms_iceberg.arrow.metrics.footer_metrics import MetricsMode, data_file_from_parquet, metrics_modes
+from hms_iceberg.arrow.metrics.file_footer import FileFooter
+from hms_iceberg.arrow.metrics.footer_metrics import (
+    MetricsMode,
+    data_file_from_parquet,
+    footer_of,
+    metrics_modes,
+)
 from hms_iceberg.errors import CommitConflictError, InvalidInputError
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.spark.reading.conditions import row_filter, stored_value
@@ -86,11 +91,11 @@ def _data_file(
     )
 
 
-def _footer(deflated: bytes) -> pq.FileMetaData:
+def _footer(deflated: bytes) -> FileFooter:
     """A footer alone, read as the end of a file without rows."""
     footer = zlib.decompress(deflated)
     file = b"".join((_MAGIC, footer, len(footer).to_bytes(4, "little"), _MAGIC))
-    return pq.ParquetFile(pa.BufferReader(file), arrow_extensions_enabled=False).metadata
+    return footer_of(pa.BufferReader(file))
 
 
 def _partition(values: list[Any], spec: PartitionSpec, metadata: TableMetadata) -> tuple[Any, ...]:
