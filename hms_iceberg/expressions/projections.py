@@ -17,8 +17,9 @@ the literal is decides there.
 Four faults of writers are taken into account. Until Iceberg 0.10, Java stored times before 1970 in the period after
 the right one (rounded towards 1970, not down). Since then, it stores a timestamp before 1970 that is the last micro- or
 nanosecond of the first second of a period in the period before the right one. And if `truncate` goes below the
-smallest int or long, the stored value wraps around to the top of the range. Hours of the first and the last timestamps
-do not fit into an int: they wrap around to the other end of its range.
+smallest int or long, the stored value wraps around to the top of the range: that of an int's range also for a column of
+longs, which may have been one of ints when the value was stored. Hours of the first and the last timestamps do not fit
+into an int: they wrap around to the other end of its range.
 """
 
 from __future__ import annotations
@@ -159,6 +160,7 @@ class _Blocks:
         lowest: the smallest storable result.
         wrapped: what a result below it is stored as; None if that cannot be or is not known.
         folds: results that no int holds are stored at the other end of its range.
+        former: a result that may be stored as another one, and that other one, which no value has as its result.
     """
 
     term: Reference
@@ -171,6 +173,7 @@ class _Blocks:
     lowest: int
     wrapped: int | None
     folds: bool = False
+    former: tuple[int, int] | None = None
 
     def inclusive(self, predicate: BoundPredicate) -> BooleanExpression | None:
         """The predicate that holds for the partition value if some row matches."""
@@ -178,7 +181,7 @@ class _Blocks:
         if operation in (Operator.EQ, Operator.IN):
             return self._among(units)
         if operation in (Operator.NOT_EQ, Operator.NOT_IN):
-            return NotIn(self.term, self._literals(units)) if self.one_to_one else None
+            return NotIn(self.term, self._certain(units)) if self.one_to_one else None
         value = units[0]
         if operation in (Operator.LT, Operator.LT_EQ):
             return self._up_to(self.block(value - (operation is Operator.LT)))
@@ -188,7 +191,7 @@ class _Blocks:
         """The predicate of the partition value that implies that every row matches."""
         operation, units = predicate.operation, [self.unit(each) for each in values_of(predicate)]
         if operation in (Operator.EQ, Operator.IN):
-            return In(self.term, self._literals(units)) if self.one_to_one else None
+            return In(self.term, self._certain(units)) if self.one_to_one else None
         if operation in (Operator.NOT_EQ, Operator.NOT_IN):
             return self._none_of(units)
         value = units[0]
@@ -198,6 +201,10 @@ class _Blocks:
 
     def _literals(self, results: Iterable[int]) -> list[Literal]:
         return [self.literal(each) for each in sorted(set(results))]
+
+    def _certain(self, results: Iterable[int]) -> list[Literal]:
+        """The results but one that stands for another."""
+        return self._literals(each for each in results if self.former is None or each != self.former[1])
 
     def _stored(self, units: Iterable[int]) -> list[Literal] | None:
         """All values that the blocks may be stored under; None if one is beyond the range."""
@@ -212,6 +219,8 @@ class _Blocks:
                     return None
                 result = self.wrapped
             stored.add(result)
+            if self.former is not None and result == self.former[0]:
+                stored.add(self.former[1])
             if self.late_before_1970 and result < 0:
                 stored.add(result + 1)
             if self.early_before_1970 and self.lowest < result < 0:
@@ -234,7 +243,7 @@ class _Blocks:
         if result < self.lowest:
             return NotNull(self.term) if self.wrapped is None else EqualTo(self.term, self.literal(self.wrapped))
         limit = LessThanOrEqual(self.term, self.literal(result))
-        return limit if self.wrapped is None else Or(limit, EqualTo(self.term, self.literal(self.wrapped)))
+        return Or(limit, In(self.term, self._at_the_top)) if self._at_the_top else limit
 
     def _from(self, result: int) -> BooleanExpression:
         if self.early_before_1970 and result < 0:
@@ -260,7 +269,14 @@ class _Blocks:
         if result < self.lowest:
             return None if self.wrapped is None else NotEqualTo(self.term, self.literal(self.wrapped))
         limit = GreaterThan(self.term, self.literal(result))
-        return limit if self.wrapped is None else And(limit, NotEqualTo(self.term, self.literal(self.wrapped)))
+        return And(limit, NotIn(self.term, self._at_the_top)) if self._at_the_top else limit
+
+    @property
+    def _at_the_top(self) -> list[Literal]:
+        """What results at the bottom may be stored as."""
+        return self._literals(
+            each for each in (self.wrapped, None if self.former is None else self.former[1]) if each is not None
+        )
 
     def _or_folded(self, result: int, node: Node, folded: BooleanExpression) -> BooleanExpression:
         """The test for a partition limit, or `folded`; every value that is not null if no int holds the limit."""
@@ -337,6 +353,7 @@ def _blocks(transform: Transform, kind: IcebergType, term: Reference) -> _Blocks
         early_before_1970=False,
         lowest=lowest,
         wrapped=transform.bind(kind)(lowest) if lowest % width else None,
+        former=transform.before_promotion(kind),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hms_iceberg.spec.data_types import DateType, TimestampType, TimestamptzType
+from hms_iceberg.spec.data_types import DateType, LongType, TimestampType, TimestamptzType
 from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from tests.support.expression_strategies import value_of
@@ -54,4 +54,19 @@ def stored_partitions(row: tuple[Any, ...], spec: PartitionSpec, schema: Schema)
             second = 1_000_000 if isinstance(kind, MICROS) else 1_000_000_000
             if value % second == second - 1:
                 first_second_off[position] = apply(value - second)
-    return list(dict.fromkeys(_as_stored(each, spec) for each in (right, rounded_towards_1970, first_second_off)))
+    stored = (right, rounded_towards_1970, first_second_off, _before_promotion(row, right, spec, schema))
+    return list(dict.fromkeys(_as_stored(each, spec) for each in stored))
+
+
+def _before_promotion(
+    row: tuple[Any, ...], right: Sequence[Any], spec: PartitionSpec, schema: Schema
+) -> tuple[Any, ...]:
+    """The partition of a row that was stored when its longs were ints, whose truncation wraps around."""
+    names = {source_id: name for name, source_id in SOURCES}
+    found = list(right)
+    for position, field in enumerate(spec.fields):
+        value = value_of(row, names[field.source_id])
+        is_long = isinstance(schema.find_type(names[field.source_id]), LongType)
+        if is_long and value is not None and -(2**31) <= value < 2**31 and str(field.transform).startswith("truncate"):
+            found[position] = (right[position] + 2**31) % 2**32 - 2**31
+    return tuple(found)

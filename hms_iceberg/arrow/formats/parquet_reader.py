@@ -110,6 +110,7 @@ class ParquetReader:
     Raises:
         MissingFileError: there is no such file.
         CorruptDataFileError: it is not Parquet, or damaged.
+        UnsupportedError: some of its columns are encrypted, with keys of Parquet's own.
         StorageError: its storage failed.
     """
 
@@ -124,7 +125,7 @@ class ParquetReader:
         try:
             with self._decoding():
                 if self._key is None:
-                    self._believed = footer_of(self._file)
+                    self._believed = footer_of(self._file, location)
                     self._parquet = self._opened(metadata=self.footer)
                 else:
                     self._parquet = self._opened()
@@ -179,16 +180,20 @@ class ParquetReader:
             field_ids: the fields that the filter tests.
             may_match: says of the metrics of ranges which may hold a row that matches.
         """
+        found = [RangeMetrics(each.rows, self.metrics(schema, field_ids, [each.index])) for each in ranges]
+        return [each for each, may in zip(ranges, may_match(found), strict=True) if may]
+
+    def metrics(self, schema: Schema, field_ids: set[int], row_groups: list[int] | None = None) -> ColumnMetrics:
+        """The metrics of some columns by what may be believed of the footer.
+
+        Args:
+            schema: the schema with these fields.
+            field_ids: the fields.
+            row_groups: the row groups to describe; all unless given.
+        """
         leaves = [leaf for leaf in file_leaves(self.schema) if leaf.owner_id in field_ids]
         modes = dict.fromkeys(field_ids, FULL)
-        found = [
-            RangeMetrics(
-                each.rows,
-                metrics_from_footer(self._believed, leaves, schema, modes, {}, [each.index], rules=self._rules),
-            )
-            for each in ranges
-        ]
-        return [each for each, may in zip(ranges, may_match(found), strict=True) if may]
+        return metrics_from_footer(self._believed, leaves, schema, modes, {}, row_groups, rules=self._rules)
 
     def read(
         self, rows: RowRange, leaves: Sequence[int], batch_rows: int, use_threads: bool

@@ -31,10 +31,10 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from hms_iceberg.arrow.metrics.compact_thrift import STRUCT, CompactThrift
+from hms_iceberg.arrow.metrics.compact_thrift import LIST, STRUCT, CompactThrift
 from hms_iceberg.errors import CorruptDataFileError
 
-_COLUMN_ORDERS, _TYPE_ORDER = 7, 1
+_COLUMN_ORDERS, _ENCRYPTION, _TYPE_ORDER = 7, 8, 1
 # A column order that is the type's: the field 1, an empty struct.
 _OF_TYPE = bytes((_TYPE_ORDER << 4 | STRUCT, 0, 0))
 _BYTES = ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
@@ -67,13 +67,13 @@ class FileFooter:
 
     Args:
         metadata: the footer as pyarrow has it.
-        raw: its bytes in the file; None of a file whose writer is known to tell the order of each column: one that was
-            written just now, or an encrypted one.
+        end: what the bytes of the footer say at their end; None of a file whose writer is known to tell the order of
+            each column: one that was written just now, or an encrypted one.
     """
 
-    def __init__(self, metadata: pq.FileMetaData, raw: bytes | None = None) -> None:
+    def __init__(self, metadata: pq.FileMetaData, end: FooterEnd | None = None) -> None:
         self.metadata = metadata
-        self._raw = raw
+        self._end = end
         self._orders: dict[int, _Order] = {}
 
     @property
@@ -148,38 +148,57 @@ class FileFooter:
     def _is_ordered(self, leaf: int) -> bool:
         """Whether the footer says that a column's values are ordered as its type is, so that pyarrow took the new
         pair."""
-        return self._ordered is None or leaf in self._ordered
-
-    @cached_property
-    def _ordered(self) -> frozenset[int] | None:
-        """The places of columns in the order of their type; None if all are."""
-        if self._raw is None:
-            return None
-        count = self.metadata.num_columns
-        listed = bytes((1 << 4 | 9,)) + (
-            bytes((count << 4 | STRUCT,)) if count < 15 else bytes((15 << 4 | STRUCT,)) + _varint(count)
-        )
-        writer = (self.metadata.created_by or "").encode()
-        # Right after the writer's name; of a footer that ends otherwise everything is read, which takes longer.
-        if writer and self._raw.rpartition(writer)[2] == listed + _OF_TYPE * count + b"\0":
-            return None
-        return frozenset(_typed_orders(CompactThrift(self._raw)))
+        return self._end is None or self._end.ordered is None or leaf in self._end.ordered
 
     @cached_property
     def _writer(self) -> _Writer:
         return _Writer.of(self.metadata.created_by or "")
 
 
-def _typed_orders(footer: CompactThrift) -> Iterator[int]:
-    for number, kind in footer.fields():
-        if number != _COLUMN_ORDERS:
-            footer.skip(kind)
-            continue
-        for place in range(footer.list_header()[1]):
-            for order, of in footer.fields():
-                footer.skip(of)
-                if order == _TYPE_ORDER:
-                    yield place
+@dataclass(frozen=True, slots=True)
+class FooterEnd:
+    """What a footer says at its end, which pyarrow does not tell.
+
+    Args:
+        ordered: the places of the columns whose values are in the order of their type; None if all are.
+        is_encrypted: whether columns are encrypted with keys of Parquet's own; pyarrow ends the process when it is
+            asked about them.
+    """
+
+    ordered: frozenset[int] | None
+    is_encrypted: bool = False
+
+    @classmethod
+    def of(cls, metadata: pq.FileMetaData, raw: bytes) -> FooterEnd:
+        """Reads it.
+
+        Args:
+            metadata: the footer as pyarrow has it.
+            raw: its bytes.
+        """
+        count = metadata.num_columns
+        kinds = bytes((min(count, 15) << 4 | STRUCT,)) + (_varint(count) if count >= 15 else b"")
+        writer = (metadata.created_by or "").encode()
+        # Right after the writer's name; of a footer that ends otherwise everything is read, which takes longer.
+        end = raw.rpartition(writer)[2] if writer else None
+        if end == bytes((1 << 4 | LIST,)) + kinds + _OF_TYPE * count + b"\0":
+            return cls(None)
+        return cls(frozenset()) if end == b"\0" else cls._whole(CompactThrift(raw))
+
+    @classmethod
+    def _whole(cls, footer: CompactThrift) -> FooterEnd:
+        ordered, is_encrypted = set(), False
+        for number, kind in footer.fields():
+            is_encrypted |= number == _ENCRYPTION
+            if number != _COLUMN_ORDERS:
+                footer.skip(kind)
+                continue
+            for place in range(footer.list_header()[1]):
+                for order, of in footer.fields():
+                    footer.skip(of)
+                    if order == _TYPE_ORDER:
+                        ordered.add(place)
+        return cls(frozenset(ordered), is_encrypted)
 
 
 def _varint(number: int) -> bytes:
@@ -238,33 +257,18 @@ class _Order:
 
 
 _CREATED_BY = re.compile(r"(.*?)\s+version\s*(?:([^(]*?)\s*(?:\(\s*build\s*([^)]*?)\s*\))?)?", re.DOTALL)
-_VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)([^-+]*)(?:-([^+]*))?(?:\+.*)?", re.DOTALL)
-_Version = tuple[Any, ...]
+_VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)(.*)", re.DOTALL)
+_Version = tuple[int, int, int, bool]
 
 
 def _version(text: str) -> _Version | None:
     """A version that can be compared; before its release come others with something behind the numbers."""
     match = _VERSION.fullmatch(text)
-    if match is None:
-        return None
-    parts = () if match[5] is None else tuple(_part(each) for each in match[5].split("."))
-    return (*map(int, match.group(1, 2, 3)), not match[4], match[5] is None, parts)
+    return None if match is None else (int(match[1]), int(match[2]), int(match[3]), not match[4] or match[4][0] == "+")
 
 
-def _part(text: str) -> tuple[int, int, str]:
-    return (0, int(text), "") if text.isdecimal() and text.isascii() else (1, 0, text)
-
-
-def _release(text: str) -> _Version:
-    found = _version(text)
-    assert found is not None
-    return found
-
-
-_FIXED_BYTES = _release("1.8.0")
-_CDH_FIXED_BYTES, _CDH_END = _release("1.5.0-cdh5.5.0"), _release("1.5.0")
-_FIXED_ORDERS = _release("1.10.0")
-_FIXED_NAN = {"parquet-cpp": _release("1.4.0"), "impala": _release("2.12.0")}
+_FIXED_BYTES, _FIXED_ORDERS = (1, 8, 0, True), (1, 10, 0, True)
+_FIXED_NAN = {"parquet-cpp": (1, 4, 0, True), "impala": (2, 12, 0, True)}
 # Right from the first, as far as they say which order a column has. Others compared decimals as unsigned bytes.
 _KNOWS_ORDERS = ("parquet-cpp-arrow", "parquet-mr-trino", "impala", "duckdb")
 
@@ -296,5 +300,4 @@ class _Writer:
             return cls(False, name in _KNOWS_ORDERS, keeps)
         if version is None:
             return cls(True, False, keeps)
-        overwrites = version < _FIXED_BYTES and not _CDH_FIXED_BYTES <= version < _CDH_END
-        return cls(overwrites, version >= _FIXED_ORDERS, keeps)
+        return cls(version < _FIXED_BYTES, version >= _FIXED_ORDERS, keeps)

@@ -22,11 +22,11 @@ from hms_iceberg.arrow.columns.arrow_types import bound_decoder
 from hms_iceberg.arrow.columns.geoarrow import footer_corners
 from hms_iceberg.arrow.columns.legacy_calendar import Rule, text_marks, writer_calendar
 from hms_iceberg.arrow.columns.projection import FileLeaf, file_leaves, identified
-from hms_iceberg.arrow.metrics.file_footer import ChunkStatistics, FileFooter
+from hms_iceberg.arrow.metrics.file_footer import ChunkStatistics, FileFooter, FooterEnd
 from hms_iceberg.arrow.metrics.variant_bounds import variant_bounds
 from hms_iceberg.arrow.storage.arrow_storage import open_for_arrow
 from hms_iceberg.arrow.storage.filesystems import decoding
-from hms_iceberg.errors import ConfigurationError, CorruptDataFileError
+from hms_iceberg.errors import ConfigurationError, CorruptDataFileError, UnsupportedError
 from hms_iceberg.spec.data_types import (
     GeographyType,
     GeometryType,
@@ -168,23 +168,40 @@ def read_footer(storage: Storage, location: str) -> FileFooter:
     Raises:
         MissingFileError: there is no such file.
         CorruptDataFileError: the file is not Parquet, or cut off, or its footer contradicts itself.
+        UnsupportedError: some of its columns are encrypted, with keys of Parquet's own.
         StorageError: its storage failed.
     """
     with open_for_arrow(storage, location) as file, decoding(location, "Parquet", "its footer"):
-        footer = footer_of(file)
+        footer = footer_of(file, location)
         footer.check(location)
         return footer
 
 
-def footer_of(file: pa.NativeFile) -> FileFooter:
-    """The footer of an open Parquet file, read in one piece if it is not large."""
+def footer_of(file: pa.NativeFile, location: str) -> FileFooter:
+    """The footer of an open Parquet file, read in one piece if it is not large.
+
+    Args:
+        file: the file.
+        location: where it is, for messages.
+
+    Raises:
+        UnsupportedError: some of its columns are encrypted, with keys of Parquet's own.
+        pyarrow.ArrowException, OSError: it is damaged.
+    """
     size = file.size()
     tail = file.read_at(min(size, _TAIL_BYTES), max(0, size - _TAIL_BYTES))
     needed = int.from_bytes(tail[-8:-4], "little") + 12 if tail[-4:] == b"PAR1" else 0
     if len(tail) < needed <= size:
         tail = file.read_at(needed, size - needed)
-    whole = pa.BufferReader(tail) if needed else file
-    return FileFooter(pq.ParquetFile(whole, arrow_extensions_enabled=False).metadata, tail[4 - needed : -8])
+    whole = pa.BufferReader(tail) if 0 < needed <= len(tail) else file
+    metadata = pq.ParquetFile(whole, arrow_extensions_enabled=False).metadata
+    end = FooterEnd.of(metadata, tail[4 - needed : -8])
+    if end.is_encrypted:
+        raise UnsupportedError(
+            f"Cannot read {location}: its columns are encrypted with keys of Parquet's own, which only those have who "
+            "wrote it. Write it anew without."
+        )
+    return FileFooter(metadata, end)
 
 
 def data_file_from_parquet(

@@ -5,7 +5,8 @@ Source: Iceberg specification, "Equality Delete Files".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -16,6 +17,7 @@ from hms_iceberg.errors import InvalidInputError, SchemaMismatchError
 from hms_iceberg.spec.data_types import DoubleType, FloatType
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.partitions.former_partitions import former_partitions
 from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.table_properties import DELETE_TARGET_FILE_BYTES, TARGET_FILE_BYTES
@@ -81,7 +83,22 @@ def write_equality_deletes(
         file_schema=schema.select_ids(equality_ids),
         fields={"content": DataFileContent.EQUALITY_DELETES, "equality_ids": tuple(sorted(equality_ids))},
     )
-    return list(FileRouter(metadata, storage, needed, rules, on_create).write(fitted))
+    files = FileRouter(metadata, storage, needed, rules, on_create).write(fitted)
+    return [each for file in files for each in (file, *_in_former_partitions(file, metadata, storage, on_create))]
+
+
+def _in_former_partitions(
+    file: DataFile, metadata: TableMetadata, storage: Storage, on_create: Callable[[str], None] | None
+) -> Iterator[DataFile]:
+    """Copies of a delete file for the other partitions in which its keys may be stored: it only applies to its own."""
+    others = former_partitions(metadata.spec_by_id(file.spec_id), metadata.schema(), file.partition)
+    for number, partition in enumerate(others, start=1):
+        stem, dot, ending = file.file_path.rpartition(".")
+        location = f"{stem}-former-{number}{dot}{ending}"
+        if on_create is not None:
+            on_create(location)
+        storage.create(location, storage.read(file.file_path))
+        yield replace(file, file_path=location, partition=partition)
 
 
 def _check_key(schema: Schema, equality_ids: Sequence[int], table: str | None) -> None:

@@ -17,6 +17,7 @@ from hms_iceberg.arrow.parallel import in_parallel
 from hms_iceberg.encryption.encrypted_tables import decrypted, manifest_bytes
 from hms_iceberg.errors import IcebergError, NoSuchSnapshotError
 from hms_iceberg.maintenance.check import findings as found
+from hms_iceberg.maintenance.check.bounds_check import Bounds
 from hms_iceberg.maintenance.check.digests import Listed, ManifestDigest, digest, file_key
 from hms_iceberg.maintenance.check.file_check import Values, check_file, unread
 from hms_iceberg.maintenance.check.findings import Finding, check_owner
@@ -87,7 +88,8 @@ def check_table(
 
     Args:
         table: a table or static table, as loaded: changes since then are not seen.
-        files: whether to look for every live file and compare its size (one request a file).
+        files: whether to look for every live file and compare its size (one request a file). Of a table that may have
+            files of others (it has a name mapping), footers of Parquet files are compared with bounds too.
         record_counts: whether to compare record counts too, with footers (Parquet, ORC), blocks (Avro) and deletion
             vectors; opens every live file.
         values: whether to read every live file whole as well, which finds pages that changed on the disk: by their
@@ -174,13 +176,14 @@ class _Check:
         manifests = list(dict.fromkeys(each for listed in self.lists.values() for each in listed or ()))
         self.digests = dict.fromkeys(manifests)
         reader = Values(self.metadata, self.storage) if values else None
-        unseen = self._unseen(manifests, None if files else self._progress, values)
+        bounds = Bounds.to_check(self.metadata, self.storage, record_counts) if files else None
+        unseen = self._unseen(manifests, None if files else self._progress, bounds is not None)
         if not files:
             for _ in unseen:
                 pass
             return
         expected = sum((each.added_files_count or 0) + (each.existing_files_count or 0) for each in manifests)
-        looked = in_parallel(lambda same: check_file(self.storage, same, record_counts, reader), unseen, near)
+        looked = in_parallel(lambda same: check_file(self.storage, same, record_counts, bounds, reader), unseen, near)
         for done, findings in enumerate(looked, start=1):
             self.findings += findings
             self._progress("files", done, max(done, expected))

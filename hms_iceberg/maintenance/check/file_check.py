@@ -16,6 +16,7 @@ from hms_iceberg.arrow.metrics.footer_metrics import FULL, ColumnMetrics
 from hms_iceberg.arrow.reading.task_reader import ScanContext, read_task
 from hms_iceberg.errors import IcebergError, MissingFileError
 from hms_iceberg.maintenance.check import findings as found
+from hms_iceberg.maintenance.check.bounds_check import Bounds
 from hms_iceberg.maintenance.check.findings import Finding
 from hms_iceberg.scan.tasks import FileScanTask
 from hms_iceberg.spec.data_types import GeographyType, GeometryType, PrimitiveType
@@ -26,7 +27,7 @@ from hms_iceberg.storage import Storage
 
 
 def check_file(
-    storage: Storage, files: Sequence[DataFile], record_counts: bool, values: Values | None
+    storage: Storage, files: Sequence[DataFile], record_counts: bool, bounds: Bounds | None, values: Values | None
 ) -> list[Finding]:
     """Finds problems of a file.
 
@@ -34,6 +35,7 @@ def check_file(
         storage: where it is.
         files: its entries: one, or one for each vector of a Puffin file.
         record_counts: whether it is opened and its rows are counted.
+        bounds: compares its bounds with its footer; None if they are not to be.
         values: reads it whole; None if it is not to be.
 
     Returns:
@@ -41,12 +43,22 @@ def check_file(
     """
     first = files[0]
     findings = check_size(storage, first.file_path, role_of(first), first.file_size_in_bytes)
-    if not record_counts or any(isinstance(each, found.MissingFile) for each in findings):
+    if any(isinstance(each, found.MissingFile) for each in findings):
         return findings
-    wrong = [finding for file in files for finding in _records(storage, file)]
-    if values is not None and not wrong and not first.is_deletion_vector:  # vectors are read whole to count them
-        wrong = values.check(first)
-    return findings + wrong
+    wrong = [finding for file in files for finding in _records(storage, file)] if record_counts else []
+    if wrong or first.is_deletion_vector:  # which are read whole to count them
+        return findings + wrong
+    findings += [] if bounds is None else _bounds(bounds, first)
+    known = {each.column for each in findings if isinstance(each, found.WrongBounds)}
+    rest = [] if values is None else values.check(first)
+    return findings + [each for each in rest if not (isinstance(each, found.WrongValues) and each.column in known)]
+
+
+def _bounds(bounds: Bounds, file: DataFile) -> list[Finding]:
+    try:
+        return [*bounds.check(file)]
+    except IcebergError as error:
+        return [found.UnreadableFile(file.file_path, role_of(file), str(error))]
 
 
 def check_size(storage: Storage, location: str, role: str, recorded: int) -> list[Finding]:

@@ -21,6 +21,7 @@ __all__ = [
     "SecondDeletionVector",
     "UnreachedVersion",
     "UnreadableFile",
+    "WrongBounds",
     "WrongFileSize",
     "WrongManifestCount",
     "WrongPartitionSummary",
@@ -216,6 +217,24 @@ class WrongValues(Finding):
     reason: str
 
     _text = "The file {location} holds other values of {column} than its manifest entry says: {reason}."
+
+
+@dataclass(frozen=True)
+class WrongBounds(Finding):
+    """A data file has values of a column outside of the bounds that its entry says, so that filters lose its rows.
+
+    They were taken from statistics that are not to be believed: those of old writers of Parquet.
+    """
+
+    location: str
+    column: str
+    way: str
+    bound: str
+
+    _text = (
+        "The file {location} has values of {column} {way} that its manifest entry says, {bound}: filters lose rows. "
+        "Repair the table, which makes bounds anew."
+    )
 
 
 @dataclass(frozen=True)

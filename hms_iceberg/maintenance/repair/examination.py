@@ -22,8 +22,8 @@ class RepairStep:
     """One damage and what is done about it. `str()` tells all of it in a sentence or two.
 
     Attributes:
-        kind: what is damaged: `metadata`, `metastore row`, `manifest list`, `manifest`, `duplicates`, `summary`,
-            `statistics` or `files`.
+        kind: what is damaged: `metadata`, `metastore row`, `manifest list`, `manifest`, `bounds`, `duplicates`,
+            `summary`, `statistics` or `files`.
         damage: what was found.
         remedy: what is done; None if nothing can be.
         loses: what is lost for good; None if nothing is.
@@ -60,6 +60,7 @@ class Examination:
         damaged_lists: by snapshot id, what is wrong with its manifest list.
         damaged_manifests: by location, what is wrong with the manifest.
         wrong_rows: by location of a whole manifest, what is wrong with its row in manifest lists.
+        remade: locations of whole manifests whose entries are made anew.
     """
 
     metadata: TableMetadata
@@ -69,6 +70,7 @@ class Examination:
     damaged_lists: dict[int, str] = field(default_factory=dict)
     damaged_manifests: dict[str, str] = field(default_factory=dict)
     wrong_rows: dict[str, str] = field(default_factory=dict)
+    remade: set[str] = field(default_factory=set)
 
     @property
     def rows(self) -> dict[str, ManifestFile]:

@@ -25,6 +25,7 @@ from hms_iceberg.maintenance.repair.whole_versions import (
     told,
     version_after,
 )
+from hms_iceberg.maintenance.repair.wrong_bounds import mended_bounds
 from hms_iceberg.metastore import MetadataVersion, TablePointer
 from hms_iceberg.spec.manifests.manifest_list_avro import encode_manifest_list
 from hms_iceberg.spec.manifests.manifest_values import ManifestContent, ManifestEntry, ManifestFile
@@ -128,6 +129,7 @@ class _Planner:
         version = self._checked_row(version)
         examination = examine(version.metadata, self._storage)
         self._rebuild(examination)
+        self._mend_bounds(examination, record_counts)
         metadata = self._with_sound_lists(examination)
         metadata = self._without_hopeless(metadata, examination)
         metadata = self._without_duplicates(metadata, examination)
@@ -225,6 +227,12 @@ class _Planner:
         for damage in examination.wrong_rows.values():
             self._add(RepairStep("manifest list", damage, "The manifest's row is counted anew."))
 
+    def _mend_bounds(self, examination: Examination, record_counts: bool) -> None:
+        for mended in mended_bounds(examination, record_counts):
+            if self._add(mended.step):
+                examination.entries.make(mended.location, mended.entries)
+                examination.remade.add(mended.location)
+
     def _of_manifest(self, examination: Examination, location: str, rebuilt: Rebuilt) -> RepairStep:
         remedy = f"It is made anew {rebuilt.source}."
         return RepairStep("manifest", examination.damaged_manifests[location], remedy, rebuilt.loses)
@@ -236,7 +244,11 @@ class _Planner:
             location: self._new_row(examination, row)
             for location, row in examination.rows.items()
             if location in examination.entries
-            and (location in examination.damaged_manifests or location in examination.wrong_rows)
+            and (
+                location in examination.damaged_manifests
+                or location in examination.wrong_rows
+                or location in examination.remade
+            )
         }
         snapshots = []
         for snapshot in metadata.snapshots:
@@ -284,7 +296,7 @@ class _Planner:
         """The new row of a manifest list for a rebuilt manifest; None if the manifest is left out because it is
         empty."""
         entries = examination.entries[row.manifest_path]
-        if row.manifest_path in examination.wrong_rows:
+        if row.manifest_path in examination.wrong_rows and row.manifest_path not in examination.remade:
             return described(examination.metadata, row, entries)
         return self._written(examination, row, entries) if entries else None
 

@@ -80,7 +80,7 @@ def _data_file(
         partition=partition,
         modes=modes,
         size=file.size,
-        footer=_footer(file.footer),
+        footer=_footer(file.footer, file.path),
         key_metadata=file.key,
         nan_counts={field_id: nans for field_id, (nans, _, _) in floats.items()},
         float_bounds={
@@ -91,11 +91,11 @@ def _data_file(
     )
 
 
-def _footer(deflated: bytes) -> FileFooter:
+def _footer(deflated: bytes, location: str) -> FileFooter:
     """A footer alone, read as the end of a file without rows."""
     footer = zlib.decompress(deflated)
     file = b"".join((_MAGIC, footer, len(footer).to_bytes(4, "little"), _MAGIC))
-    return footer_of(pa.BufferReader(file))
+    return footer_of(pa.BufferReader(file), location)
 
 
 def _partition(values: list[Any], spec: PartitionSpec, metadata: TableMetadata) -> tuple[Any, ...]:

@@ -26,7 +26,7 @@ from hms_iceberg.spec.data_types import (
 )
 from hms_iceberg.spec.transforms.transform import BoundTransform, Transform, check_number
 from hms_iceberg.spec.values.decimals import decimal_value, unscaled_value
-from hms_iceberg.spec.values.single_values import hash_function
+from hms_iceberg.spec.values.single_values import INT_RANGE, hash_function
 
 
 def wrapped(value: int, bits: int) -> int:
@@ -73,6 +73,22 @@ class TruncateTransform(Transform):
 
             return truncate_decimal
         return lambda value: value[:width]
+
+    def before_promotion(self, source_type: IcebergType) -> tuple[int, int] | None:
+        """The one result that was another one before a column was promoted to a type, and that other one.
+
+        Below the smallest int an int's result wraps around, a long's does not. What it wraps to is no long's result.
+
+        Args:
+            source_type: the column's type now.
+
+        Returns:
+            both; None if every type gives the same results.
+        """
+        if not isinstance(source_type, LongType):
+            return None
+        result = INT_RANGE[0] - INT_RANGE[0] % self.width
+        return None if result == INT_RANGE[0] else (result, wrapped(result, 32))
 
     def first_source(self, source_type: IcebergType) -> Callable[[int], int] | None:
         """The first multiple of the width that is not below n; None for strings and binary."""

@@ -6,12 +6,13 @@ Partitions are those that new data falls into: the dynamic overwrite.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestEntry, PartitionKey
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.partitions.former_partitions import former_partitions
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, Operation, new_snapshot_id
 from hms_iceberg.updates.machinery.conflicts import Concurrent
 from hms_iceberg.updates.machinery.content import ContentChange, Isolation, always, commit_content, overwriting
@@ -204,12 +205,16 @@ class ReplacePartitions(Update):
     stage_only: bool = False
     snapshot_id: int = field(default_factory=new_snapshot_id)
 
-    @property
-    def _partitions(self) -> frozenset[PartitionKey]:
-        return frozenset(file.partition_key for file in self.files)
+    def _partitions(self, base: TableMetadata) -> frozenset[PartitionKey]:
+        """The partitions of the files, in all forms in which they may be stored."""
+        found = set[PartitionKey]()
+        for file in self.files:
+            others = former_partitions(base.spec_by_id(file.spec_id), base.schema(), file.partition)
+            found.update(replace(file, partition=each).partition_key for each in (file.partition, *others))
+        return frozenset(found)
 
     def _replaces_all(self, base: TableMetadata) -> bool:
-        return any(not base.spec_by_id(spec_id).fields for spec_id, _ in self._partitions)
+        return any(not base.spec_by_id(file.spec_id).fields for file in self.files)
 
     @property
     def new_files(self) -> tuple[DataFile, ...]:
@@ -230,10 +235,11 @@ class ReplacePartitions(Update):
             concurrent.check_no_removed_data(AlwaysTrue())
             concurrent.check_no_new_deletes(AlwaysTrue())
             return
+        partitions = self._partitions(base)
         if self.isolation is Isolation.SERIALIZABLE:
-            concurrent.check_no_new_data_in(self._partitions)
-        concurrent.check_no_removed_data_in(self._partitions)
-        concurrent.check_no_new_deletes_in(self._partitions)
+            concurrent.check_no_new_data_in(partitions)
+        concurrent.check_no_removed_data_in(partitions)
+        concurrent.check_no_new_deletes_in(partitions)
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
         """The metadata with a snapshot in which the files take the place of their partitions.
@@ -242,7 +248,7 @@ class ReplacePartitions(Update):
             InvalidInputError: a partition is not empty, and `append_only` is set.
         """
         check_data(self.files, base)
-        partitions = self._partitions
+        partitions = self._partitions(base)
         everything = self._replaces_all(base)
         spec_ids = {spec_id for spec_id, _ in partitions}
 

@@ -12,6 +12,7 @@ import pytest
 from hms_iceberg.expressions.evaluate import evaluator
 from hms_iceberg.expressions.literals import Operator, stored_literal
 from hms_iceberg.expressions.residuals import inclusive_projection, strict_projection
+from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.expressions.tree import BooleanExpression, predicate
 from hms_iceberg.spec.data_types import (
     BinaryType,
@@ -92,6 +93,20 @@ def check_partitions(schema: Schema, spec: PartitionSpec, test: BooleanExpressio
         for partition in stored_partitions(row, spec, schema):
             assert keeps(partition) or not matches(row), (str(test), row, partition)
             assert matches(row) or not is_full(partition), (str(test), row, partition)
+
+
+@pytest.mark.parametrize("width", [1, 3, 8, 10, 1000, 2**31 - 1])
+def test_values_that_were_truncated_as_ints_before_their_column_was_promoted(width: int) -> None:
+    schema = Schema(NestedField(1, "a", LongType()))
+    spec = PartitionSpec(PartitionField(1, 1000, f"truncate[{width}]", "p"))
+    lowest = -(2**31)
+    wrapped = 2**32 + lowest - lowest % width
+    values = [lowest - 1, lowest, lowest + 1, lowest + width, 5, 2**31 - 1, wrapped, wrapped + 1, -(2**63), 2**63 - 1]
+    results = [lowest, lowest - lowest % width, 0, wrapped, -(2**63)]
+    texts = [f"truncate({width}, a) {sign} {each}" for sign in ("=", "!=", "<", "<=", ">", ">=") for each in results]
+    texts += [f"truncate({width}, a) {sign} ({wrapped}, {results[1]})" for sign in ("in", "not in")]
+    for test in (*every_test("a", LongType(), values), *map(parse, texts)):
+        check_partitions(schema, spec, test, [(value,) for value in [None, *values]])
 
 
 def moments(kind: IcebergType) -> Iterator[list[int]]:

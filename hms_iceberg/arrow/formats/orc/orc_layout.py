@@ -86,6 +86,11 @@ class OrcLayout:
         self.stripes = [_stripe(message(each)) for each in footer.get(3, [])]
         self._encoded_types = footer.get(4, [])
         self.rows = _number(footer, 6)
+        rows = sum(each.rows for each in self.stripes)
+        if rows != self.rows:
+            raise ValueError(f"its stripes hold {rows:,} rows, its footer says {self.rows:,}")
+        # Java's first writer, before HIVE-8732.
+        self.merges_texts_wrongly = _number(postscript, 6) == 0 and _number(footer, 9) == 0
         self.is_proleptic = _number(footer, 11) == 2
         self._statistics = footer.get(7, [])
         self._tail_fields = footer, postscript

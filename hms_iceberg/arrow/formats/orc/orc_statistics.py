@@ -66,10 +66,13 @@ def metrics_from_tail(
             continue
         if _BYTES_ON_DISK in found:
             metrics.column_sizes[leaf.field_id] = int(found[_BYTES_ON_DISK][-1])
-        if leaf.repeated or _VALUES not in found:
+        values = int(found.get(_VALUES, [-1])[-1])
+        if leaf.repeated or not 0 <= values <= layout.rows:
             continue
         metrics.value_counts[leaf.field_id] = layout.rows
-        metrics.null_value_counts[leaf.field_id] = layout.rows - int(found[_VALUES][-1])
+        metrics.null_value_counts[leaf.field_id] = layout.rows - values
+        if layout.merges_texts_wrongly and isinstance(known.field_type, StringType):
+            continue
         if mode.bounds and layout.kind(columns[leaf.index]) != CHAR:  # whose statistics may lack the padding
             _add_bounds(metrics, leaf.field_id, known.field_type, leaf.type, found, mode.width)
     return metrics
