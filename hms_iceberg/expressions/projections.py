@@ -181,7 +181,7 @@ class _Blocks:
         if operation in (Operator.EQ, Operator.IN):
             return self._among(units)
         if operation in (Operator.NOT_EQ, Operator.NOT_IN):
-            return NotIn(self.term, self._certain(units)) if self.one_to_one else None
+            return NotIn(self.term, self._literals(units)) if self.one_to_one else None
         value = units[0]
         if operation in (Operator.LT, Operator.LT_EQ):
             return self._up_to(self.block(value - (operation is Operator.LT)))
@@ -191,7 +191,7 @@ class _Blocks:
         """The predicate of the partition value that implies that every row matches."""
         operation, units = predicate.operation, [self.unit(each) for each in values_of(predicate)]
         if operation in (Operator.EQ, Operator.IN):
-            return In(self.term, self._certain(units)) if self.one_to_one else None
+            return In(self.term, self._literals(units)) if self.one_to_one else None
         if operation in (Operator.NOT_EQ, Operator.NOT_IN):
             return self._none_of(units)
         value = units[0]
@@ -201,10 +201,6 @@ class _Blocks:
 
     def _literals(self, results: Iterable[int]) -> list[Literal]:
         return [self.literal(each) for each in sorted(set(results))]
-
-    def _certain(self, results: Iterable[int]) -> list[Literal]:
-        """The results but one that stands for another."""
-        return self._literals(each for each in results if self.former is None or each != self.former[1])
 
     def _stored(self, units: Iterable[int]) -> list[Literal] | None:
         """All values that the blocks may be stored under; None if one is beyond the range."""

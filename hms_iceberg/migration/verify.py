@@ -20,6 +20,18 @@ import pyarrow.compute as pc
 
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.errors import InvalidInputError
+from hms_iceberg.expressions import EqualTo
+from hms_iceberg.spec.data_types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    StringType,
+)
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.table import Table
 
@@ -276,7 +288,8 @@ def verify(hive: str, table: Table, level: str, reader: HiveReader) -> VerifyRes
         hive: the Hive table, `db.table`.
         table: the Iceberg table.
         level: `counts` (rows and nulls, of Iceberg's side from metadata), `sums` (per column sums, least and greatest
-            values and a checksum that does not depend on the order; Iceberg's side is read by this package) or `rows`
+            values and a checksum that does not depend on the order; Iceberg's side is read by this package, and then
+            with filters by the least and greatest values, which must find them) or `rows`
             (every row against every other; Iceberg's side is read by this package, in Spark's Python workers).
         reader: reads the Hive table.
 
@@ -298,10 +311,25 @@ def verify(hive: str, table: Table, level: str, reader: HiveReader) -> VerifyRes
         arrow = to_arrow(schema, field_ids=False, extensions=False)
         with table.scan().to_arrow_batch_reader() as batches:
             ours = summarise(batches, arrow)
-        found = list(differences(reader.summary(hive, schema, arrow), ours))
+        found = [*differences(reader.summary(hive, schema, arrow), ours), *_lost_by_filters(table, ours)]
     else:
         found = list(reader.unlike_rows(hive, table, _MOST_DIFFERENCES))
     return VerifyResult(hive, name, level, rows, tuple(found[:_MOST_DIFFERENCES]), time.monotonic() - started)
+
+
+# Types whose least and greatest values filters take as summaries have them.
+_FILTERED = (BooleanType, IntegerType, LongType, FloatType, DoubleType, DecimalType, DateType, StringType, BinaryType)
+
+
+def _lost_by_filters(table: Table, summary: TableSummary) -> Iterator[str]:
+    """The least and greatest values that filters do not find, as bounds of files leave them out."""
+    for field in table.schema().fields:
+        column = summary.columns[field.name]
+        if not isinstance(field.field_type, _FILTERED) or column.least is None:
+            continue
+        for value in dict.fromkeys((column.least, column.greatest)):
+            if not table.scan(EqualTo(field.name, value)).count():
+                yield f"column {field.name!r} holds {value}, and a filter by it finds no row of the Iceberg table"
 
 
 def _unlike_counts(hive: str, table: Table, rows: int, reader: HiveReader) -> Iterator[str]:

@@ -17,8 +17,10 @@ from hms_iceberg import Catalog, load_catalog
 from hms_iceberg.maintenance import check_table
 from hms_iceberg.maintenance.check.findings import WrongBounds
 from hms_iceberg.maintenance.repair import repair_table
+from hms_iceberg.migration.verify import TableSummary, summarise, verify
 from hms_iceberg.spec.data_types import DecimalType
 from hms_iceberg.spec.field_mapping import create_name_mapping
+from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.values.single_values import from_python, to_bytes
 from hms_iceberg.table import Table
 from hms_iceberg.updates.rows.append import FastAppend
@@ -156,3 +158,20 @@ def test_bounds_that_old_statistics_do_not_bear_out_and_values_do_are_kept(tmp_p
     with table.transaction() as transaction:
         transaction.add(FastAppend(files=(replace(task.file, lower_bounds=true[0], upper_bounds=true[1]),)))
     assert check_table(table, record_counts=True).ok
+
+
+class PlainReader:
+    """Reads the values as they are, as Spark does of a Hive table."""
+
+    def summary(self, table: str, schema: Schema, arrow: pa.Schema) -> TableSummary:
+        return summarise(pa.table({"value": pa.array([*VALUES, Decimal("1000.00")], KIND)}).to_batches(), arrow)
+
+
+def test_a_comparison_reads_with_filters_and_finds_what_bounds_leave_out(tmp_path: Path) -> None:
+    catalog, table = table_with_wrong_bounds(tmp_path)
+    reader: Any = PlainReader()
+    assert verify("db.hive", table, "sums", reader).differences == (
+        "column 'value' holds -2.56, and a filter by it finds no row of the Iceberg table",
+    )
+    repair_table(catalog, ("db", "t"), dry_run=False)
+    assert verify("db.hive", catalog.load_table("db.t"), "sums", reader).is_equal
