@@ -3,6 +3,8 @@
 - A deletion vector applies to the data file it names, and replaces position delete files for it.
 - A position delete file applies to the one data file that it names (or whose path is both of its bounds), else to the
   files of its partition; if the file's data sequence number is not greater than its own.
+- What names its data file applies to it whatever the partitions and specs of both, as in Apache Iceberg before 1.12,
+  which refuses to read it if they differ.
 - An equality delete file applies to the files of its partition, or of all if its spec is unpartitioned; if the
   file's data sequence number is less than its own, and the bounds of both leave a common key possible.
 
@@ -18,10 +20,10 @@ from hms_iceberg.errors import CorruptManifestError
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.partition_columns import PartitionColumns, decode_bounds, has_bounds
 from hms_iceberg.spec.data_types import DoubleType, FloatType, IcebergType, PrimitiveType
-from hms_iceberg.spec.manifests.manifest_values import DataFileContent
+from hms_iceberg.spec.manifests.manifest_values import DELETE_FILE_PATH_ID, DataFileContent
 
-# Field id of the path column of position delete files (specification, "Reserved Field IDs").
-DELETE_FILE_PATH_ID = 2147483546
+__all__ = ["DELETE_FILE_PATH_ID", "DeleteIndex", "key_metric_columns"]
+
 # How many pairs of data file and delete file are looked at in one go.
 _PAIRS_AT_ONCE = 4_000_000
 
@@ -52,7 +54,7 @@ class DeleteIndex:
             the returned delete files), sorted.
 
         Raises:
-            CorruptManifestError: two deletion vectors for one file, or one that does not belong to its file.
+            CorruptManifestError: two deletion vectors for one file, or one that is older than its file.
         """
         if files.height == 0 or deletes.height == 0:
             return deletes.clear(), _no_pairs()
@@ -79,17 +81,13 @@ class DeleteIndex:
                 f"Cannot plan the deletes of {twice['file_path'][0]}: it has {twice.height} deletion vectors, the "
                 f"first two in {' and '.join(twice['file_path_delete'].to_list()[:2])}; a file may have one"
             )
-        stray = pairs.filter(
-            (pl.col("sequence_number") > pl.col("sequence_number_delete"))
-            | (pl.col("spec_id") != pl.col("spec_id_delete"))
-        )
+        stray = pairs.filter(pl.col("sequence_number") > pl.col("sequence_number_delete"))
         if stray.height:
             row = stray.row(0, named=True)
             raise CorruptManifestError(
                 f"Cannot plan the deletes of {row['file_path']} (sequence number {row['sequence_number']}, spec "
                 f"{row['spec_id']}): its deletion vector in {row['file_path_delete']} has sequence number "
-                f"{row['sequence_number_delete']} and spec {row['spec_id_delete']}; a vector is at least as new as its "
-                "file and of the same partition"
+                f"{row['sequence_number_delete']}; a vector is at least as new as its file"
             )
         return pairs.select("data_file", "delete_file")
 
@@ -99,9 +97,9 @@ class DeleteIndex:
         data = data.join(vectors, on="data_file", how="anti")
         in_order = pl.col("sequence_number") <= pl.col("sequence_number_delete")
         by_path = deletes.filter(pl.col("referenced_data_file").is_not_null()).select(
-            "delete_file", "sequence_number", "spec_id", pl.col("referenced_data_file").alias("file_path")
+            "delete_file", "sequence_number", pl.col("referenced_data_file").alias("file_path")
         )
-        named = data.join(by_path, on=["file_path", "spec_id"], suffix="_delete").filter(in_order)
+        named = data.join(by_path, on="file_path", suffix="_delete").filter(in_order)
         found = [named.select("data_file", "delete_file")]
         rest = deletes.filter(pl.col("referenced_data_file").is_null())
         for spec_id, group in _by_spec(rest):

@@ -18,7 +18,7 @@ from hms_iceberg.expressions.residuals import inclusive_projection, strict_proje
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, BooleanExpression
 from hms_iceberg.expressions.visitors import complement
 from hms_iceberg.lazy import pl
-from hms_iceberg.scan.delete_index import DELETE_FILE_PATH_ID, DeleteIndex, key_metric_columns
+from hms_iceberg.scan.delete_index import DeleteIndex, key_metric_columns
 from hms_iceberg.scan.manifests.cache import ManifestCache, ManifestFrame, shared_cache
 from hms_iceberg.scan.manifests.entry_frames import DELETE_ONLY, FILE_COLUMNS, METRIC_COLUMNS, file_dtypes
 from hms_iceberg.scan.manifests.manifest_source import ManifestSource, manifests_of, named_snapshot, named_table
@@ -28,7 +28,12 @@ from hms_iceberg.scan.metrics_filter import may_match, metrics_of
 from hms_iceberg.scan.partition_columns import as_text, field_types, partition_columns, partition_predicate
 from hms_iceberg.scan.tasks import PlanMetrics, ScanPlan, ScanRequest
 from hms_iceberg.spec.data_types import IcebergType
-from hms_iceberg.spec.manifests.manifest_values import DataFileContent, ManifestContent, ManifestFile
+from hms_iceberg.spec.manifests.manifest_values import (
+    DELETE_FILE_PATH_ID,
+    DataFileContent,
+    ManifestContent,
+    ManifestFile,
+)
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots_and_refs import Snapshot
@@ -155,7 +160,16 @@ def begin_plan(request: ScanRequest, storage: Storage, manifest_cache: ManifestC
     with named_table(request.metadata.location, request.table_name):
         row_filter = bind(schema, request.row_filter, request.case_sensitive)
     source = manifest_source(request.metadata, storage, manifest_cache)
-    planner = Planner(request.metadata, schema, row_filter, source, request.decide, request.whole_files, request.stats)
+    planner = Planner(
+        request.metadata,
+        schema,
+        row_filter,
+        source,
+        request.decide,
+        request.whole_files,
+        request.stats,
+        request.all_deletes,
+    )
     begun = BegunPlan(planner, snapshot, ())
     if snapshot is None or isinstance(row_filter, AlwaysFalse):
         return begun
@@ -253,6 +267,7 @@ class Planner:
         decide: find the files of which every row matches.
         whole_files: the filter chooses files, of which all live rows are wanted.
         stats: ids and types of fields whose metrics data files are to have.
+        all_deletes: deletes are found without the filter.
     """
 
     def __init__(
@@ -264,6 +279,7 @@ class Planner:
         decide: bool = False,
         whole_files: bool = False,
         stats: Mapping[int, IcebergType] | None = None,
+        all_deletes: bool = False,
     ) -> None:
         self.metadata = metadata
         self.schema = schema
@@ -272,14 +288,15 @@ class Planner:
         self._source = source
         self._whole_files = whole_files
         self._stats = stats or {}
+        self._all_deletes = all_deletes or whole_files
         self._of_files = FileFilter(row_filter, source.partitions)
         self._by_metrics = only_tests(row_filter, is_of_table)
         self._complement = only_tests(complement(row_filter), is_of_table) if decide else None
         self._projections: dict[tuple[int, bool], BooleanExpression] = {}
 
     def of(self, content: ManifestContent) -> Planner:
-        """The planner of data files, or of delete files: of whole files, rows that do not match are deleted, too."""
-        if content is ManifestContent.DELETES and self._whole_files:
+        """The planner of data files, or of delete files: where rows are changed, the filter leaves out no delete."""
+        if content is ManifestContent.DELETES and self._all_deletes:
             return Planner(self.metadata, self.schema, AlwaysTrue(), self._source)
         return self
 
@@ -288,7 +305,10 @@ class Planner:
         return keep_manifests(manifests, self._projection, self._partitions)
 
     def delete_files(self, manifests: Sequence[ManifestFile]) -> KeptFiles:
-        """The delete files that may apply to a row that is wanted."""
+        """The delete files that may apply to a row that is wanted.
+
+        As in Apache Iceberg, they are left out by their own partitions, not by those of the data files that they name.
+        """
         kept = self.keep(manifests)
         if not kept:
             return KeptFiles(self._frame([], _DELETE_COLUMNS), manifests_total=len(manifests))

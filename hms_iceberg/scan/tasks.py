@@ -358,6 +358,7 @@ class ScanRequest:
             was asked for by its id, the schema of that snapshot.
         decide: also find the files of which every row matches, by their metrics; nothing is left to filter in these.
         whole_files: the filter chooses files, of which all live rows are wanted, as where files are written anew.
+        all_deletes: the filter leaves out no delete of the files, as where rows are changed; so it is of whole files.
         table_name: what errors call the table; None takes its location.
         stats: ids and types of fields whose metrics the plan's data files have in columns beside the others; see
             :func:`~hms_iceberg.scan.delete_index.key_metric_columns`.
@@ -372,6 +373,7 @@ class ScanRequest:
     whole_files: bool = False
     table_name: str | None = None
     stats: Mapping[int, IcebergType] = field(default_factory=dict)
+    all_deletes: bool = False
 
 
 TaskPlanner = Callable[[ScanRequest], Iterator[FileScanTask] | None]

@@ -141,6 +141,7 @@ class PlanScan(msgspec.Struct, frozen=True):
         rewrite: of a rewriting, its `run` and the `group` of files that is read.
         filter: the conditions, as the bridge's class FilterText writes them.
         whole_files: whether the filter chooses files, of which all rows are read.
+        all_deletes: whether the filter leaves out no delete of the files.
         aggregates: the aggregates that metadata may answer, as MetadataAnswer writes them.
         lacking_types: the names of Iceberg's types that this Spark does not have.
         partition_column: whether the query uses the column `_partition`.
@@ -159,6 +160,7 @@ class PlanScan(msgspec.Struct, frozen=True):
     rewrite: dict[str, int] | None = None
     filter: dict[str, Any] | None = None
     whole_files: bool = False
+    all_deletes: bool = False
     aggregates: list[dict[str, Any]] | None = None
     lacking_types: tuple[str, ...] = ()
     partition_column: bool = False

@@ -14,6 +14,7 @@ from hms_iceberg.spec.data_types import (
     NestedField,
     StringType,
 )
+from hms_iceberg.spec.manifests.manifest_values import DELETE_FILE_PATH_ID
 from hms_iceberg.spec.partitions.partition_specs import PartitionSpec, unified_partition_type
 from hms_iceberg.spec.schema import Schema
 
@@ -34,7 +35,7 @@ LAST_UPDATED_SEQUENCE_NUMBER = NestedField(
 LINEAGE = {field.field_id: field for field in (ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)}
 """By field id, the columns that files of rows that were written anew store (format version 3)."""
 DELETE_FILE_PATH = NestedField(
-    2147483546, "file_path", StringType(), True, "Path of a file in which a deleted row is stored"
+    DELETE_FILE_PATH_ID, "file_path", StringType(), True, "Path of a file in which a deleted row is stored"
 )
 DELETE_FILE_POSITION = NestedField(
     2147483545, "pos", LongType(), True, "Ordinal position of a deleted row in the data file"

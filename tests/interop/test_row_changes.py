@@ -35,6 +35,7 @@ from hms_iceberg.spec.partitions.partition_specs import PartitionField, Partitio
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sort_orders import SortField, SortOrder
 from hms_iceberg.table.table import Table
+from tests.support.path_deletes import commit_deletes, path_delete
 from tests.support.peer_rows import arrow_rows, json_rows
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
@@ -159,6 +160,48 @@ def test_java_reads_equality_and_position_deletes_of_a_row_delta(
             expected[each] = arrow_rows(rows(*left))
             assert arrow_rows(table.scan().to_arrow()) == expected[each]
     assert java_rows(iceberg_java, list(expected)) == expected
+
+
+DELETES_BY_PATH = [
+    *(("2", each, how) for each in ("parquet", "orc", "avro") for how in ("named", "bounds")),
+    ("3", "parquet", "named"),
+]
+
+
+def test_java_reads_deletes_by_path_that_we_wrote_anew_under_the_partition_of_their_file(
+    catalog: Any, iceberg_java: Any, name: Callable[[], str]
+) -> None:
+    """Apache Iceberg applies them by path alone before 1.12; since then it refuses those of another partition."""
+    left = [row(key) for key in range(10) if key not in (0, 6)]
+    changed = [row(key) for key in range(10) if key not in (0, 3, 6)]
+    own: dict[str, list[str]] = {}
+    others: dict[str, list[str]] = {}
+    for version, file_format, how in DELETES_BY_PATH:
+        modes = {f"write.{each}.mode": "merge-on-read" for each in ("delete", "update")}
+        properties = {"format-version": version, "write.delete.format.default": file_format, **modes}
+        for spec_id, partition in ((0, ("Oslo",)), (0, ("Rome",)), (1, ("Rome", 2))):
+            table = catalog.create_table(each := name(), SCHEMA, partition_spec=BY_CITY, properties=properties)
+            table.append(many(0, 10))
+            with table.update_spec() as spec:
+                spec.add_field("id", "bucket[3]")
+            (task,) = table.scan("city = 'Oslo'").plan_files()
+            commit_deletes(table, path_delete(table, task.file, [0, 2], spec_id, partition, how))  # ids 0 and 6
+            assert arrow_rows(table.scan().to_arrow()) == arrow_rows(rows(*left))
+            if partition == ("Oslo",):
+                own[each] = arrow_rows(rows(*left))
+                continue
+            with pytest.raises(AssertionError, match="Mismatched partition"):
+                iceberg_java.sql(f"select * from ice.{each}")
+            table.delete("id = 3")
+            if version == "2":
+                table.maintenance.rewrite_position_delete_files(options={"rewrite-all": True})
+            others[each] = arrow_rows(rows(*changed))
+            assert arrow_rows(table.scan().to_arrow()) == others[each]
+    assert java_rows(iceberg_java, [*own, *others]) == own | others
+    for each in own:
+        iceberg_java.sql(f"delete from ice.{each} where id = 3")
+    ours = {each: arrow_rows(catalog.load_table(each).scan().to_arrow()) for each in own}
+    assert ours == dict.fromkeys(own, arrow_rows(rows(*changed))) == java_rows(iceberg_java, list(own))
 
 
 def test_java_reads_deletion_vectors_over_position_deletes_of_an_upgraded_table(

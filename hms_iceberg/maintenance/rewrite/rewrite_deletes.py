@@ -24,7 +24,7 @@ from hms_iceberg.maintenance.rewrite.file_groups import FileGroup, in_job_order,
 from hms_iceberg.maintenance.rewrite.options import RewriteOptions, SizeRules
 from hms_iceberg.scan.planner import plan_scan
 from hms_iceberg.scan.tasks import ScanRequest
-from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent, ManifestContent
+from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent, ManifestContent, PartitionKey
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, Snapshot
 from hms_iceberg.spec.table_properties import DELETE_TARGET_FILE_BYTES
@@ -97,10 +97,12 @@ def rewrite_position_delete_files(
     snapshot = parent_on(metadata, branch)
     row_filter = parse(where) if isinstance(where, str) else where
     matcher = None if row_filter is None else FileMatcher(metadata, row_filter, case_sensitive)
-    groups = _planned(metadata, snapshot, table.storage, sizes, matcher)
-    if dry_run or not groups or snapshot is None:
-        return DeleteRewriteResult(groups)
+    if snapshot is None:
+        return DeleteRewriteResult(())
     rewriter = _Rewriter(metadata, snapshot, table.storage)
+    groups = _planned(rewriter, snapshot, sizes, matcher)
+    if dry_run or not groups:
+        return DeleteRewriteResult(groups)
     run = GroupCommits(table, commits, branch)
     rewrite_groups(run, groups, rewriter.rewrite, workers_for(commits, len(groups)))
     table.refresh()
@@ -121,18 +123,15 @@ def _bytes(file: DataFile) -> int:
 
 
 def _planned(
-    metadata: TableMetadata,
-    snapshot: Snapshot | None,
-    storage: Storage,
-    sizes: SizeRules,
-    matcher: FileMatcher | None,
+    rewriter: _Rewriter, snapshot: Snapshot, sizes: SizeRules, matcher: FileMatcher | None
 ) -> tuple[FileGroup[DataFile], ...]:
-    partitions: dict[tuple[int, str], list[DataFile]] = {}
-    for file in live_deletes(snapshot, storage):
+    metadata = rewriter.metadata
+    partitions: dict[PartitionKey, list[DataFile]] = {}
+    for file in live_deletes(snapshot, rewriter.storage):
         if file.content is not DataFileContent.POSITION_DELETES or file.is_deletion_vector:
             continue
         if matcher is None or matcher.may_match_partition(file):
-            partitions.setdefault((file.spec_id, repr(file.partition)), []).append(file)
+            partitions.setdefault(rewriter.home(file), []).append(file)
     every = sizes.rewrite_all or metadata.format_version >= 3
     runs = (
         run
@@ -175,27 +174,34 @@ def live_deletes(snapshot: Snapshot | None, storage: Storage) -> list[DataFile]:
 
 class _Rewriter:
     def __init__(self, metadata: TableMetadata, snapshot: Snapshot, storage: Storage) -> None:
-        self._metadata = metadata
-        self._storage = storage
+        self.metadata = metadata
+        self.storage = storage
         plan = plan_scan(ScanRequest(metadata, snapshot.snapshot_id, schema=metadata.schema()), storage)
         self._data = {task.file.file_path: task for task in plan.tasks()}
+        # A delete of a row of another partition, or of a newer file, applies to nothing: written anew, it would.
+        self._applied = {(path, file.file_path) for path, task in self._data.items() for file in task.delete_files}
         self._positions = PositionDeletes(storage)
 
+    def home(self, file: DataFile) -> PartitionKey:
+        """The partition of the files whose rows a delete file deletes: so all deletes of a data file go together."""
+        named = self._data.get(file.only_data_file or "")
+        return file.partition_key if named is None else named.file.partition_key
+
     def rewrite(self, group: FileGroup[DataFile], on_create: Callable[[str], None]) -> Replaced:
-        """The group's deletes of rows in data files that are live."""
+        """The group's deletes of rows in the data files that they apply to."""
         positions: dict[str, list[Any]] = {}
         for file in group.items:
-            for path, found in read_position_deletes(self._storage, file).items():
-                if path in self._data:
+            for path, found in read_position_deletes(self.storage, file).items():
+                if (path, file.file_path) in self._applied:
                     positions.setdefault(path, []).append(found)
-        if self._metadata.format_version >= 3:
+        if self.metadata.format_version >= 3:
             deleted = [each for path in positions for each in self._vector(path)]
         else:
             deleted = [
                 DeletedPositions(self._data[path].file, np.unique(np.concatenate(found)))
                 for path, found in positions.items()
             ]
-        return Replaced(group.items, tuple(write_row_deletes(self._metadata, self._storage, deleted, on_create)))
+        return Replaced(group.items, tuple(write_row_deletes(self.metadata, self.storage, deleted, on_create)))
 
     def _vector(self, path: str) -> Iterator[DeletedPositions]:
         """All deletes of a data file, as its vector hides every position delete file; none if it has one already."""

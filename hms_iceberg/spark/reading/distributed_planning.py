@@ -102,7 +102,14 @@ def planned(
     start, end = asked.start_snapshot_id, asked.snapshot_id
     if start is None:
         executors = Executors(asked.slots, asked.planning_modes, asked.planned)
-        request = ScanRequest(metadata, end, row_filter, schema=schema, whole_files=asked.whole_files)
+        request = ScanRequest(
+            metadata,
+            end,
+            row_filter,
+            schema=schema,
+            whole_files=asked.whole_files,
+            all_deletes=asked.all_deletes,
+        )
         return plan_with_executors(request, storage, executors)
     return plan_appends(AppendRequest(metadata, start, end, row_filter=row_filter, schema=schema), storage)
 

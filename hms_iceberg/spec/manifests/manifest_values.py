@@ -13,6 +13,9 @@ from typing import Any, Protocol
 
 from hms_iceberg.hooks import Hook
 
+DELETE_FILE_PATH_ID = 2147483546
+"""The field id of the paths of position delete files (Iceberg specification, "Reserved Field IDs")."""
+
 __all__ = [
     "DataFile",
     "DataFileContent",
@@ -161,6 +164,20 @@ class DataFile:
     def is_deletion_vector(self) -> bool:
         """True for a deletion vector: position deletes stored as a blob of a Puffin file."""
         return self.content is DataFileContent.POSITION_DELETES and self.file_format == "PUFFIN"
+
+    @property
+    def only_data_file(self) -> str | None:
+        """The one data file that position deletes apply to, whatever its partition: the one that the file names, or
+        whose path is both of its bounds. None if it may apply to several."""
+        if self.content is not DataFileContent.POSITION_DELETES or self.referenced_data_file is not None:
+            return self.referenced_data_file
+        lower = (self.lower_bounds or {}).get(DELETE_FILE_PATH_ID)
+        if lower is None or lower != (self.upper_bounds or {}).get(DELETE_FILE_PATH_ID):
+            return None
+        try:
+            return lower.decode("utf-8")
+        except UnicodeDecodeError:
+            return None
 
     @classmethod
     def from_args(cls, **arguments: Any) -> DataFile:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
@@ -20,11 +20,11 @@ from hms_iceberg.arrow.reading.row_rewrites import AffectedRows, Replacement, Ro
 from hms_iceberg.arrow.writing.write import ArrowInput, write_data_files
 from hms_iceberg.errors import InvalidInputError, TypeMismatchError, UnsupportedError
 from hms_iceberg.expressions.text.parser import parse
-from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, BooleanExpression
+from hms_iceberg.expressions.tree import AlwaysFalse, BooleanExpression
 from hms_iceberg.scan.planner import ALL_MATCH, plan_scan
 from hms_iceberg.scan.tasks import FileScanTask, ScanPlan, ScanRequest, content_files
 from hms_iceberg.spec.json_model import mapping
-from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestContent
+from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
@@ -38,7 +38,6 @@ from hms_iceberg.spec.table_properties import (
 )
 from hms_iceberg.transaction.transaction import Transaction
 from hms_iceberg.updates.machinery.content import Isolation, isolation_of
-from hms_iceberg.updates.machinery.manifest_files import manifest_list_of
 from hms_iceberg.updates.machinery.new_snapshot import parent_on
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.rows.append import FastAppend, MergeAppend
@@ -256,6 +255,7 @@ class RowChange:
             schema=self.metadata.schema(),
             decide=decide,
             table_name=self.table,
+            all_deletes=True,
         )
         return plan_scan(request, self.storage)
 
@@ -294,7 +294,6 @@ class RowChange:
             UnsupportedError: merge-on-read in a table of format version 1, of rows that there are.
             InvalidInputError: rows, or their new values, do not fit the table.
         """
-        affected = self._with_all_deletes(affected)
         copies = self.mode == COPY_ON_WRITE or not affected
         refusal = row_deletes_refusal(self.metadata, self.operation, f"{self.action} table {self.table}")
         if not copies and refusal is not None:
@@ -327,15 +326,6 @@ class RowChange:
                     **options,
                 )
             )
-
-    def _with_all_deletes(self, affected: Sequence[AffectedRows]) -> Sequence[AffectedRows]:
-        """Adds all deletes of the affected files: a plan with a filter leaves out deletes of other rows."""
-        manifests = manifest_list_of(self.snapshot, self.transaction.workspace) if affected else []
-        if not any(each.content is ManifestContent.DELETES and each.has_live_files() for each in manifests):
-            return affected
-        plan = self.plan(AlwaysTrue()).of_paths(each.file.file_path for each in affected)
-        complete = {task.file.file_path: task for task in plan.tasks()}
-        return [replace(each, task=complete[each.file.file_path]) for each in affected]
 
     def _write(self, rows: pa.RecordBatchReader | None, inserted: pa.Table | None) -> tuple[DataFile, ...]:
         """New data files of rewritten rows and, in the same files, of inserted ones."""

@@ -219,8 +219,8 @@ class Concurrent:
         for snapshot, file in self._files(ManifestContent.DELETES, ManifestEntryStatus.ADDED, _ADDS_DELETES):
             if file.content is DataFileContent.EQUALITY_DELETES:
                 applies = not ignore_equality_deletes and (file.spec_id in unpartitioned or file.partition_key in homes)
-            elif file.referenced_data_file is not None:
-                applies = file.referenced_data_file in paths
+            elif file.only_data_file is not None:
+                applies = file.only_data_file in paths
             else:
                 applies = file.partition_key in homes
             if applies:

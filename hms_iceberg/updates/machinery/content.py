@@ -131,7 +131,7 @@ def _without_deletes(
     drops = change.drops_deletes
 
     def is_asked_for(file: DataFile) -> bool:
-        if file_key(file) in wanted or file.referenced_data_file in orphaned:
+        if file_key(file) in wanted or file.only_data_file in orphaned:
             return True
         return drops is not None and drops(file)
 

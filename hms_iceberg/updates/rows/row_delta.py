@@ -44,12 +44,8 @@ class RowDelta(Update):
 
     @property
     def _referenced(self) -> frozenset[str]:
-        named = {
-            file.referenced_data_file
-            for file in self.added
-            if file.content is DataFileContent.POSITION_DELETES and file.referenced_data_file is not None
-        }
-        return self.referenced | named
+        named = (file.only_data_file for file in self.added if file.content is DataFileContent.POSITION_DELETES)
+        return self.referenced | {path for path in named if path is not None}
 
     @property
     def new_files(self) -> tuple[DataFile, ...]:

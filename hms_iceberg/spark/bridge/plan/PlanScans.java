@@ -129,6 +129,7 @@ public final class PlanScans extends Rule {
     boolean marksDeleted = marksDeleted(scan);
     question.put("deleted_column", marksDeleted);
     question.put("whole_files", scan.operation() instanceof CopyOnWrite);
+    question.put("all_deletes", scan.operation() != null);
     if (aggregates != null && !marksDeleted && scan.operation() == null) {
       question.set("aggregates", aggregates);
     }
