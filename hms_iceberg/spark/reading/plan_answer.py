@@ -65,10 +65,13 @@ def plan_answer(whole: ScanPlan, table: str, form: AnswerForm, aggregates: Seque
     partitions = _Partitions(plan, table, form.partition_column)
     groups = _EqualityGroups(plan, table)
     positions = plan.assignments.filter(~pl.col("delete_file").is_in(groups.delete_files.implode()))
+    formats = plan.files["file_format"].str.to_uppercase()
+    kinds = formats.unique(maintain_order=True).to_list()
     is_keyed = plan.files["key_metadata"].null_count() < plan.files.height
     header = {
         "files": plan.files.height,
         "keyed": is_keyed,
+        "formats": kinds,
         "rows": int(plan.files["record_count"].sum() or 0),
         "location": plan.metadata.location,
         "description": _description(whole, table),
@@ -76,7 +79,12 @@ def plan_answer(whole: ScanPlan, table: str, form: AnswerForm, aggregates: Seque
         "deleted_column": form.deleted_column,
         "worker_files": in_workers.files.height if in_workers else 0,
         "name_mapping": _name_mapping(plan),
-        "plain": not plan.has_deletes and plan.metadata.name_mapping() is None and not partitions.has_leftovers,
+        "plain": (
+            kinds == ["PARQUET"]
+            and not plan.has_deletes
+            and plan.metadata.name_mapping() is None
+            and not partitions.has_leftovers
+        ),
         "partition_schema": partitions.schema,
         "partitions": partitions.tuples,
         "delete_files": _delete_files(plan),
@@ -88,6 +96,8 @@ def plan_answer(whole: ScanPlan, table: str, form: AnswerForm, aggregates: Seque
     answer.longs(plan.files["sequence_number"].fill_null(0))
     answer.longs(plan.files["first_row_id"].fill_null(-1))
     answer.ints(partitions.numbers)
+    if len(kinds) > 1:
+        answer.ints(formats.replace_strict(kinds, range(len(kinds)), return_dtype=pl.Int32))
     if is_keyed:
         answer.blobs([key or b"" for key in plan.files["key_metadata"].to_list()])
     if plan.delete_files.height:
@@ -120,10 +130,11 @@ def _name_mapping(plan: ScanPlan) -> Any:
 
 
 def _delete_files(plan: ScanPlan) -> list[dict[str, Any]]:
-    columns = ("file_path", "file_size_in_bytes", "sequence_number", "content_offset", "content_size_in_bytes")
+    columns = ("file_path", "file_format", "file_size_in_bytes", "sequence_number", "content_offset")
     return [
         {
             "path": path,
+            "format": file_format.upper(),
             "size": size,
             "sequence_number": sequence_number or 0,
             "offset": offset or 0,
@@ -131,8 +142,8 @@ def _delete_files(plan: ScanPlan) -> list[dict[str, Any]]:
             "record_count": count,
             "key": None if key is None else base64.b64encode(key).decode(),
         }
-        for path, size, sequence_number, offset, length, count, key in plan.delete_files.select(
-            *columns, "record_count", "key_metadata"
+        for path, file_format, size, sequence_number, offset, length, count, key in plan.delete_files.select(
+            *columns, "content_size_in_bytes", "record_count", "key_metadata"
         ).iter_rows()
     ]
 

@@ -1,8 +1,8 @@
 """Reading data files in Spark's Python workers, in Spark's types.
 
-These are data files in ORC or Avro, Parquet files with a row deleted by an ORC or Avro file, and those with types
-that Spark's reader of Parquet does not know. Each becomes a pickled task, a row of a small relation that Spark
-spreads over its executors; ``read_in_worker`` turns tasks into rows.
+These are files with types that Spark's own readers do not know, and ORC and Avro files that are encrypted. Each becomes
+a pickled task, a row of a small relation that Spark spreads over its executors; ``read_in_worker`` turns tasks into
+rows.
 """
 
 from __future__ import annotations
@@ -118,19 +118,19 @@ _BATCH_ROWS = 10_000  # what Spark's own Arrow batches hold
 
 
 def split(plan: ScanPlan, lacking_types: Collection[str]) -> tuple[ScanPlan, ScanPlan | None]:
-    """Splits a plan into what Spark's own Parquet scan reads, and what Python workers have to read.
+    """Splits a plan into what the bridge's readers read in the JVM, and what Python workers have to read.
 
     Args:
         plan: the whole.
         lacking_types: the names of Iceberg's types that this Spark does not have.
 
     Returns:
-        both parts; the second is None if Spark reads all.
+        both parts; the second is None if the JVM reads all.
     """
-    others = _not_parquet(plan.files)
+    others = _only_in_python(plan.files, plan.metadata)
     if any(needs_python(each, lacking_types) for each in plan.metadata.schemas):
         others |= True
-    deletes = _not_parquet(plan.delete_files) & plan.delete_files["content_size_in_bytes"].is_null()
+    deletes = _only_in_python(plan.delete_files, plan.metadata) & plan.delete_files["content_size_in_bytes"].is_null()
     deletes |= _of_unheld_keys(plan, lacking_types)
     if not others.any() and not deletes.any():
         return plan, None
@@ -142,15 +142,20 @@ def split(plan: ScanPlan, lacking_types: Collection[str]) -> tuple[ScanPlan, Sca
     return plan.subset(~mask), in_workers
 
 
+def _only_in_python(files: pl.DataFrame, metadata: TableMetadata) -> pl.Series:
+    """Which ORC and Avro files the bridge cannot read: encrypted ones, and those of tables with variants or shapes."""
+    found = files["file_format"].str.to_uppercase() != "PARQUET"
+    kinds = {type(field.field_type) for schema in metadata.schemas for field in schema.index_by_id.values()}
+    if kinds.isdisjoint((VariantType, GeometryType, GeographyType)):
+        found &= files["key_metadata"].is_not_null()
+    return found
+
+
 class _WithoutVariants(RebuildingVisitor):
     """Leaves tests of values within variants to Spark, whose casts go by its time zone."""
 
     def visit_bound(self, predicate: BoundPredicate) -> BooleanExpression:
         return AlwaysTrue() if isinstance(predicate.term, BoundVariantGet) else predicate
-
-
-def _not_parquet(frame: pl.DataFrame) -> pl.Series:
-    return frame["file_format"].str.to_uppercase() != "PARQUET"
 
 
 def _of_unheld_keys(plan: ScanPlan, lacking_types: Collection[str]) -> pl.Series:

@@ -41,7 +41,7 @@ final class PushedFilters {
         settings.inThreshold, rebase);
     FilterPredicate all = null;
     for (int i = 0; i < filters.length; i++) {
-      Filter renamed = renamed(filters[i], names, true);
+      Filter renamed = renamed(filters[i], names);
       if (renamed == null) {
         continue;
       }
@@ -52,6 +52,11 @@ final class PushedFilters {
       }
     }
     return all;
+  }
+
+  /** A filter in a file's own names, of which statistics tell the truth, or a weaker one; null if there is none. */
+  static Filter renamed(Filter filter, Map names) {
+    return renamed(filter, names, true);
   }
 
   /** Null if it cannot be said of this file; only if it may be weakened does one side of an AND suffice. */
@@ -103,7 +108,7 @@ final class PushedFilters {
   }
 
   /** What a column is compared with; null if it is compared with nothing. */
-  private static Object value(Filter filter) {
+  static Object value(Filter filter) {
     if (filter instanceof EqualTo) {
       return ((EqualTo) filter).value();
     }

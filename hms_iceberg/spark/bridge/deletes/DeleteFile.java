@@ -2,9 +2,11 @@ package hms_iceberg.bridge;
 
 import java.io.Serializable;
 
-/** A file of deletes: positions in Parquet, a deletion vector in Puffin, or rows to match. */
+/** A file of deletes: positions, a deletion vector in Puffin, or rows to match. */
 final class DeleteFile implements Serializable {
   final String path;
+  /** PARQUET, ORC, AVRO or PUFFIN. */
+  final String format;
   final long size;
   final long sequenceNumber;
   /** Where the deletion vector lies in its Puffin file; the length is zero for other files. */
@@ -15,8 +17,10 @@ final class DeleteFile implements Serializable {
   final byte[] key;
 
   DeleteFile(
-      String path, long size, long sequenceNumber, long contentOffset, long contentSize, long recordCount, byte[] key) {
+      String path, String format, long size, long sequenceNumber, long contentOffset, long contentSize,
+      long recordCount, byte[] key) {
     this.path = path;
+    this.format = format;
     this.size = size;
     this.sequenceNumber = sequenceNumber;
     this.contentOffset = contentOffset;

@@ -11,10 +11,8 @@ import java.util.zip.CRC32;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.Path;
-import org.apache.parquet.filter2.predicate.FilterApi;
-import org.apache.parquet.filter2.predicate.FilterPredicate;
-import org.apache.parquet.io.api.Binary;
-import org.apache.spark.sql.execution.datasources.parquet.VectorizedParquetRecordReader;
+import org.apache.spark.sql.sources.EqualTo;
+import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.LongType$;
 import org.apache.spark.sql.types.MetadataBuilder;
 import org.apache.spark.sql.types.StringType$;
@@ -128,16 +126,15 @@ final class DeleteFiles {
       throws Exception {
     Map byFile = new HashMap();
     UTF8String onlyPath = only == null ? null : UTF8String.fromString(only);
-    ParquetFile parquet = new ParquetFile(
-        new Configuration(conf), "delete file", new Path(file.path), 0, file.size, file.key, settings);
+    Filter[] filters = only == null ? ColumnsToRead.NO_FILTERS : new Filter[] {new EqualTo("file_path", only)};
+    FileBatches batches = FileBatches.open(
+        FilePart.of(file), ColumnsToRead.ofDeletes(POSITIONS, filters), new Configuration(conf), settings);
     try {
-      BatchColumns batchColumns = open(parquet, file, POSITIONS, conf, only);
-      ColumnVector[] columns = batchColumns.vectors(POSITIONS);
-      ColumnarBatch batch = parquet.batch();
+      ColumnVector[] columns = batches.columns(POSITIONS);
       UTF8String lastPath = null;
       PositionSet positions = null;
-      while (parquet.nextBatch()) {
-        for (int row = 0; row < batch.numRows(); row++) {
+      while (batches.next()) {
+        for (int row = 0; row < batches.rows(); row++) {
           UTF8String path = columns[0].getUTF8String(row);
           if (onlyPath != null && !onlyPath.equals(path)) {
             continue;
@@ -154,7 +151,7 @@ final class DeleteFiles {
         }
       }
     } finally {
-      parquet.close();
+      batches.close();
     }
     return byFile;
   }
@@ -162,34 +159,18 @@ final class DeleteFiles {
   private static void addFile(
       DeletedKeys deleted, DeleteFile file, StructType columns, Configuration conf, ReadSettings settings)
       throws Exception {
-    ParquetFile parquet = new ParquetFile(
-        new Configuration(conf), "delete file", new Path(file.path), 0, file.size, file.key, settings);
+    FileBatches batches = FileBatches.open(
+        FilePart.of(file), ColumnsToRead.ofDeletes(columns, ColumnsToRead.NO_FILTERS), new Configuration(conf),
+        settings);
     try {
-      ColumnarBatch keys = new ColumnarBatch(open(parquet, file, columns, conf, null).vectors(columns));
-      while (parquet.nextBatch()) {
-        keys.setNumRows(parquet.batch().numRows());
+      ColumnarBatch keys = new ColumnarBatch(batches.columns(columns));
+      while (batches.next()) {
+        keys.setNumRows(batches.rows());
         deleted.add(keys, file.sequenceNumber);
       }
     } finally {
-      parquet.close();
+      batches.close();
     }
-  }
-
-  /** Opens a delete file; if positions in one data file are enough, rows of others may be left out. */
-  private static BatchColumns open(
-      ParquetFile parquet, DeleteFile file, StructType columns, Configuration conf, String dataFile)
-      throws IOException {
-    if (!parquet.hasFieldIds()) {
-      throw new IOException("The delete file " + file.path + " has no field ids, so its columns are not known.");
-    }
-    FileColumns fileColumns = new FileColumns(conf, parquet.schema(), true, null, Collections.emptyMap());
-    StructType read = fileColumns.toRead(columns);
-    FilterPredicate filter = dataFile == null ? null : FilterApi.eq(
-        FilterApi.binaryColumn(read.fields()[0].name()), Binary.fromString(dataFile));
-    VectorizedParquetRecordReader reader = parquet.read(read.json(), filter);
-    reader.initBatch(new StructType(), null);
-    reader.enableReturningBatches();
-    return new BatchColumns(reader.resultBatch(), read, read, fileColumns, null, null);
   }
 
   /** Length (big endian), magic number, bitmaps (little endian), checksum (big endian). */

@@ -38,6 +38,9 @@ final class ScanFiles implements FileIndex, Cloneable {
   private final JsonNode[] partitionValues;
   private final String[] paths;
   private final long[] sizes;
+  private final String[] formats;
+  /** Which of the formats each file has; null if there is but one. */
+  private final int[] formatOf;
   private final int[] partitionOf;
   private final long[] sequenceNumbers;
   private final long[] firstRowIds;
@@ -61,6 +64,8 @@ final class ScanFiles implements FileIndex, Cloneable {
     this.sequenceNumbers = plan.takeLongs(count);
     this.firstRowIds = plan.takeLongs(count);
     this.partitionOf = plan.takeInts(count);
+    this.formats = texts(header.get("formats"));
+    this.formatOf = formats.length < 2 ? null : plan.takeInts(count);
     this.keys = header.get("keyed").asBoolean() ? plan.takeBlobs(count) : null;
     this.partitionSchema = UnsupportedTypes.parse(header.get("partition_schema"));
     JsonNode tuples = header.get("partitions");
@@ -96,6 +101,14 @@ final class ScanFiles implements FileIndex, Cloneable {
     return new GenericInternalRow(row);
   }
 
+  private static String[] texts(JsonNode values) {
+    String[] texts = new String[values.size()];
+    for (int i = 0; i < texts.length; i++) {
+      texts[i] = Json.at(values, i).asText();
+    }
+    return texts;
+  }
+
   /** Identity values by field id; each is [Spark's type, value]. */
   private static Map constants(JsonNode values) {
     Map byId = new HashMap();
@@ -113,7 +126,7 @@ final class ScanFiles implements FileIndex, Cloneable {
     for (int i = 0; i < files.length; i++) {
       JsonNode node = Json.at(nodes, i);
       files[i] = new DeleteFile(
-          node.get("path").asText(), node.get("size").asLong(), node.get("sequence_number").asLong(),
+          node.get("path").asText(), node.get("format").asText(), node.get("size").asLong(), node.get("sequence_number").asLong(),
           node.get("offset").asLong(), node.get("length").asLong(), node.get("record_count").asLong(),
           node.get("key").isNull() ? null : Base64.getDecoder().decode(node.get("key").asText()));
     }
@@ -251,7 +264,7 @@ final class ScanFiles implements FileIndex, Cloneable {
     FileStatus status = new FileStatus(sizes[i], false, 1, 128L * 1024 * 1024, 0, path);
     int partition = partitionOf[i];
     FileTask task = new FileTask(
-        paths[i], specIds[partition], sequenceNumbers[i], firstRowIds[i], constants[partition],
+        paths[i], formats[formatOf == null ? 0 : formatOf[i]], specIds[partition], sequenceNumbers[i], firstRowIds[i], constants[partition],
         partitionValues[partition] == null ? null : partitionValues[partition].toString(), positionDeletes[i],
         equalityDeletes[i], keys == null || keys[i].length == 0 ? null : keys[i]);
     return new FileStatusWithMetadata(

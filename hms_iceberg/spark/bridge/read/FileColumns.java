@@ -101,7 +101,7 @@ final class FileColumns {
     for (int i = 0; i < fields.length; i++) {
       Type type = find(fields[i], group, names);
       if (type != null) {
-        DataType read = typeToRead(fields[i], type, child(names, fields[i]));
+        DataType read = typeToRead(fields[i], type, NamedFields.below(names, fields[i]));
         found.add(new StructField(type.getName(), read, true, Metadata.empty()));
       }
     }
@@ -122,13 +122,13 @@ final class FileColumns {
     }
     if (wanted instanceof ArrayType) {
       return new ArrayType(
-          typeToRead(((ArrayType) wanted).elementType(), null, Layout.element(type), child(names, "element")), true);
+          typeToRead(((ArrayType) wanted).elementType(), null, Layout.element(type), NamedFields.below(names, "element")), true);
     }
     if (wanted instanceof MapType) {
       GroupType entry = Layout.entry(type);
       return new MapType(
-          typeToRead(((MapType) wanted).keyType(), null, entry.getType(0), child(names, "key")),
-          typeToRead(((MapType) wanted).valueType(), null, entry.getType(1), child(names, "value")), true);
+          typeToRead(((MapType) wanted).keyType(), null, entry.getType(0), NamedFields.below(names, "key")),
+          typeToRead(((MapType) wanted).valueType(), null, entry.getType(1), NamedFields.below(names, "value")), true);
     }
     if (isUuid(wanted, type)) {
       return BinaryType$.MODULE$;
@@ -196,7 +196,7 @@ final class FileColumns {
       } else {
         int at = read.fieldIndex(type.getName());
         views[i] = view(
-            fields[i].dataType(), kind(fields[i]), type, child(names, fields[i]), read.fields()[at].dataType());
+            fields[i].dataType(), kind(fields[i]), type, NamedFields.below(names, fields[i]), read.fields()[at].dataType());
         views[i].ordinal = at;
       }
     }
@@ -214,39 +214,24 @@ final class FileColumns {
     }
     if (wanted instanceof ArrayType) {
       ColumnView element = view(
-          ((ArrayType) wanted).elementType(), null, Layout.element(type), child(names, "element"),
+          ((ArrayType) wanted).elementType(), null, Layout.element(type), NamedFields.below(names, "element"),
           ((ArrayType) read).elementType());
       return ColumnView.array(wanted, element);
     }
     if (wanted instanceof MapType) {
       GroupType entry = Layout.entry(type);
       ColumnView key = view(
-          ((MapType) wanted).keyType(), null, entry.getType(0), child(names, "key"), ((MapType) read).keyType());
+          ((MapType) wanted).keyType(), null, entry.getType(0), NamedFields.below(names, "key"), ((MapType) read).keyType());
       ColumnView value = view(
-          ((MapType) wanted).valueType(), null, entry.getType(1), child(names, "value"),
+          ((MapType) wanted).valueType(), null, entry.getType(1), NamedFields.below(names, "value"),
           ((MapType) read).valueType());
       return ColumnView.map(wanted, key, value);
     }
     return isUuid(wanted, type) ? ColumnView.uuid() : Generation.view(wanted, read);
   }
 
-  /** What a column has that the file lacks: its partition's value, else its default, else null. */
   private Object missing(StructField field, boolean top) {
-    if (top && field.metadata().contains(ID)) {
-      Integer id = Integer.valueOf((int) field.metadata().getLong(ID));
-      if (constants.containsKey(id)) {
-        return constants.get(id);
-      }
-    }
-    if (!field.metadata().contains(DEFAULT)) {
-      return null;
-    }
-    try {
-      return Values.of(field.dataType(), Json.read(field.metadata().getString(DEFAULT)));
-    } catch (RuntimeException e) {
-      throw new IllegalStateException("The default of the column " + field.name() + " cannot be used: "
-          + e.getMessage(), e);
-    }
+    return AbsentColumns.value(field, top, constants);
   }
 
   /** The names of the table's columns (quoted as in Spark's filters) to those of the file, if comparable. */
@@ -266,7 +251,7 @@ final class FileColumns {
       String fileName = filePrefix + quoted(type.getName());
       if (fields[i].dataType() instanceof StructType) {
         if (!type.isPrimitive()) {
-          names((StructType) fields[i].dataType(), type.asGroupType(), child(names, fields[i]), name + ".",
+          names((StructType) fields[i].dataType(), type.asGroupType(), NamedFields.below(names, fields[i]), name + ".",
               fileName + ".", found);
         }
       } else if (type.isPrimitive() && !isUuid(fields[i].dataType(), type)
@@ -276,7 +261,7 @@ final class FileColumns {
     }
   }
 
-  private static String quoted(String name) {
+  static String quoted(String name) {
     return org.apache.spark.sql.catalyst.util.QuotingUtils.quoteIfNeeded(name);
   }
 
@@ -294,7 +279,7 @@ final class FileColumns {
       return null;
     }
     int id = (int) field.metadata().getLong(ID);
-    return byId ? findById(group, id) : findByName(group, entry(names, id));
+    return byId ? findById(group, id) : findByName(group, NamedFields.entry(names, id));
   }
 
   private static Type findById(GroupType group, int id) {
@@ -307,54 +292,12 @@ final class FileColumns {
     return null;
   }
 
-  /** Exactly as the mapping says, else whatever differs only in case: Hive keeps its names in lower case. */
   private static Type findByName(GroupType group, JsonNode entry) {
-    if (entry == null || entry.get("names") == null) {
-      return null;
+    String[] names = new String[group.getFieldCount()];
+    for (int i = 0; i < names.length; i++) {
+      names[i] = group.getFieldName(i);
     }
-    JsonNode names = entry.get("names");
-    for (int i = 0; i < names.size(); i++) {
-      if (group.containsField(Json.at(names, i).asText())) {
-        return group.getType(Json.at(names, i).asText());
-      }
-    }
-    for (int i = 0; i < names.size(); i++) {
-      for (int j = 0; j < group.getFieldCount(); j++) {
-        if (group.getFieldName(j).equalsIgnoreCase(Json.at(names, i).asText())) {
-          return group.getType(j);
-        }
-      }
-    }
-    return null;
-  }
-
-  private static JsonNode entry(JsonNode names, int id) {
-    for (int i = 0; names != null && i < names.size(); i++) {
-      JsonNode fieldId = Json.at(names, i).get("field-id");
-      if (fieldId != null && fieldId.asInt() == id) {
-        return Json.at(names, i);
-      }
-    }
-    return null;
-  }
-
-  private static JsonNode child(JsonNode names, StructField field) {
-    if (names == null || !field.metadata().contains(ID)) {
-      return null;
-    }
-    JsonNode entry = entry(names, (int) field.metadata().getLong(ID));
-    return entry == null ? null : entry.get("fields");
-  }
-
-  private static JsonNode child(JsonNode names, String role) {
-    for (int i = 0; names != null && i < names.size(); i++) {
-      JsonNode own = Json.at(names, i).get("names");
-      for (int j = 0; own != null && j < own.size(); j++) {
-        if (role.equals(Json.at(own, j).asText())) {
-          return Json.at(names, i).get("fields");
-        }
-      }
-    }
-    return null;
+    int found = NamedFields.find(entry, names);
+    return found < 0 ? null : group.getType(found);
   }
 }

@@ -1,31 +1,19 @@
 package hms_iceberg.bridge;
 
-import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
 import java.io.Serializable;
-import java.util.HashMap;
-import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.mapred.JobConf;
-import org.apache.parquet.filter2.predicate.FilterPredicate;
 import org.apache.spark.TaskContext;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
-import org.apache.spark.sql.execution.datasources.parquet.VectorizedParquetRecordReader;
 import org.apache.spark.sql.sources.Filter;
-import org.apache.spark.sql.types.LongType$;
-import org.apache.spark.sql.types.Metadata;
-import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.sql.vectorized.ColumnarBatch;
 import org.apache.spark.util.TaskCompletionListener;
 import scala.runtime.AbstractFunction1;
 
 /** Runs on the executors: reads one split of one data file as Iceberg says. */
 final class FileReader extends AbstractFunction1 implements Serializable {
-  /** Spark's reader fills a column of this name with the row's position in the file. */
-  static final String POSITION = "_tmp_metadata_row_index";
-
   private final ExecutorConf conf;
   private final StructType wanted;
   private final StructType partitionSchema;
@@ -37,9 +25,6 @@ final class FileReader extends AbstractFunction1 implements Serializable {
   private final ReadSettings settings;
   /** Of the task, which reads one file after the other: it is large, and many small files would copy it often. */
   private transient Configuration ofTask;
-  /** The columns that were read of the file before, which are mostly those of the next, too. */
-  private transient StructType lastRead;
-  private transient String lastJson;
 
   FileReader(
       ExecutorConf conf, StructType wanted, StructType partitionSchema, String nameMapping, Filter[] filters,
@@ -57,18 +42,18 @@ final class FileReader extends AbstractFunction1 implements Serializable {
   public Object apply(Object split) {
     PartitionedFile file = (PartitionedFile) split;
     FileTask task = (FileTask) file.otherConstantMetadataColumnValues().apply(FileTask.KEY);
-    Configuration hadoop = conf.value();
-    ParquetFile parquet = null;
+    FileBatches batches = null;
     try {
-      parquet = new ParquetFile(
-          own(hadoop), "data file", file.toPath(), file.start(), file.length(), task.key, settings);
-      Rows rows = rows(parquet, file, task, hadoop);
+      FilePart part = new FilePart(
+          "data file", task.format, file.toPath(), file.start(), file.length(), file.fileSize(), task.key);
+      batches = FileBatches.open(part, columns(file, task), own(conf.value()), settings);
+      Rows rows = rows(batches, task);
       if (TaskContext.get() != null) {
         TaskContext.get().addTaskCompletionListener((TaskCompletionListener) new CloseAtEnd(rows));
       }
       return rows;
     } catch (Exception e) {
-      closeQuietly(parquet);
+      closeQuietly(batches);
       org.apache.spark.unsafe.Platform.throwException(e);
       return null;
     }
@@ -85,42 +70,24 @@ final class FileReader extends AbstractFunction1 implements Serializable {
     return ofTask;
   }
 
-  private Rows rows(ParquetFile parquet, PartitionedFile file, FileTask task, Configuration hadoop) throws Exception {
-    boolean byId = parquet.hasFieldIds();
-    JsonNode mapping = byId ? null : Json.read(nameMapping);
-    if (!byId && mapping == null) {
-      throw new IOException("The data file " + task.path + " has no field ids and its table has no name mapping,"
-          + " so its columns cannot be told apart. Set the table property schema.name-mapping.default.");
-    }
-    FileColumns columns = new FileColumns(hadoop, parquet.schema(), byId, mapping, task.constants);
+  /** The wanted columns, and what deletes are compared by. */
+  private ColumnsToRead columns(PartitionedFile file, FileTask task) {
     StructType all = wanted;
     for (int i = 0; i < task.equalityDeletes.length; i++) {
       all = Structs.merge(all, task.equalityDeletes[i].columns);
     }
     boolean positions = task.positionDeletes.length > 0 || Structs.has(wanted, MetadataColumns.POSITION)
         || Structs.has(wanted, MetadataColumns.ROW_ID);
-    StructType fileColumns = columns.toRead(MetadataColumns.stored(all));
-    StructType read = positions
-        ? fileColumns.add(new StructField(POSITION, LongType$.MODULE$, true, Metadata.empty())) : fileColumns;
-    if (settings.pushFilters && variantTests != null) {
-      parquet.leaveOut(variantTests, wanted, columns);
-    }
-    VectorizedParquetRecordReader reader = parquet.read(json(read), filter(parquet, columns));
-    reader.initBatch(partitionSchema, file.partitionValues());
-    reader.enableReturningBatches();
-    ColumnarBatch batch = reader.resultBatch();
-    DeletedMarks marks = marksDeleted ? new DeletedMarks() : null;
-    BatchColumns batchColumns = new BatchColumns(batch, read, fileColumns, columns, task, marks);
-    DeletedRows deleted = DeletedRows.of(task, batchColumns, hadoop, settings);
-    return new Rows(parquet, reader, batchColumns.output(wanted, partitionSchema), deleted, marks, row());
+    return new ColumnsToRead(
+        MetadataColumns.stored(all), positions, filters, variantTests, Json.read(nameMapping), task.constants,
+        partitionSchema, file.partitionValues());
   }
 
-  private String json(StructType read) {
-    if (!read.equals(lastRead)) {
-      lastRead = read;
-      lastJson = read.json();
-    }
-    return lastJson;
+  private Rows rows(FileBatches batches, FileTask task) throws Exception {
+    DeletedMarks marks = marksDeleted ? new DeletedMarks() : null;
+    BatchColumns batchColumns = new BatchColumns(batches, task, marks);
+    DeletedRows deleted = DeletedRows.of(task, batchColumns, conf.value(), settings);
+    return new Rows(batches, batchColumns.output(wanted), deleted, marks, row());
   }
 
   /** Spark expects batches, or rows; if it does not make its own unsafe rows of them, that is done here. */
@@ -135,19 +102,10 @@ final class FileReader extends AbstractFunction1 implements Serializable {
     return new Rows.Shape(false, UnsafeProjection.create(full));
   }
 
-  private FilterPredicate filter(ParquetFile parquet, FileColumns columns) {
-    if (!settings.pushFilters || filters.length == 0) {
-      return null;
-    }
-    Map names = new HashMap();
-    columns.names(wanted, names);
-    return PushedFilters.of(filters, names, parquet.schema(), settings, parquet.rebase(false));
-  }
-
-  private static void closeQuietly(ParquetFile parquet) {
+  private static void closeQuietly(FileBatches batches) {
     try {
-      if (parquet != null) {
-        parquet.close();
+      if (batches != null) {
+        batches.close();
       }
     } catch (IOException e) {
       return;

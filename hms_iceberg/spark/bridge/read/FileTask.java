@@ -8,6 +8,8 @@ final class FileTask implements Serializable {
   static final String KEY = "hms_iceberg.task";
 
   final String path;
+  /** PARQUET, ORC or AVRO. */
+  final String format;
   final int specId;
   final long sequenceNumber;
   /** The row id of the file's first row, or a negative number if rows have none. */
@@ -22,9 +24,10 @@ final class FileTask implements Serializable {
   final byte[] key;
 
   FileTask(
-      String path, int specId, long sequenceNumber, long firstRowId, Map constants, String partition,
+      String path, String format, int specId, long sequenceNumber, long firstRowId, Map constants, String partition,
       DeleteFile[] positionDeletes, EqualityDeletes[] equalityDeletes, byte[] key) {
     this.path = path;
+    this.format = format;
     this.specId = specId;
     this.sequenceNumber = sequenceNumber;
     this.firstRowId = firstRowId;

@@ -172,6 +172,7 @@ final class ParquetFile implements Closeable {
 
     Lookup(Map metadata, boolean int96) {
       Object dates = metadata.get("writer.date.proleptic");
+      dates = dates == null ? metadata.get("writer.proleptic") : dates;
       Object zone = metadata.get("writer.time.zone");
       boolean hive = dates != null || zone != null;
       if (metadata.get(SPARK_VERSION) != null || !hive) {

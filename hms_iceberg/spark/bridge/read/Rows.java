@@ -5,30 +5,23 @@ import java.io.IOException;
 import java.util.Iterator;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
-import org.apache.spark.sql.execution.datasources.parquet.VectorizedParquetRecordReader;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import scala.collection.AbstractIterator;
 
 /** The live rows of one split, or all of them with the deleted ones marked, as batches or one by one. */
 final class Rows extends AbstractIterator implements Closeable {
-  private ParquetFile file;
+  private FileBatches file;
   private ColumnarBatch batch;
-  private ColumnarBatch read;
   private DeletedRows deleted;
   private final DeletedMarks marks;
   private final Shape shape;
-  private TextDictionary[] dictionaries;
   private ColumnarBatch next;
   private Iterator rows;
   private boolean closed;
 
-  Rows(
-      ParquetFile file, VectorizedParquetRecordReader reader, ColumnarBatch batch, DeletedRows deleted,
-      DeletedMarks marks, Shape shape) {
+  Rows(FileBatches file, ColumnarBatch batch, DeletedRows deleted, DeletedMarks marks, Shape shape) {
     this.file = file;
-    this.read = reader.resultBatch();
-    this.dictionaries = new TextDictionary[read.numCols()];
     this.batch = batch;
     this.deleted = deleted;
     this.marks = marks;
@@ -65,9 +58,8 @@ final class Rows extends AbstractIterator implements Closeable {
   /** The next batch that has a row to show. */
   private boolean advance() {
     try {
-      while (!closed && file.nextBatch()) {
-        TextDictionary.replace(read, dictionaries);
-        int count = read.numRows();
+      while (!closed && file.next()) {
+        int count = file.rows();
         int[] live = deleted == null ? null : deleted.live(count);
         if (marks != null) {
           marks.set(count, live);
@@ -109,8 +101,6 @@ final class Rows extends AbstractIterator implements Closeable {
         // The task holds on to this until it ends, and may read thousands of files.
         file = null;
         batch = null;
-        read = null;
-        dictionaries = null;
         deleted = null;
       }
     }

@@ -45,6 +45,72 @@ final class Vectors {
     return vector;
   }
 
+  /** A column of values of one kind, of which the rest is never asked for. */
+  abstract static class Readable extends ColumnVector {
+    Readable(DataType type) {
+      super(type);
+    }
+
+    public void close() {}
+
+    /** More are asked for only to skip a look at each row. */
+    public int numNulls() {
+      return hasNull() ? 1 : 0;
+    }
+
+    public boolean getBoolean(int rowId) {
+      throw new UnsupportedOperationException(type.sql());
+    }
+
+    public byte getByte(int rowId) {
+      throw new UnsupportedOperationException(type.sql());
+    }
+
+    public short getShort(int rowId) {
+      throw new UnsupportedOperationException(type.sql());
+    }
+
+    public int getInt(int rowId) {
+      throw new UnsupportedOperationException(type.sql());
+    }
+
+    public long getLong(int rowId) {
+      throw new UnsupportedOperationException(type.sql());
+    }
+
+    public float getFloat(int rowId) {
+      throw new UnsupportedOperationException(type.sql());
+    }
+
+    public double getDouble(int rowId) {
+      throw new UnsupportedOperationException(type.sql());
+    }
+
+    public ColumnarArray getArray(int rowId) {
+      throw new UnsupportedOperationException(type.sql());
+    }
+
+    public ColumnarMap getMap(int rowId) {
+      throw new UnsupportedOperationException(type.sql());
+    }
+
+    public Decimal getDecimal(int rowId, int precision, int scale) {
+      throw new UnsupportedOperationException(type.sql());
+    }
+
+    public UTF8String getUTF8String(int rowId) {
+      throw new UnsupportedOperationException(type.sql());
+    }
+
+    public byte[] getBinary(int rowId) {
+      throw new UnsupportedOperationException(type.sql());
+    }
+
+    public ColumnVector getChild(int ordinal) {
+      throw new UnsupportedOperationException(type.sql());
+    }
+  }
+
   /** Hands every question on to another column; subclasses say which row. */
   abstract static class Delegating extends ColumnVector {
     final ColumnVector inner;

@@ -31,7 +31,7 @@ import scala.collection.immutable.Nil$;
 import scala.collection.immutable.Seq;
 
 /**
- * The files of a scan that Python workers read through Arrow, because Spark's Parquet scan cannot. Spark takes them
+ * The files of a scan that Python workers read through Arrow, because no reader of the JVM can. Spark takes them
  * for files like any others, and packs them into partitions by their sizes; what it reads of each is its task, and a
  * function in Python makes the rows of the tasks.
  */
