@@ -80,7 +80,7 @@ def plan_answer(whole: ScanPlan, table: str, form: AnswerForm, aggregates: Seque
         "worker_files": in_workers.files.height if in_workers else 0,
         "name_mapping": _name_mapping(plan),
         "plain": (
-            kinds == ["PARQUET"]
+            set(kinds) <= {"PARQUET"}
             and not plan.has_deletes
             and plan.metadata.name_mapping() is None
             and not partitions.has_leftovers
