@@ -1,13 +1,15 @@
-"""How long a commit that was beaten waits before it tries again."""
+"""How a commit begins, and how long one that was beaten waits before it tries again."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import pytest
+from tenacity import RetryCallState, Retrying
 
 from hms_iceberg.errors import CommitFailedError
-from hms_iceberg.transaction.outcome import commit_policy
+from hms_iceberg.transaction.outcome import Approach, Eagerness, Freshness, commit_policy, status_policy
 
 
 def waits_of(
@@ -43,3 +45,53 @@ def test_one_that_others_wait_for_does_not_wait() -> None:
     assert set(waits_of({}, CommitFailedError("the lock is taken"), lambda attempt: True)) == {0.0}
     waits = waits_of({}, CommitFailedError("the lock is taken"), lambda attempt: attempt == 1)
     assert (waits[0], len(set(waits)) > 10) == (0.0, True)
+
+
+def test_a_commit_that_goes_on_for_too_long_gives_up_whatever_tries_are_left() -> None:
+    assert waits_of({"commit.retry.total-timeout-ms": "0"}, CommitFailedError("another one was first")) == []
+    assert waits_of({"commit.retry.num-retries": "-3"}, CommitFailedError("another one was first")) == []
+    limit = {"commit.retry.total-timeout-ms": "1000"}
+    assert [_stops_after(commit_policy(limit), seconds) for seconds in (0.9, 1.1)] == [False, True]
+
+
+def _stops_after(policy: Retrying, seconds: float) -> bool:
+    state = RetryCallState(policy, None, (), {})
+    state.outcome_timestamp = state.start_time + seconds
+    return bool(policy.stop(state))
+
+
+def test_one_looks_for_a_commit_as_often_and_as_long_as_the_table_says() -> None:
+    names = ("num-retries", "min-wait-ms", "max-wait-ms", "total-timeout-ms")
+    for values, expected in (
+        (("4", "100", "400", "60000"), [0.1, 0.2, 0.4, 0.4]),
+        (("1", "0", "0", "60000"), [0.0]),
+        (("-2", "100", "400", "60000"), []),
+        (("4", "100", "400", "0"), []),
+    ):
+        policy = status_policy(
+            {f"commit.status-check.{name}": value for name, value in zip(names, values, strict=True)}
+        )
+        waits: list[float] = []
+        policy.sleep = waits.append
+        assert policy(lambda: None) is None
+        assert waits == expected
+    policy = status_policy({"commit.status-check.total-timeout-ms": "1000"})
+    assert [_stops_after(policy, seconds) for seconds in (0.9, 1.1)] == [False, True]
+
+
+def test_without_retries_a_commit_begins_with_the_lock() -> None:
+    for retries, first in (("0", Approach.LOCK), ("1", Approach.TRUST)):
+        eagerness = Eagerness.of(Approach.TRUST, {"commit.retry.num-retries": retries})
+        assert (eagerness.approach(1), eagerness.approach(2)) == (first, Approach.LOCK)
+        assert eagerness.retries_without_waiting(1) is (first is Approach.TRUST)
+        assert not eagerness.retries_without_waiting(2)
+    assert not Eagerness.of(Approach.LOOK, {}).retries_without_waiting(1)
+
+
+def test_a_version_that_was_current_a_moment_ago_is_trusted_and_one_that_others_change_is_locked() -> None:
+    now = time.monotonic()
+    assert Freshness().first_approach() is Freshness.of(now).first_approach() is Approach.TRUST
+    assert Freshness.of(None).first_approach() is Freshness.of(now - 2).first_approach() is Approach.LOOK
+    contended = Freshness(now - 2, is_contended=True)
+    assert contended.first_approach() is contended.renewed().first_approach() is Approach.LOCK
+    assert Freshness.of(now - 2).renewed().first_approach() is Approach.TRUST

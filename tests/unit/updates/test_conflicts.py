@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 
 from hms_iceberg.errors import CommitConflictError
 from hms_iceberg.expressions.tree import BooleanExpression, EqualTo, LessThan
-from hms_iceberg.spec.manifests.manifest_values import DataFile
+from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestFile
 from hms_iceberg.spec.partition_transforms import BucketTransform, IdentityTransform
 from hms_iceberg.updates.machinery.content import Isolation, isolation_of
+from hms_iceberg.updates.machinery.manifest_files import manifest_list_of
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.partition_spec import AddPartitionField, PartitionSpecUpdate, RemovePartitionField
 from hms_iceberg.updates.rows.append import FastAppend
@@ -19,7 +21,7 @@ from hms_iceberg.updates.rows.rewrite_files import RewriteFiles
 from hms_iceberg.updates.rows.row_delta import RowDelta
 from hms_iceberg.updates.snapshots.expire_snapshots import ExpireSnapshots
 from hms_iceberg.updates.snapshots.rollback import Rollback
-from hms_iceberg.updates.table_settings import ReplaceSortOrder, SortKey
+from hms_iceberg.updates.table_settings import ReplaceSortOrder, SetProperties, SortKey
 from tests.support.tables import (
     BY_CITY,
     World,
@@ -55,6 +57,11 @@ def outcome(world: World, mine: Update, theirs: Update) -> str:
 BONN: BooleanExpression = EqualTo("city", "Bonn")
 SERIALIZABLE, SNAPSHOT = Isolation.SERIALIZABLE, Isolation.SNAPSHOT
 
+
+def anonymous_deletes(target: DataFile) -> DataFile:
+    return replace(position_deletes(target), referenced_data_file=None)
+
+
 MINE: dict[str, Make] = {
     "append": lambda files: FastAppend((data_file(0, 9, "Bonn"),)),
     "delete by filter": lambda files: DeleteFiles(row_filter=BONN),
@@ -67,6 +74,9 @@ MINE: dict[str, Make] = {
     ),
     "overwrite by filter, serializable": lambda files: Overwrite(
         (data_file(0, 8, "Bonn"),), row_filter=BONN, isolation=SERIALIZABLE
+    ),
+    "overwrite by filter, snapshot": lambda files: Overwrite(
+        (data_file(0, 8, "Bonn"),), row_filter=BONN, isolation=SNAPSHOT
     ),
     "replace partitions": lambda files: ReplacePartitions((data_file(0, 8, "Bonn"),)),
     "replace partitions, serializable": lambda files: ReplacePartitions(
@@ -85,11 +95,14 @@ MINE: dict[str, Make] = {
 }
 THEIRS: dict[str, Make] = {
     "append to Bonn": lambda files: FastAppend((data_file(20, 29, "Bonn"),)),
-    "append to Köln": lambda files: FastAppend((data_file(20, 29, "Köln"),)),
+    "append to Köln": lambda files: FastAppend((data_file(20, 29, "Köln"), data_file(30, 39, "Köln"))),
+    "move rows from Köln to Bonn": lambda files: RowDelta((data_file(20, 29, "Bonn"), position_deletes(files[1]))),
     "remove Bonn's file": lambda files: DeleteFiles((files[0],)),
     "remove Köln's file": lambda files: DeleteFiles((files[1],)),
     "position deletes in Bonn": lambda files: RowDelta((position_deletes(files[0]),)),
     "position deletes in Köln": lambda files: RowDelta((position_deletes(files[1]),)),
+    "position deletes in Bonn that name no file": lambda files: RowDelta((anonymous_deletes(files[0]),)),
+    "position deletes in Köln that name no file": lambda files: RowDelta((anonymous_deletes(files[1]),)),
     "equality deletes in Bonn": lambda files: RowDelta((equality_deletes(files[0]),)),
     "compact Bonn": lambda files: RewriteFiles((files[0],), (data_file(0, 9, "Bonn"),)),
 }
@@ -102,11 +115,18 @@ CONFLICTS: dict[str, set[str]] = {
         "row delta, serializable",
     },
     "append to Köln": set(),
+    "move rows from Köln to Bonn": {
+        "overwrite file, serializable",
+        "overwrite by filter, serializable",
+        "replace partitions, serializable",
+        "row delta, serializable",
+    },
     "remove Bonn's file": {
         "delete file",
         "overwrite file, serializable",
         "overwrite file, snapshot",
         "overwrite by filter, serializable",
+        "overwrite by filter, snapshot",
         "replace partitions, serializable",
         "row delta, serializable",
         "row delta, snapshot",
@@ -118,6 +138,7 @@ CONFLICTS: dict[str, set[str]] = {
         "overwrite file, serializable",
         "overwrite file, snapshot",
         "overwrite by filter, serializable",
+        "overwrite by filter, snapshot",
         "replace partitions, serializable",
         "row delta, serializable",
         "row delta, snapshot",
@@ -125,10 +146,12 @@ CONFLICTS: dict[str, set[str]] = {
         "rewrite, old sequence",
     },
     "position deletes in Köln": set(),
+    "position deletes in Köln that name no file": set(),
     "equality deletes in Bonn": {
         "overwrite file, serializable",
         "overwrite file, snapshot",
         "overwrite by filter, serializable",
+        "overwrite by filter, snapshot",
         "replace partitions, serializable",
         "row delta, serializable",
         "row delta, snapshot",
@@ -146,6 +169,9 @@ CONFLICTS: dict[str, set[str]] = {
 }
 
 
+CONFLICTS["position deletes in Bonn that name no file"] = CONFLICTS["position deletes in Bonn"]
+
+
 @pytest.mark.parametrize("theirs", THEIRS)
 @pytest.mark.parametrize("mine", MINE)
 def test_each_change_replays_over_each_other_or_is_refused(by_city: World, mine: str, theirs: str) -> None:
@@ -153,6 +179,30 @@ def test_each_change_replays_over_each_other_or_is_refused(by_city: World, mine:
     by_city.append(*files)
     expected = "conflict" if mine in CONFLICTS[theirs] else "replayed"
     assert outcome(by_city, MINE[mine](files), THEIRS[theirs](files)) == expected
+
+
+@pytest.mark.parametrize("theirs", ["append to Köln", "append to Bonn"])
+def test_a_change_begun_on_an_empty_table_sees_all_that_came_since(by_city: World, theirs: str) -> None:
+    conflicting = {"append to Bonn": "conflict", "append to Köln": "replayed"}
+    mine = MINE["overwrite by filter, serializable"]([])
+    assert outcome(by_city, mine, THEIRS[theirs]([])) == conflicting[theirs]
+    again = World.with_table(metadata(spec=BY_CITY))
+    assert outcome(again, MINE["overwrite by filter, serializable"]([]), SetProperties({"a": "1"})) == "replayed"
+
+
+def test_rows_added_beside_removed_ones_in_one_manifest_are_not_taken_for_removed(by_city: World) -> None:
+    by_city.commit(SetProperties({"commit.manifest.min-count-to-merge": "1"}))
+    bonn, koeln = data_file(0, 9, "Bonn"), data_file(0, 9, "Köln")
+    by_city.append(bonn, koeln)
+    theirs = Overwrite((data_file(20, 29, "Bonn"),), (koeln,))
+    assert outcome(by_city, MINE["overwrite by filter, snapshot"]([]), theirs) == "replayed"
+    (manifest,) = (each for each in _manifests(by_city, theirs.snapshot_id) if each.has_deleted_files())
+    assert manifest.has_added_files(), "both in one"
+
+
+def _manifests(world: World, snapshot_id: int) -> list[ManifestFile]:
+    snapshot = world.version().metadata.snapshot_by_id(snapshot_id)
+    return list(manifest_list_of(snapshot, world.storage))
 
 
 def test_write_skew_is_allowed_under_snapshot_isolation_and_refused_under_serializable(by_city: World) -> None:
