@@ -165,6 +165,7 @@ class SharedCache(Generic[K, V]):
         self._lock = Lock()
         self._known: OrderedDict[K, Future[V]] = OrderedDict()
         self._sizes: dict[K, int] = {}
+        self._total = 0
         self._size_of = size_of
         self._max_bytes = max_bytes
 
@@ -194,22 +195,30 @@ class SharedCache(Generic[K, V]):
     def forget(self, key: K) -> None:
         """Forgets the value of a key; it is computed again when it is asked for."""
         with self._lock:
-            self._known.pop(key, None)
-            self._sizes.pop(key, None)
+            self._drop(key)
+
+    def _drop(self, key: K) -> None:
+        self._known.pop(key, None)
+        self._total -= self._sizes.pop(key, 0)
 
     def _keep_within_bound(self, key: K, value: V) -> None:
         if self._size_of is None or self._max_bytes is None:
             return
         size = self._size_of(value)
         with self._lock:
+            if key not in self._known:  # forgotten meanwhile
+                return
+            self._total += size - self._sizes.get(key, 0)
             self._sizes[key] = size
-            total = sum(self._sizes.values())
-            for old in list(self._known):
-                if total <= self._max_bytes:
-                    return
-                if old != key and old in self._sizes:
-                    del self._known[old]
-                    total -= self._sizes.pop(old)
+            excess, old = self._total - self._max_bytes, []
+            for each in self._known:  # least recently used first
+                if excess <= 0:
+                    break
+                if each != key and each in self._sizes:
+                    old.append(each)
+                    excess -= self._sizes[each]
+            for each in old:
+                self._drop(each)
 
 
 # --------------------------------------------------------------------------------------------------------- items

@@ -17,7 +17,7 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.hooks import Hook
 from hms_iceberg.metastore import CatalogMetastore, Identifier, MetadataVersion, namespace_name, table_identifier
-from hms_iceberg.scan.manifests.cache import bound_shared_cache, planning_ready
+from hms_iceberg.scan.manifests.cache import planning_ready
 from hms_iceberg.spec.metadata.metadata_json import metadata_file_location
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionSpec
@@ -58,7 +58,6 @@ class Catalog(CatalogNamespaces, CatalogViews, Identifiers):
         self.metastore = metastore
         self.storage = storage
         self.properties: dict[str, str] = dict(properties or {})
-        bound_shared_cache(self.properties)
 
     def __repr__(self) -> str:
         return f"Catalog({self.name!r}, uri={self.properties.get('uri')!r})"

@@ -155,7 +155,7 @@ def plan_changelog(
     Args:
         request: the table, the snapshots and the filter.
         storage: where manifest lists and manifests are read from.
-        manifest_cache: decoded manifests; None uses the cache that all scans of the process share.
+        manifest_cache: decoded manifests; None uses the cache of the storage's catalog.
 
     Returns:
         An iterator that plans a snapshot when it is asked for it.

@@ -19,7 +19,7 @@ from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, BooleanExpress
 from hms_iceberg.expressions.visitors import complement
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.delete_index import DeleteIndex, key_metric_columns
-from hms_iceberg.scan.manifests.cache import ManifestCache, ManifestFrame, shared_cache
+from hms_iceberg.scan.manifests.cache import ManifestCache, ManifestFrame, cache_of
 from hms_iceberg.scan.manifests.entry_frames import DELETE_ONLY, FILE_COLUMNS, METRIC_COLUMNS, file_dtypes
 from hms_iceberg.scan.manifests.manifest_source import ManifestSource, manifests_of, named_snapshot, named_table
 from hms_iceberg.scan.manifests.metric_columns import Metric
@@ -55,7 +55,7 @@ def plan_scan(request: ScanRequest, storage: Storage, manifest_cache: ManifestCa
     Args:
         request: the table, the snapshot and the filter.
         storage: where manifest lists and manifests are read from.
-        manifest_cache: decoded manifests; None uses the cache that all scans of the process share.
+        manifest_cache: decoded manifests; None uses the cache of the storage's catalog.
 
     Returns:
         The plan. It may hold files without matching rows, but lacks none that has one.
@@ -212,8 +212,8 @@ def _parts(manifests: Sequence[ManifestFile], entries: int | None) -> Iterator[l
 
 
 def manifest_source(metadata: TableMetadata, storage: Storage, manifest_cache: ManifestCache | None) -> ManifestSource:
-    """The manifests of a table, through a cache (None: the one that all scans of the process share)."""
-    cache = shared_cache() if manifest_cache is None else manifest_cache
+    """The manifests of a table, through a cache (None: that of the storage's catalog)."""
+    cache = cache_of(storage) if manifest_cache is None else manifest_cache
     return ManifestSource(storage, partition_columns(metadata), cache)
 
 

@@ -13,7 +13,7 @@ from hms_iceberg.hooks import Hook
 from hms_iceberg.lazy import pl
 from hms_iceberg.metastore import Identifier, MetadataVersion
 from hms_iceberg.printable import printable
-from hms_iceberg.scan.manifests.cache import bound_shared_cache, planning_ready
+from hms_iceberg.scan.manifests.cache import planning_ready
 from hms_iceberg.scan.tasks import TaskPlanner
 from hms_iceberg.spec.field_mapping import NameMapping
 from hms_iceberg.spec.json_model import column_names
@@ -412,7 +412,6 @@ class StaticTable(ReadableTable):
             InvalidInputError: the location is empty.
         """
         storage = storage or ArrowStorage(dict(properties or {}))
-        bound_shared_cache(properties or {})
         with planning_ready():
             location = _metadata_file(metadata_location, storage)
             return cls(("static-table", location), read_version(location, storage), storage)

@@ -37,6 +37,7 @@ from hms_iceberg.arrow.storage.hdfs.opening import HDFS_SCHEMES, default_cluster
 from hms_iceberg.encryption.encrypted_tables import open_decrypted
 from hms_iceberg.encryption.key_services import KeyService, key_service
 from hms_iceberg.errors import ConfigurationError, StorageError
+from hms_iceberg.scan.manifests.cache import cache_for
 from hms_iceberg.spec.places import Place, split_location
 from hms_iceberg.storage import PREVIEWED_MANIFEST, FileInfo, Storage
 
@@ -59,6 +60,7 @@ class ArrowStorage:
         self._filesystems: dict[tuple[str, str], fs.FileSystem] = {}
         self._lock = threading.Lock()
         self._previewed: str | None = None
+        self.manifest_cache = cache_for(self._properties)
 
     def __repr__(self) -> str:
         return f"ArrowStorage(schemes={sorted({scheme for scheme, _ in self._filesystems})})"

@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from weakref import WeakValueDictionary
 
 from hms_iceberg.lazy import import_polars, pl
 from hms_iceberg.scan.manifests.manifest_frames import MANIFEST, ManifestDecoder, columnar_schema
@@ -301,13 +302,6 @@ class ManifestCache:
                 self._slots[key] = _Slot(kept, size, plan)
                 self._size += size
 
-    def resize(self, max_bytes: int) -> None:
-        """Sets another bound; what is too much for it is forgotten, least recently used first."""
-        with self._lock:
-            self.max_bytes = max_bytes
-            while self._size > max_bytes:
-                self._forget(next(iter(self._slots)))
-
     def clear(self) -> None:
         """Forgets everything."""
         with self._lock:
@@ -331,21 +325,29 @@ class ManifestCache:
 
 
 _shared = ManifestCache()
+# Catalogs of one bound share the room, so that many of them take no more of it than one; it goes with the last of them.
+_of_bound: WeakValueDictionary[int, ManifestCache] = WeakValueDictionary({DEFAULT_CACHE_BYTES: _shared})
 
 
-def bound_shared_cache(properties: Mapping[str, str]) -> None:
-    """Gives the shared cache the bound of ``CACHE_BYTES``; without the property it stays as it is.
+def shared_cache() -> ManifestCache:
+    """The cache of all scans of this process whose catalog does not say how large it is to be."""
+    return _shared
+
+
+def cache_for(properties: Mapping[str, str]) -> ManifestCache:
+    """The cache for the tables of a catalog: of the bound that ``CACHE_BYTES`` says, and else the shared one.
 
     Raises:
         ConfigurationError: the value is not an integer.
     """
-    if CACHE_BYTES.name in properties:
-        _shared.resize(CACHE_BYTES.of(properties))
+    bound = CACHE_BYTES.of(properties)
+    return _of_bound.setdefault(bound, ManifestCache(bound))
 
 
-def shared_cache() -> ManifestCache:
-    """The cache that all scans of this process use unless they are given one of their own."""
-    return _shared
+def cache_of(storage: object) -> ManifestCache:
+    """The cache for manifests of a storage, which belongs to a catalog: the shared one if it has none of its own."""
+    own = getattr(storage, "manifest_cache", None)
+    return own if isinstance(own, ManifestCache) else _shared
 
 
 _LIBRARY = "polars"

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from hms_iceberg.encryption.encrypted_tables import manifest_bytes
 from hms_iceberg.lazy import pl
-from hms_iceberg.scan.manifests.cache import ManifestFrame, shared_cache
+from hms_iceberg.scan.manifests.cache import ManifestFrame, cache_of
 from hms_iceberg.scan.manifests.entry_frames import file_dtypes, metric_dtypes
 from hms_iceberg.scan.manifests.manifest_frames import MANIFEST, ManifestDecoder
 from hms_iceberg.scan.manifests.manifest_source import ManifestSource
@@ -181,7 +181,7 @@ def _files(request: MetadataRequest, manifests: Sequence[ManifestFile]) -> Metad
 
 def _planned_files(request: MetadataRequest, manifests: Sequence[ManifestFile], maps: Sequence[str]) -> pl.DataFrame:
     """The live files of some manifests, with some maps of metrics; the cache of plans keeps them."""
-    source = ManifestSource(request.storage, request.partitions, shared_cache())
+    source = ManifestSource(request.storage, request.partitions, cache_of(request.storage))
     metrics: list[Metric] = [(name, None) for name in maps]
 
     def with_maps(_: int, found: ManifestFrame) -> pl.DataFrame:

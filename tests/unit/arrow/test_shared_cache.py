@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import random
 import threading
+import time
 
 import pytest
 
@@ -50,3 +52,33 @@ def test_what_was_not_asked_for_longest_is_forgotten_beyond_the_bound() -> None:
     get("a")
     get("large", 50)
     assert computed == ["a", "b", "c", "b", "large", "a", "large"]
+
+
+@pytest.mark.parametrize("bound", [0, 7, 10**9])
+def test_what_is_kept_is_counted_right_whatever_is_asked_for_and_forgotten(bound: int) -> None:
+    cache: SharedCache[int, bytes] = SharedCache(len, bound)
+    kept: dict[int, int] = {}  # least recently used first
+    rng = random.Random(bound)
+    for _ in range(2_000):
+        key, size, computed = rng.randrange(8), rng.randrange(5), []
+        if rng.random() < 0.2:
+            cache.forget(key)
+            kept.pop(key, None)
+            continue
+        cache.get(key, lambda size=size, computed=computed: (computed.append(1), bytes(size))[1])  # type: ignore[misc]
+        assert bool(computed) is (key not in kept)
+        kept[key] = kept.pop(key, size)
+        if computed:
+            for old in [each for each in kept if each != key]:
+                if sum(kept.values()) <= bound:
+                    break
+                del kept[old]
+
+
+@pytest.mark.parametrize("bound", [100, 10**9], ids=["full", "roomy"])
+def test_many_values_take_as_long_as_they_are_many(bound: int) -> None:
+    cache: SharedCache[int, bytes] = SharedCache(len, bound)
+    started = time.thread_time()
+    for number in range(30_000):
+        cache.get(number, lambda: b"x")
+    assert time.thread_time() - started < 3  # a look at all of them for each takes some 20 seconds

@@ -1,15 +1,21 @@
 from __future__ import annotations
 
+import gc
+import pickle
+import weakref
 from pathlib import Path
 
 import polars as pl
+import pyarrow as pa
 import pytest
 
+from hms_iceberg.catalog import Catalog, load_catalog
 from hms_iceberg.errors import ConfigurationError
-from hms_iceberg.scan.manifests.cache import FrameMetrics, ManifestCache, ManifestFrame, shared_cache
+from hms_iceberg.scan.manifests.cache import FrameMetrics, ManifestCache, ManifestFrame, cache_of, shared_cache
 from hms_iceberg.scan.manifests.metric_columns import Metric, MetricColumns
+from hms_iceberg.scan.planner import plan_scan
+from hms_iceberg.scan.tasks import ScanRequest
 from hms_iceberg.table import StaticTable
-from tests.support.row_tables import create
 
 
 class Kept(FrameMetrics):
@@ -90,16 +96,46 @@ def test_a_cache_of_no_bytes_keeps_nothing() -> None:
     assert len(cache) == 0
 
 
-def test_all_scans_of_a_process_share_a_cache_whose_bound_is_a_property(tmp_path: Path) -> None:
-    cache = shared_cache()
-    before = cache.max_bytes
-    location = create(tmp_path).metadata_location
-    try:
-        cache.put("a", frame(), cache.begin_plan())
-        StaticTable.from_metadata(location, {"io.manifest.cache.max-total-bytes": str(frame().size // 2)})
-        assert shared_cache() is cache
-        assert (len(cache), cache.max_bytes) == (0, frame().size // 2)
+SETTING = "io.manifest.cache.max-total-bytes"
+
+
+def test_each_catalog_has_a_cache_of_its_own_bound_and_changes_no_other(tmp_path: Path) -> None:
+    def opened(name: str, **properties: str) -> Catalog:
+        return load_catalog(name, type="hadoop", warehouse=str(tmp_path), **properties)
+
+    def cached(catalog: Catalog) -> list[int]:
+        """How many manifests two plans find in the cache."""
+        metadata = catalog.load_table("db.t").metadata
+        plans = [plan_scan(ScanRequest(metadata), catalog.storage) for _ in range(2)]
+        return [plan.metrics.manifests_cached for plan in plans]
+
+    first = opened("first")
+    first.create_namespace("db")
+    table = first.create_table("db.t", pa.schema([("id", pa.int64())]))
+    table.append(pa.table({"id": [1]}))
+    assert cached(first) == [0, 1]
+    without, small = opened("without", **{SETTING: "0"}), opened("small", **{SETTING: "1000000"})
+    assert cached(without) == [0, 0] and cached(small) == [0, 1]
+    again = opened("again", **{SETTING: "1000000"})
+    assert cached(again) == [1, 1]  # many catalogs of one bound take no more than that
+    assert cached(first) == [1, 1] and shared_cache().max_bytes == 512 * 1024 * 1024
+    bounds = [cache_of(each.storage).max_bytes for each in (first, without, small, pickle.loads(pickle.dumps(small)))]
+    assert bounds == [512 * 1024 * 1024, 0, 1_000_000, 1_000_000]
+    without.close()
+    static = StaticTable.from_metadata(table.metadata_location, {SETTING: "0"})
+    assert cache_of(static.storage).max_bytes == 0
+    for wrong in (
+        lambda: opened("wrong", **{SETTING: "much"}),
+        lambda: StaticTable.from_metadata("/x", {SETTING: "x"}),
+    ):
         with pytest.raises(ConfigurationError, match="max-total-bytes"):
-            StaticTable.from_metadata(location, {"io.manifest.cache.max-total-bytes": "much"})
-    finally:
-        cache.resize(before)
+            wrong()
+
+
+def test_the_room_of_catalogs_that_are_gone_is_given_back(tmp_path: Path) -> None:
+    catalog = load_catalog("gone", type="hadoop", warehouse=str(tmp_path), **{SETTING: "7654321"})
+    cache = weakref.ref(cache_of(catalog.storage))
+    assert cache() is not None
+    del catalog
+    gc.collect()
+    assert cache() is None
