@@ -7,7 +7,7 @@ Source: Iceberg specification, "Table Metadata Fields", "Snapshots", "Path Const
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -19,10 +19,11 @@ from hms_iceberg.arrow.deletes.deleted_rows import open_delete_file
 from hms_iceberg.arrow.deletes.puffin import copy_puffin
 from hms_iceberg.arrow.formats.content_files import ContentFormat, delete_properties
 from hms_iceberg.arrow.metrics.footer_metrics import FULL
-from hms_iceberg.errors import InvalidInputError
+from hms_iceberg.errors import FileAlreadyExistsError, InvalidInputError
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POSITION
+from hms_iceberg.spec.places import Place, has_dot_segments
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.spec.table_properties import DATA_PATH, FOLDER_STORAGE_PATH, METADATA_PATH, OBJECT_STORAGE_PATH
@@ -62,14 +63,31 @@ class PrefixChange:
     def _relative(self, path: str) -> str:
         """The part of a location below the source prefix; empty for the prefix itself."""
         source = self.source.rstrip("/") + "/"
-        if path.rstrip("/") + "/" == source:
-            return ""
-        if not path.startswith(source):
+        if path.startswith(source) and "//" not in (below := path[len(source) :]) and not has_dot_segments(below):
+            return below.rstrip("/")
+        folder, place = Place.of(self.source), Place.of(path)
+        if not place.is_in(folder):
             raise InvalidInputError(
                 f"Cannot replace the prefix of {path}: it is not under {self.source}. Every path of the table has to "
                 "be; give a prefix that all of them have."
             )
-        return path[len(source) :]
+        return place.below(folder)
+
+
+@contextmanager
+def noted(created: list[str], location: str) -> Iterator[None]:
+    """Notes a file that is made in the block, so that it can be deleted; not if somebody else's is there already.
+
+    Args:
+        created: gets the location.
+        location: of the new file.
+    """
+    created.append(location)
+    try:
+        yield
+    except FileAlreadyExistsError:
+        created.remove(location)
+        raise
 
 
 def _joined(folder: str, relative: str) -> str:
@@ -147,7 +165,7 @@ class PositionDeleteMover:
         storage: where the files are.
         properties: of the table.
         change: what becomes of paths.
-        created: gets the location of each new file before it is made.
+        created: gets the location of each new file before it is made; see `noted`.
     """
 
     def __init__(
@@ -177,13 +195,16 @@ class PositionDeleteMover:
     def _size_of_vectors(self, location: str) -> int:
         if location not in self._sizes:
             staged = self._change.staged_path(location)
-            self._created.append(staged)
-            self._sizes[location] = copy_puffin(self._storage, location, staged, self._change.new_path)
+            with noted(self._created, staged):
+                self._sizes[location] = copy_puffin(self._storage, location, staged, self._change.new_path)
         return self._sizes[location]
 
     def _rewrite(self, file: DataFile) -> DataFile:
         staged = self._change.staged_path(file.file_path)
-        self._created.append(staged)
+        with noted(self._created, staged):
+            return self._written(file, staged)
+
+    def _written(self, file: DataFile, staged: str) -> DataFile:
         # Whole bounds: they say which data file the deletes are about.
         modes = {field.field_id: FULL for field in _SCHEMA.fields}
         name = file.file_format.lower()

@@ -15,7 +15,7 @@ from functools import cached_property
 
 from hms_iceberg.encryption.encrypted_tables import refuse_encrypted
 from hms_iceberg.errors import IcebergError, InvalidInputError
-from hms_iceberg.maintenance.metadata_paths import PositionDeleteMover, PrefixChange, with_new_paths
+from hms_iceberg.maintenance.metadata_paths import PositionDeleteMover, PrefixChange, noted, with_new_paths
 from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.spec.manifests.avro_container import read_container
 from hms_iceberg.spec.manifests.manifest_avro import decode_manifest, encode_manifest
@@ -305,5 +305,5 @@ class _Relocation:
         self._copy(location, staged=True)
 
     def _create(self, location: str, data: bytes) -> None:
-        self._created.append(location)
-        self._storage.create(location, data)
+        with noted(self._created, location):
+            self._storage.create(location, data)

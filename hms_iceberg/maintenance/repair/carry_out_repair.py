@@ -21,6 +21,7 @@ from hms_iceberg.spec.metadata.metadata_changes import changed
 from hms_iceberg.storage import Storage
 from hms_iceberg.table import Table
 from hms_iceberg.table.file_system_catalog import FileSystemCatalog
+from hms_iceberg.table.needed.others import table_rows_of
 from hms_iceberg.table.version_files import VersionDamage
 from hms_iceberg.transaction.transaction import table_commit
 from hms_iceberg.transaction.workspace import read_version, write_version
@@ -76,7 +77,8 @@ def repair_table(
     """
     metastore, damage = _to_repair(catalog.metastore, identifier)
     pointer = metastore.load(identifier)
-    plan = plan_repair(pointer, catalog.storage, damage, accept_loss=accept_loss, record_counts=record_counts)
+    rows = table_rows_of(metastore)
+    plan = plan_repair(pointer, catalog.storage, damage, rows, accept_loss=accept_loss, record_counts=record_counts)
     if dry_run or not plan.steps:
         return RepairResult(plan)
     base, metadata = checked_base(plan)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from hms_iceberg.arrow.parallel import in_parallel
@@ -61,6 +61,7 @@ class Examination:
         damaged_manifests: by location, what is wrong with the manifest.
         wrong_rows: by location of a whole manifest, what is wrong with its row in manifest lists.
         remade: locations of whole manifests whose entries are made anew.
+        of_others: tells which of some files belong to other tables.
     """
 
     metadata: TableMetadata
@@ -71,6 +72,7 @@ class Examination:
     damaged_manifests: dict[str, str] = field(default_factory=dict)
     wrong_rows: dict[str, str] = field(default_factory=dict)
     remade: set[str] = field(default_factory=set)
+    of_others: Callable[[Iterable[str]], Collection[str]] = lambda _: ()
 
     @property
     def rows(self) -> dict[str, ManifestFile]:
@@ -88,12 +90,15 @@ class Examination:
         return None if listed is None else EntryCounts.sum((each.counts for _, each in listed), snapshot_id)
 
 
-def examine(metadata: TableMetadata, storage: Storage) -> Examination:
+def examine(
+    metadata: TableMetadata, storage: Storage, of_others: Callable[[Iterable[str]], Collection[str]] = lambda _: ()
+) -> Examination:
     """Reads every manifest list and manifest of a table.
 
     Args:
         metadata: the table's metadata.
         storage: where the files are.
+        of_others: tells which of some files belong to other tables.
 
     Returns:
         what could be read, and what is wrong with the rest, by location.
@@ -101,7 +106,7 @@ def examine(metadata: TableMetadata, storage: Storage) -> Examination:
     Raises:
         StorageError: the storage does not let a file be read, which says nothing about the file.
     """
-    examination = Examination(metadata, storage, ManifestEntries(storage))
+    examination = Examination(metadata, storage, ManifestEntries(storage), of_others=of_others)
     listed = [snapshot for snapshot in metadata.snapshots if snapshot.manifest_list is not None]
     for snapshot, manifests in zip(
         listed, in_parallel(lambda each: read_list(each, storage), listed, metadata.location), strict=True

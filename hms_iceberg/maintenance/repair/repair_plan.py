@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count
 
 from hms_iceberg.encryption.encrypted_tables import refuse_encrypted
@@ -26,13 +27,14 @@ from hms_iceberg.maintenance.repair.whole_versions import (
     version_after,
 )
 from hms_iceberg.maintenance.repair.wrong_bounds import mended_bounds
-from hms_iceberg.metastore import MetadataVersion, TablePointer
+from hms_iceberg.metastore import MetadataVersion, TablePointer, TableRows
 from hms_iceberg.spec.manifests.manifest_list_avro import encode_manifest_list
 from hms_iceberg.spec.manifests.manifest_values import ManifestContent, ManifestEntry, ManifestFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import Snapshot, Summary
 from hms_iceberg.spec.table_properties import metadata_folder
 from hms_iceberg.storage import Places, Storage
+from hms_iceberg.table.needed.others import files_of_others
 from hms_iceberg.table.version_files import VersionDamage
 from hms_iceberg.transaction.workspace import read_version
 
@@ -88,6 +90,7 @@ def plan_repair(
     pointer: TablePointer,
     storage: Storage,
     unreached: VersionDamage | None = None,
+    rows: TableRows | None = None,
     *,
     accept_loss: bool = False,
     record_counts: bool = False,
@@ -98,6 +101,7 @@ def plan_repair(
         pointer: what the metastore's row says.
         storage: where the table's files are.
         unreached: what keeps readers of a table in a folder from the version that `pointer` names.
+        rows: the metastore's tables, whose files are not taken for lost ones; None if it does not tell of them.
         accept_loss: whether steps are taken that lose something.
         record_counts: also open every live file, which finds damage that leaves its size.
 
@@ -107,11 +111,12 @@ def plan_repair(
     """
     remedy = "What is damaged there may have been changed on purpose. Look with `check`, and restore the files."
     refuse_encrypted(pointer.properties, ".".join(pointer.identifier), "Cannot repair table", remedy)
-    return _Planner(pointer, storage, accept_loss).plan(unreached, record_counts)
+    return _Planner(pointer, storage, accept_loss, rows).plan(unreached, record_counts)
 
 
 class _Planner:
-    def __init__(self, pointer: TablePointer, storage: Storage, accept_loss: bool) -> None:
+    def __init__(self, pointer: TablePointer, storage: Storage, accept_loss: bool, rows: TableRows | None) -> None:
+        self._rows = rows
         self._pointer = pointer
         self._storage = storage
         self._accept_loss = accept_loss
@@ -127,7 +132,7 @@ class _Planner:
         if version is None or (unreached is not None and not self._add(self._reached(unreached, version))):
             return self._made(None, None, {})
         version = self._checked_row(version)
-        examination = examine(version.metadata, self._storage)
+        examination = examine(version.metadata, self._storage, partial(self._of_others, version))
         self._rebuild(examination)
         self._mend_bounds(examination, record_counts)
         metadata = self._with_sound_lists(examination)
@@ -144,6 +149,12 @@ class _Planner:
             if found.files and self._add(found.step):
                 gone[branch] = found
         return self._made(version, metadata, gone)
+
+    def _of_others(self, version: MetadataVersion, locations: Iterable[str]) -> Collection[str]:
+        """Those of some files that belong to other tables."""
+        if self._rows is None:
+            return ()
+        return files_of_others(self._pointer.identifier, version, locations, self._storage, self._rows)
 
     def _made(
         self, base: MetadataVersion | None, metadata: TableMetadata | None, gone: Mapping[str, LostFiles]

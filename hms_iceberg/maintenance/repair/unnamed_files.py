@@ -154,8 +154,9 @@ class UnnamedFiles:
             if file.is_data:
                 targets[number] = partitions.setdefault(file.partition_key, file)
         found = _content_locations(examination, places)
-        unnamed = (each for each in found if _number(_at(each), places) not in named)
-        return cls(examination, named, targets, tuple(sorted(unnamed)), places)
+        unnamed = [each for each in found if _number(_at(each), places) not in named]
+        theirs = examination.of_others(unnamed)
+        return cls(examination, named, targets, tuple(sorted(each for each in unnamed if each not in theirs)), places)
 
     def described(self, manifest: ManifestFile) -> list[DataFile]:
         """The unnamed files that fit a manifest's content and partition spec, with metrics read from the files.

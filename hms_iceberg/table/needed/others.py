@@ -205,6 +205,34 @@ def needed_by_others(
     return {location: who for place, who in found.items() for location in asked[place]}
 
 
+def files_of_others(
+    identifier: Identifier, version: MetadataVersion, locations: Iterable[str], storage: Storage, rows: TableRows
+) -> frozenset[str]:
+    """Files that are in the folders of other tables, or that another table in the same folder names.
+
+    Args:
+        identifier: the table that is asked about; its copies are no others, nor is the Hive table that it was.
+        version: the table.
+        locations: files in or around its folders.
+        storage: where they are.
+        rows: the metastore.
+
+    Raises:
+        StorageError, CorruptManifestError, CorruptMetadataError: what another table names cannot be told.
+        NoSuchTableError: a table is renamed again and again while it is looked at.
+    """
+    places = Places(storage)
+    asked = {location: places.anywhere(location) for location in locations}
+    own = OwnFolders.of(version.metadata, version.location, places)
+    backup = backup_of(identifier, version.metadata, version.location, rows, places)
+    names = {".".join(identifier).lower(), "" if backup is None else backup.name.lower()}
+    owners = looked_for(lambda: Owners(asked.values(), own.all(), names, rows, places))
+    uuid = version.metadata.table_uuid
+    others = (row for row in owners.sharers if not may_be_copy(row, uuid, frozenset(own.all()), places))
+    named = frozenset(places.anywhere(each) for row in others for each in names_of(row, storage))
+    return frozenset(each for each, place in asked.items() if place in named or owners.of(place) is not None)
+
+
 class Owners:
     """Whose folders some files are in: the deepest folder decides.
 
