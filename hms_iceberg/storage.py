@@ -119,8 +119,8 @@ class KnowsPlaces(Protocol):
 class Places:
     """The places of locations in a storage: the one door through which text becomes what is compared.
 
-    A folder is looked at once in its lifetime, which is to be that of one operation: of a million files in a thousand
-    folders, links are followed a thousand times.
+    Its lifetime is to be that of one operation. A folder is looked at once in it, and only that folder, not those that
+    it is in.
 
     Args:
         storage: where they are; None if text has to do.
@@ -139,8 +139,13 @@ class Places:
         Args:
             location: in any spelling.
         """
-        folder, name = self.folder_and_name(location)
-        return folder.child(name) if name else folder
+        known, name = self._folder_of(location)
+        if known is None:
+            return self._place_of(location)
+        place = known.child(name)
+        if self._leads_elsewhere is not None and self._leads_elsewhere(location, place):
+            return self._place_of(location)
+        return place
 
     def folder_and_name(self, location: str) -> tuple[Place, str]:
         """The place of the folder that a file is in, and the file's name there; no name if it is a root.
@@ -148,15 +153,21 @@ class Places:
         Args:
             location: in any spelling.
         """
+        known, name = self._folder_of(location)
+        if known is None or (self._leads_elsewhere is not None and self._leads_elsewhere(location, known.child(name))):
+            place = self._place_of(location)
+            return (place.parent, place.name) if place.path else (place, "")
+        return known, name
+
+    def _folder_of(self, location: str) -> tuple[Place | None, str]:
+        """The folder before a location's last segment, and that segment; None if that is none by itself."""
         folder, _, name = location.rpartition("/")
-        if name in ("", ".", "..") or not folder or folder.endswith((":", ":/")):
-            return _parts(self._place_of(location))
         known = self._folders.get(folder)
         if known is None:
-            known = self._folders[folder] = self._place_of(folder)
-        if self._leads_elsewhere is not None and self._leads_elsewhere(location, known.child(name)):
-            return _parts(self._place_of(location))
-        return known, name
+            if not folder or folder.endswith((":", ":/")):
+                return None, name
+            known = self._folders[folder] = self.of(folder)
+        return (None if name in _NO_NAMES else known), name
 
     def anywhere(self, location: str) -> Place:
         """The place on whatever server it is: equal for any two locations that may be one. See `Place.anywhere`.
@@ -178,8 +189,7 @@ def same_place(one: str, other: str, storage: Storage) -> bool:
     return places.anywhere(one) == places.anywhere(other)
 
 
-def _parts(place: Place) -> tuple[Place, str]:
-    return (place.parent, place.name) if place.path else (place, "")
+_NO_NAMES = ("", ".", "..")
 
 
 @runtime_checkable

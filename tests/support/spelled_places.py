@@ -315,7 +315,7 @@ class World:
         manifests = table.refresh().inspect.manifests()["path"].to_pylist()
         self.storage.delete(self.rng.choice([path for path in manifests if path.rpartition("/")[2] not in known]))
         try:
-            repair_table(self.catalog, ("shop", "subject"), accept_loss=True)
+            repair_table(self.catalog, ("shop", "subject"), dry_run=False, accept_loss=True)
         except IcebergError as error:
             self.told.append(f"refused: {error}")
             return False
