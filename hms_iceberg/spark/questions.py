@@ -198,6 +198,10 @@ def _alter_table(tables: OpenTables, asked: AlterTable, question: Mapping[str, A
     alter_table(asked, question, tables.targets, tables.storage(question))
 
 
+def _call_procedure(tables: OpenTables, asked: CallProcedure, question: Mapping[str, Any]) -> Answer:
+    return call_procedure(asked, tables.catalogs, tables.rewrites)
+
+
 def _begin_write(tables: OpenTables, asked: BeginWrite, question: Mapping[str, Any]) -> Answer:
     if "rewrite" in question:
         return tables.rewrites.of(question).begin(question["rewrite"]["group"], question)
@@ -258,11 +262,8 @@ QUESTIONS: dict[str, Question] = {
     "delete-where": Question(DeleteWhere, _of_table(delete_where), Cost.COMMIT),
     # statements
     "run-statement": Question(RunStatement, _run_statement, Cost.COMMIT),
-    "call-procedure": Question(
-        CallProcedure,
-        lambda tables, asked, question: call_procedure(asked, tables.catalogs, tables.rewrites),
-        Cost.COMMIT,
-    ),
+    "call-procedure": Question(CallProcedure, _call_procedure, Cost.COMMIT),
+    "read-by-procedure": Question(CallProcedure, _call_procedure, Cost.PLANNING),
     "create-table": Question(DefineTable, _of_targets(create_table), Cost.COMMIT),
     "alter-table": Question(AlterTable, _alter_table, Cost.COMMIT),
     "drop-table": Question(DropTable, _of_targets(drop_table), Cost.COMMIT),

@@ -109,7 +109,9 @@ class Driver:
 
 
 @dataclass(frozen=True)
-class _Metastore:
+class Metastore:
+    """What a session has to know of one that runs elsewhere."""
+
     uri: str
     warehouse: str
 
@@ -127,8 +129,6 @@ def _run(spark: SparkSession, statement: str, errors: list[str]) -> None:
     try:
         if statement.startswith("stream "):
             _, source, target, checkpoint, expression = statement.split(maxsplit=4)
-            # toTable looks for its catalog in the settings of the thread's session, and a new thread has none
-            spark._jvm.hms_iceberg.bridge.Bridge.makeDefault(spark._jsparkSession)
             frame = spark.readStream.schema("id bigint").parquet(source).selectExpr(f"{expression} as id", "id as v")
             write = frame.writeStream.trigger(availableNow=True).option("checkpointLocation", checkpoint)
             write.toTable(target).awaitTermination()
@@ -150,7 +150,7 @@ def main() -> None:
     from tests.support.spark_session import extended_session
 
     settings = json.loads(sys.argv[1])
-    metastore: Any = _Metastore(settings["uri"], settings["warehouse"])
+    metastore: Any = Metastore(settings["uri"], settings["warehouse"])
     spark = extended_session(metastore, **settings["conf"])
     spark.udf.register("flaky", _flaky, "bigint")
     spark.sql(settings["first"])

@@ -44,4 +44,5 @@ CREATE_CHANGELOG_VIEW = Procedure(
     ),
     (Column("changelog_view", "string", nullable=False),),
     _create_changelog_view,
+    only_reads=True,
 )

@@ -141,12 +141,15 @@ class Procedure:
         columns: of the result, with the types and nullability of Apache Iceberg's.
         run: does the work and gives the rows of the result, or a view to make, or
             files for Spark to rewrite.
+        only_reads: whether nothing is changed, so that what is cached of the table stays, and nobody asks what became
+            of a call that was interrupted.
     """
 
     name: str
     parameters: tuple[Parameter, ...]
     columns: tuple[Column, ...]
     run: Callable[[Call], Iterable[Row] | ResultView | SparkRewrite]
+    only_reads: bool = False
 
 
 TABLE = Parameter("table", "string", required=True)

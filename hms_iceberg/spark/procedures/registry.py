@@ -100,6 +100,7 @@ def _described(procedure: Procedure) -> dict[str, Any]:
     columns = (f"`{each.name}` {each.type}{'' if each.nullable else ' not null'}" for each in procedure.columns)
     return {
         "name": procedure.name,
+        "only_reads": procedure.only_reads,
         "parameters": [
             {"name": each.name, "type": _INSTANTS.get(each.type, each.type), "required": each.required}
             for each in procedure.parameters

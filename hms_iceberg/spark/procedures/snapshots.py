@@ -80,6 +80,7 @@ ANCESTORS_OF = Procedure(
     (TABLE, Parameter("snapshot_id", "bigint")),
     (Column("snapshot_id", "bigint"), Column("timestamp", "bigint")),
     _ancestors_of,
+    only_reads=True,
 )
 
 

@@ -228,7 +228,7 @@ public final class SessionCatalog extends DelegatingCatalogExtension
   private static boolean isIceberg(Map properties) {
     String provider = (String) properties.get(TableCatalog.PROP_PROVIDER);
     return "iceberg".equalsIgnoreCase(provider == null
-        ? ((SparkSession) SparkSession.active()).sessionState().conf().defaultDataSourceName() : provider);
+        ? SQLConf.get().defaultDataSourceName() : provider);
   }
 
   public StagedTable stageCreate(Identifier ident, StructType schema, Transform[] partitions, Map properties)

@@ -2,8 +2,8 @@ package hms_iceberg.bridge;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.Map;
-import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.internal.SQLConf;
 
 /** Where an Iceberg table is found; a stream looks there again and again. */
 abstract class TableSource {
@@ -64,7 +64,7 @@ abstract class TableSource {
     if (options != null) {
       question.set("options", Bridge.JSON.valueToTree(options));
     }
-    String branch = ((SparkSession) SparkSession.active()).sessionState().conf().getConfString("spark.wap.branch", null);
+    String branch = SQLConf.get().getConfString("spark.wap.branch", null);
     if (branch != null) {
       question.put("wap_branch", branch);
     }

@@ -59,7 +59,8 @@ public final class CatalogProcedure implements UnboundProcedure, BoundProcedure 
 
   public Iterator call(InternalRow arguments) {
     SparkSession session = (SparkSession) SparkSession.active();
-    ObjectNode question = Bridge.question("call-procedure");
+    boolean onlyReads = description.get("only_reads").asBoolean();
+    ObjectNode question = Bridge.question(onlyReads ? "read-by-procedure" : "call-procedure");
     ObjectNode given = Bridge.JSON.createObjectNode();
     for (int i = 0; i < parameters.length; i++) {
       if (!arguments.isNullAt(i)) {
@@ -84,7 +85,11 @@ public final class CatalogProcedure implements UnboundProcedure, BoundProcedure 
     question.set("arguments", given);
     Answer answer = Bridge.ask(question);
     if (answer.header().has("rewrite")) {
-      answer = new GroupRewrites(session, Extension.active().planner, answer.header().get("rewrite")).finished();
+      try {
+        answer = new GroupRewrites(session, Extension.active().planner, answer.header().get("rewrite")).finished();
+      } finally {
+        CachedTables.refresh(question); // groups that are done are committed, whatever becomes of others
+      }
     }
     if (answer.header().has("view")) {
       ChangesView.create(session, answer.header().get("view"), answer.takeBlobs(1)[0]);

@@ -21,19 +21,26 @@ final class TableReads {
    * metadata file, one of the two with #files after it.
    */
   static Table load(String text, String version, Long asOfMicros, Map options) {
+    SparkSession session = session();
     if (text.indexOf('/') >= 0) {
       int kind = text.indexOf('#');
       Path path = new Path(kind < 0 ? text : text.substring(0, kind));
       return path.load(
           path.metadataLocation(), kind < 0 ? null : text.substring(kind + 1), version, asOfMicros, options);
     }
-    SparkSession session = (SparkSession) SparkSession.active();
     Table table = byName(session, parts(session, text), version, asOfMicros, options);
     if (table == null) {
       throw Bridge.failure("NoSuchTableError: there is no Iceberg table " + text + ". If it is a table of another"
           + " format, read it with spark.table; a table by its path has a slash in its name.", null);
     }
     return table;
+  }
+
+  /** That of the thread, or the default one. */
+  private static SparkSession session() {
+    SparkSession session = (SparkSession) SparkSession.active();
+    SessionThreads.enter(session);
+    return session;
   }
 
   private static String[] parts(SparkSession session, String text) {
@@ -48,7 +55,7 @@ final class TableReads {
 
   /** The catalog of a name; for a path, any that has the functions that a write needs. */
   static CatalogPlugin catalog(String text) {
-    SparkSession session = (SparkSession) SparkSession.active();
+    SparkSession session = session();
     CatalogManager catalogs = session.sessionState().catalogManager();
     if (text.indexOf('/') >= 0) {
       return catalogs.v2SessionCatalog();
@@ -70,7 +77,7 @@ final class TableReads {
     if (text.indexOf('/') >= 0) {
       return new TableName(new String[0], text);
     }
-    SparkSession session = (SparkSession) SparkSession.active();
+    SparkSession session = session();
     return ident(session.sessionState().catalogManager(), parts(session, text));
   }
 

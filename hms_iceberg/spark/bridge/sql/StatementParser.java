@@ -34,11 +34,9 @@ public final class StatementParser implements InvocationHandler {
 
   public Object invoke(Object proxy, Method method, Object[] arguments) throws Throwable {
     boolean isPlan = method.getName().startsWith("parsePlan") || "parseQuery".equals(method.getName());
-    if (isPlan) {
-      extension.adopt(session);
-      SessionThreads.loadCatalogs(session);
-    }
     if (isPlan || "parseMultipartIdentifier".equals(method.getName())) { // every query begins with one of them
+      extension.adopt(session);
+      SessionThreads.enter(session);
       extension.completeRules(session);
     }
     try {

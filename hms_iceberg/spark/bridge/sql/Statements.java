@@ -7,9 +7,9 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.SetTableProperties;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
-import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.execution.command.AlterTableSetPropertiesCommand;
+import org.apache.spark.sql.internal.SQLConf;
 import scala.collection.immutable.Map;
 import scala.collection.immutable.Map$;
 
@@ -36,7 +36,7 @@ final class Statements {
   static void run(TableSource source, TableChange[] changes) {
     ObjectNode question = source.change("run-statement");
     question.put("statement", ((TableChange.SetProperty) changes[0]).value());
-    question.put("case_sensitive", ((SparkSession) SparkSession.active()).sessionState().conf().caseSensitiveAnalysis());
+    question.put("case_sensitive", SQLConf.get().caseSensitiveAnalysis());
     Bridge.ask(question);
   }
 

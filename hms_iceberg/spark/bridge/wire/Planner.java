@@ -48,8 +48,19 @@ final class Planner {
     python.close();
   }
 
-  /** The answer is a JSON header, and for a scan what follows it. */
+  /** The answer is a JSON header, and for a scan what follows it. What is cached of a table that it changed is not kept. */
   Answer ask(ObjectNode question) {
+    boolean changes = python.commits.contains(question.get("call").asText());
+    try {
+      return answered(question);
+    } finally {
+      if (changes) {
+        CachedTables.refresh(question);
+      }
+    }
+  }
+
+  private Answer answered(ObjectNode question) {
     Call call = new Call(python, question.toString());
     try {
       return new Answer(answer(call, question.has("epoch")));

@@ -28,6 +28,8 @@ public final class Shapes {
     {"4.1", "org.apache.spark.sql.execution.QueryExecution$", "create", null},
     {"", "org.apache.spark.sql.connector.catalog.CatalogV2Util$", "structTypeToV2Columns", null},
     {"", "org.apache.spark.sql.connector.catalog.ColumnDefaultValue", "getSql", null},
+    {"4.1", "org.apache.spark.sql.execution.CacheManager", "recacheTableOrView cachedData",
+      "what is cached of a table stays as it is when a procedure changes the table"},
     {"", "org.apache.spark.sql.util.ArrowUtils", "toArrowSchema", null},
     {"", PARQUET + "VectorizedParquetRecordReader", "initialize", null},
     {"4.0", "org.apache.spark.sql.catalyst.analysis.Analyzer", "hintResolutionRules", null},

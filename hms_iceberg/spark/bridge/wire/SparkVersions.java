@@ -31,6 +31,7 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.CatalogV2Util$;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.ColumnDefaultValue;
+import org.apache.spark.sql.execution.CacheManager;
 import org.apache.spark.sql.execution.CommandExecutionMode;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.QueryExecution$;
@@ -51,6 +52,7 @@ final class SparkVersions {
   // Which parameters of CatalogTable they are.
   private static final int PROPERTIES = 11;
   private static final int STATISTICS = 12;
+  private static final String RECACHE = "recacheTableOrView";
 
   private SparkVersions() {}
 
@@ -320,19 +322,37 @@ final class SparkVersions {
     }
   }
 
+  /** Whether a table's name means what is cached of it; before 4.1, another version of a table is another plan. */
+  static boolean answersNamesByCache(CacheManager cache) {
+    return method(cache, RECACHE, 3) != null;
+  }
+
+  /** Makes what is cached of a name anew, but for versions of the past. */
+  static void recache(CacheManager cache, SparkSession session, Seq name) {
+    invoke(cache, RECACHE, new Object[] {session, name, Boolean.FALSE});
+  }
+
   private static Object invoke(Object target, String name, Object[] arguments) {
-    Method[] methods = target.getClass().getMethods();
+    Method found = method(target, name, arguments.length);
+    if (found == null) {
+      throw new IllegalStateException("This version of Spark is not supported: " + target.getClass() + " has no " + name);
+    }
     try {
-      for (int i = 0; i < methods.length; i++) {
-        if (methods[i].getName().equals(name) && methods[i].getParameterTypes().length == arguments.length) {
-          methods[i].setAccessible(true); // of a class that is not public, as some are since 4.3
-          return methods[i].invoke(target, arguments);
-        }
-      }
+      found.setAccessible(true); // of a class that is not public, as some are since 4.3
+      return found.invoke(target, arguments);
     } catch (ReflectiveOperationException e) {
       throw Bridge.unchecked(e.getCause() instanceof Exception ? (Exception) e.getCause() : e);
     }
-    throw new IllegalStateException("This version of Spark is not supported: " + target.getClass() + " has no " + name);
+  }
+
+  private static Method method(Object target, String name, int arguments) {
+    Method[] methods = target.getClass().getMethods();
+    for (int i = 0; i < methods.length; i++) {
+      if (methods[i].getName().equals(name) && methods[i].getParameterTypes().length == arguments) {
+        return methods[i];
+      }
+    }
+    return null;
   }
 
   private static Constructor longest(Constructor[] constructors) {
