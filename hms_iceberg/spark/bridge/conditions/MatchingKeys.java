@@ -14,16 +14,11 @@ import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.JoinHint;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
-import org.apache.spark.sql.catalyst.plans.logical.Range;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.catalyst.plans.logical.WriteDelta;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.write.RowLevelOperationTable;
-import org.apache.spark.sql.execution.columnar.InMemoryRelation;
-import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
-import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.internal.SQLConf;
 import scala.Function1;
@@ -72,7 +67,8 @@ final class MatchingKeys extends AbstractPartialFunction {
       return null;
     }
     Join join = (Join) plan;
-    if (join.condition().isEmpty() || !isTarget(join.left()) || !isTheSameTwice(join.right())) {
+    if (join.condition().isEmpty() || !isTarget(join.left()) || !isSimple(join.right())
+        || !SameTwice.is(join.right())) {
       return null;
     }
     Keys keys = Keys.of(join);
@@ -101,22 +97,15 @@ final class MatchingKeys extends AbstractPartialFunction {
     return CollectionConverters.asJava((Seq) plan.collectLeaves()).iterator();
   }
 
-  /** Whether a plan surely has the same rows when it runs again: simple steps over files, snapshots and constants. */
-  private static boolean isTheSameTwice(LogicalPlan plan) {
-    if (!plan.deterministic()) {
-      return false;
-    }
+  /** What costs little to run a second time. */
+  private static boolean isSimple(LogicalPlan plan) {
     List children = CollectionConverters.asJava((Seq) plan.children());
-    if (children.isEmpty()) {
-      return plan instanceof LocalRelation || plan instanceof Range || plan instanceof InMemoryRelation
-          || plan instanceof LogicalRelation && ((LogicalRelation) plan).relation() instanceof HadoopFsRelation
-          || plan instanceof DataSourceV2Relation && ((DataSourceV2Relation) plan).table() instanceof IcebergTable;
+    boolean simple =
+        children.isEmpty() || plan instanceof Project || plan instanceof Filter || plan instanceof Union;
+    for (int i = 0; simple && i < children.size(); i++) {
+      simple = isSimple((LogicalPlan) children.get(i));
     }
-    boolean same = plan instanceof Project || plan instanceof Filter || plan instanceof Union;
-    for (int i = 0; same && i < children.size(); i++) {
-      same = isTheSameTwice((LogicalPlan) children.get(i));
-    }
-    return same;
+    return simple;
   }
 
   /** The source's side of what must be equal, and the condition that it is. */

@@ -18,6 +18,11 @@ final class PositionSet {
   private RoaringBitmap last;
 
   void add(long position) {
+    addNew(position);
+  }
+
+  /** Whether it was not there before. */
+  boolean addNew(long position) {
     int upper = (int) (position >>> 32);
     if (last == null || upper != lastUpper) {
       last = (RoaringBitmap) byUpperHalf.get(Integer.valueOf(upper));
@@ -27,7 +32,7 @@ final class PositionSet {
       }
       lastUpper = upper;
     }
-    last.add((int) position);
+    return last.checkedAdd((int) position);
   }
 
   void addAll(PositionSet other) {

@@ -16,12 +16,14 @@ import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
+import org.apache.spark.sql.execution.columnar.CachedRDDBuilder;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import scala.jdk.javaapi.CollectionConverters;
 
 /** Writes the files anew that hold rows which change. */
 final class CopyOnWrite extends RowOperation {
   final ReplacedFiles replaced;
+  private final List kept = new ArrayList();
   private ObjectNode filter;
   private LogicalPlan matching;
 
@@ -48,13 +50,26 @@ final class CopyOnWrite extends RowOperation {
     DataSourceV2Relation relation = (DataSourceV2Relation) plan.originalTable();
     Expression condition = CommonExpressions.inlined(plan.condition(), plan.query());
     filter = FilterText.of(condition, CollectionConverters.asJava(relation.withMetadataColumns().output()));
-    boolean all = plan.groupFilterCondition().isEmpty() || isTrue((Expression) plan.groupFilterCondition().get());
-    matching = all ? null : matching(
-        relation, CommonExpressions.inlined((Expression) plan.groupFilterCondition().get(), plan.query()));
+    Expression rows = plan.groupFilterCondition().isEmpty() ? null : (Expression) plan.groupFilterCondition().get();
+    matching = choosesFiles(rows) ? matching(relation, CommonExpressions.inlined(rows, plan.query())) : null;
   }
 
-  private static boolean isTrue(Expression condition) {
-    return condition instanceof Literal && Boolean.TRUE.equals(((Literal) condition).value());
+  /** What may hold for other rows when it is asked again says nothing of files. */
+  private static boolean choosesFiles(Expression rows) {
+    return rows != null && SameTwice.is(rows)
+        && !(rows instanceof Literal && Boolean.TRUE.equals(((Literal) rows).value()));
+  }
+
+  /** Called with what a query of the statement is kept in. */
+  void keep(CachedRDDBuilder rows) {
+    kept.add(rows);
+  }
+
+  /** Called when the statement has ended. */
+  void forget() {
+    for (int i = 0; i < kept.size(); i++) {
+      ((CachedRDDBuilder) kept.get(i)).clearCache(false);
+    }
   }
 
   /** The files with rows that match. The plan is analyzed already, and partly optimized. */

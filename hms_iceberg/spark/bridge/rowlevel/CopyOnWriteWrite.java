@@ -35,6 +35,19 @@ final class CopyOnWriteWrite extends RowsWrite {
     }
   }
 
+  void commit(WriterCommitMessage[] messages, ObjectNode counts) {
+    try {
+      super.commit(messages, counts);
+    } finally {
+      operation.forget();
+    }
+  }
+
+  public void abort(WriterCommitMessage[] messages) {
+    operation.forget();
+    super.abort(messages);
+  }
+
   public String toString() {
     return description() + " (copy-on-write)";
   }

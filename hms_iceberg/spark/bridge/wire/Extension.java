@@ -130,6 +130,8 @@ final class Extension {
       throw new IllegalStateException("This version of Spark is not supported: " + SparkSessionExtensions.class, e);
     }
     own.injectPlanNormalizationRule(new RuleBuilder(this, RuleBuilder.ONE_VERSION));
+    own.injectPlanNormalizationRule(new RuleBuilder(this, RuleBuilder.CARRIED_ONCE));
+    own.injectPlanNormalizationRule(new RuleBuilder(this, RuleBuilder.QUERIED_ONCE));
     own.injectPreCBORule(new RuleBuilder(this, RuleBuilder.PLAN));
     own.injectResolutionRule(new RuleBuilder(this, RuleBuilder.VIEWS));
     own.injectResolutionRule(new RuleBuilder(this, RuleBuilder.REFUSE));
@@ -178,6 +180,8 @@ final class Extension {
     static final int VIEW_STATEMENTS = 7;
     static final int ONE_VERSION = 8;
     static final int METADATA = 9;
+    static final int CARRIED_ONCE = 10;
+    static final int QUERIED_ONCE = 11;
 
     private final Extension extension;
     private final int kind;
@@ -187,10 +191,25 @@ final class Extension {
       this.kind = kind;
     }
 
+    /** Those that are made before the session has its settings. */
+    private Object withoutSettings() {
+      switch (kind) {
+        case ONE_VERSION:
+          return new OneVersion();
+        case CARRIED_ONCE:
+          return new CarriedOnce();
+        case QUERIED_ONCE:
+          return new QueriedOnce();
+        default:
+          return null;
+      }
+    }
+
     public Object apply(Object given) {
       SparkSession session = (SparkSession) given;
-      if (kind == ONE_VERSION) {
-        return new OneVersion(); // made before the session has its settings
+      Object early = withoutSettings();
+      if (early != null) {
+        return early;
       }
       extension.adopt(session);
       switch (kind) {
