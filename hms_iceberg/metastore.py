@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.view_metadata import ViewMetadata
 
 Identifier: TypeAlias = tuple[str, ...]
@@ -302,6 +303,24 @@ class CatalogMetastore(Metastore, Protocol):
             NoSuchTableError: no table `source`.
             NoSuchNamespaceError: the target's namespace does not exist.
             TableAlreadyExistsError: `target` is taken.
+        """
+        ...
+
+
+@runtime_checkable
+class ShowsColumns(Protocol):
+    """A metastore whose rows name the columns of a table, by rules of its own."""
+
+    def check_columns(self, identifier: Identifier, before: Schema | None, after: Schema) -> None:
+        """Refuses columns that the metastore cannot name, before anything is written for them.
+
+        Args:
+            identifier: the table.
+            before: the columns that it has, which nobody can help; None for a new table.
+            after: the columns that it is to have.
+
+        Raises:
+            InvalidSchemaError: says which, and why.
         """
         ...
 

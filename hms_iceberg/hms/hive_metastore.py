@@ -25,6 +25,7 @@ from hms_iceberg.hms.connection.client_settings import ClientSettings
 from hms_iceberg.hms.connection.property_reader import PropertyReader
 from hms_iceberg.hms.hive_views import HiveViews
 from hms_iceberg.hms.rows.all_rows import HiveTableRows, list_names
+from hms_iceberg.hms.rows.column_types import check_column_names
 from hms_iceberg.hms.rows.namespaces import (
     NOT_CHANGED_BY_HIVE_2,
     change_database,
@@ -35,6 +36,7 @@ from hms_iceberg.hms.rows.namespaces import (
 from hms_iceberg.hms.rows.table_rows import ICEBERG, RowSettings, is_iceberg_table
 from hms_iceberg.hms.rows.unchanged_rows import TRUST_NOTIFICATIONS, UnchangedRows
 from hms_iceberg.metastore import CatalogMetastore, Identifier, MetadataVersion, TablePointer
+from hms_iceberg.spec.schema import Schema
 
 logger = logging.getLogger(__name__)
 
@@ -158,6 +160,14 @@ class HiveMetastore:
             InvalidInputError: says which characters a name may have.
         """
         check_new_name(identifier)
+
+    def check_columns(self, identifier: Identifier, before: Schema | None, after: Schema) -> None:
+        """Refuses names that are new and differ from another column's in case only. See the port.
+
+        Raises:
+            InvalidSchemaError: names both columns.
+        """
+        check_column_names(before, after, ".".join(identifier))
 
     def update_namespace(self, name: str, updates: Mapping[str, str], removals: Collection[str] = ()) -> None:
         """Sets `updates` and removes `removals`.

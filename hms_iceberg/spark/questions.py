@@ -27,7 +27,7 @@ from hms_iceberg.spark.catalogs import (
     open_catalog,
     open_session_catalog,
 )
-from hms_iceberg.spark.ddl.alter import AlterTable, alter_table
+from hms_iceberg.spark.ddl.alter import AlterTable, alter_table, may_change
 from hms_iceberg.spark.ddl.definition import DefineTable
 from hms_iceberg.spark.ddl.namespace_changes import (
     AlterNamespace,
@@ -266,6 +266,7 @@ QUESTIONS: dict[str, Question] = {
     "read-by-procedure": Question(CallProcedure, _call_procedure, Cost.PLANNING),
     "create-table": Question(DefineTable, _of_targets(create_table), Cost.COMMIT),
     "alter-table": Question(AlterTable, _alter_table, Cost.COMMIT),
+    "may-change": Question(AlterTable, _of_metadata(may_change)),
     "drop-table": Question(DropTable, _of_targets(drop_table), Cost.COMMIT),
     "rename-table": Question(RenameTable, _of_targets(rename_table), Cost.COMMIT),
     "create-view": Question(CreateView, _of_targets(create_view), Cost.COMMIT),

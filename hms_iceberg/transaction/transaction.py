@@ -22,7 +22,7 @@ from hms_iceberg.errors import (
     TableAlreadyExistsError,
     UnknownColumnError,
 )
-from hms_iceberg.metastore import Identifier, Lease, MetadataVersion, Metastore, TablePointer
+from hms_iceberg.metastore import Identifier, Lease, MetadataVersion, Metastore, ShowsColumns, TablePointer
 from hms_iceberg.spec.metadata.metadata_json import is_never_reused
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.storage import Storage
@@ -82,6 +82,7 @@ class Transaction:
         self._initial = self._preview = origin.metadata_on(origin.start, identifier)
         self._previewed = 0
         self._commit = Commit(f"table {self._name}", identifier, metastore, self._read, self.workspace)
+        self._check_columns(origin.start, self._initial)
         self._finished = False
         self._exists = origin.start is not None
         self._eagerness = Eagerness.of(first, self._initial.properties)
@@ -119,7 +120,9 @@ class Transaction:
         self._refuse_if_finished()
         if preview:
             before = self.metadata
-            self._preview = update.apply(before, self.workspace)
+            after = update.apply(before, self.workspace)
+            self._check_columns(self.origin.start, after)
+            self._preview = after
             self._previewed += 1
         self._updates.append(update)
 
@@ -192,12 +195,18 @@ class Transaction:
         if base is not None and self._commit.is_made(Newest(base.location, lambda _: base)):
             return
         metadata = self._metadata_on_existing(base)
+        self._check_columns(base, metadata)
         if base is not None and metadata is base.metadata:
             self._commit.leave(base)
             return
         if base is not None:
             lease.begin()
         self._swap(lease, base, write_version(base, metadata, self.workspace))
+
+    def _check_columns(self, base: MetadataVersion | None, after: TableMetadata) -> None:
+        before = None if base is None else base.metadata.schema()
+        if after.schema() is not before and isinstance(self._metastore, ShowsColumns):
+            self._metastore.check_columns(self.identifier, before, after.schema())
 
     def _base(self, lease: Lease[MetadataVersion], approach: Approach) -> MetadataVersion | None:
         if not self.origin.loads:

@@ -10,6 +10,7 @@ import logging
 import re
 from dataclasses import dataclass
 
+from hms_iceberg.errors import InvalidSchemaError
 from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.spec.data_types import (
     ZONED_TIMESTAMPS,
@@ -108,6 +109,30 @@ def _member(field: NestedField, kind: str) -> str:
     """A member of a struct; its name is quoted, as Spark reads it, if it is no plain word."""
     name = field.name if _PLAIN_NAME.fullmatch(field.name) else f"`{field.name.replace('`', '``')}`"
     return f"{name}:{kind}"
+
+
+def check_column_names(before: Schema | None, after: Schema, table: str) -> None:
+    """Refuses new names that differ from another column's in case only: the names of a metastore's columns have none.
+
+    Those of fields within a struct are part of its type, whose text the metastore does not read.
+
+    Args:
+        before: the columns that the table has; None if it is new.
+        after: the columns that it is to have.
+        table: the table's name, for messages.
+
+    Raises:
+        InvalidSchemaError: names both columns.
+    """
+    had = set() if before is None else {field.name for field in before.fields}
+    alike: dict[str, str] = {}
+    for name in (field.name for field in after.fields):
+        other = alike.setdefault(name.lower(), name)
+        if other != name and not {name, other} <= had:
+            raise InvalidSchemaError(
+                f"Table {table} cannot have both the columns {other!r} and {name!r}: they differ in case only, which a "
+                "metastore does not tell apart. Nothing was changed. Give one of them another name."
+            )
 
 
 def hive_columns(schema: Schema, options: ColumnOptions, table: str) -> list[ttypes.FieldSchema]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from itertools import count, groupby
 from typing import Any
@@ -12,6 +13,7 @@ from hms_iceberg.errors import InvalidInputError, UnsupportedError
 from hms_iceberg.spark.ddl.column_json import ColumnDefinition, iceberg_type, stored_default
 from hms_iceberg.spark.shown_properties import IDENTIFIER_FIELDS, SORT_ORDER
 from hms_iceberg.spark.targets import Targets
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.table import TableTransaction
 from hms_iceberg.updates.machinery.update import Update
@@ -26,6 +28,8 @@ from hms_iceberg.updates.schema.schema_changes import (
 )
 from hms_iceberg.updates.schema.schema_update import SchemaUpdate
 from hms_iceberg.updates.table_settings import SetProperties
+
+logger = logging.getLogger(__name__)
 
 _LOCATION, _SNAPSHOT, _CHERRY_PICK = "location", "current-snapshot-id", "cherry-pick-snapshot-id"
 _SAID_OTHERWISE = {
@@ -91,6 +95,25 @@ def alter_table(question: AlterTable, asked: Mapping[str, Any], targets: Targets
                 transaction.add(SchemaUpdate(edits))
             else:
                 _change_properties(transaction, changes, question.name)
+
+
+def may_change(metadata: TableMetadata, storage: Storage, question: AlterTable) -> dict[str, Any]:
+    """Whether columns can be changed so that rows of a statement fit.
+
+    Args:
+        metadata: the table.
+        storage: where its files are; not needed.
+        question: changes of columns.
+
+    Returns:
+        as `possible`: false as well if the table would stay as it is, since the rows then need no change of it.
+    """
+    try:
+        edits = tuple(edit for change in question.changes for edit in _edits(change, question.name))
+        return {"possible": SchemaUpdate(edits).edited_metadata(metadata) is not metadata}
+    except (InvalidInputError, UnsupportedError) as error:
+        logger.debug("Not a change that rows may bring: %s", error)
+        return {"possible": False}
 
 
 def _refuse_reserved(question: AlterTable) -> None:

@@ -6,7 +6,8 @@ import logging
 
 import pytest
 
-from hms_iceberg.hms.rows.column_types import ColumnOptions, hive_columns, hive_type
+from hms_iceberg.errors import InvalidSchemaError
+from hms_iceberg.hms.rows.column_types import ColumnOptions, check_column_names, hive_columns, hive_type
 from hms_iceberg.spec.data_types import (
     BinaryType,
     BooleanType,
@@ -85,6 +86,30 @@ def test_a_timestamp_with_zone_has_hive_3s_name_where_asked_for() -> None:
 def test_names_that_differ_in_case_only_are_told_apart_by_their_id() -> None:
     schema = Schema(NestedField(1, "a", LongType()), NestedField(2, "A", LongType()))
     assert [column.name for column in hive_columns(schema, ColumnOptions(), "db.t")] == ["a", "A_2"]
+
+
+def test_new_names_that_differ_in_case_only_are_refused_at_the_top() -> None:
+    def schema(*names: str) -> Schema:
+        return Schema(*(NestedField(n, name, LongType()) for n, name in enumerate(names, 1)))
+
+    nested = Schema(NestedField(1, "s", StructType(NestedField(2, "a", LongType()), NestedField(3, "A", LongType()))))
+    for before, after in (
+        (None, schema("a", "b")),
+        (None, nested),
+        (schema("a", "A"), schema("a", "A", "b")),  # it has them, and must be writable
+        (schema("a", "A"), schema("A")),
+        (schema("a"), schema("A")),
+    ):
+        check_column_names(before, after, "db.t")
+    for before, after in (
+        (None, schema("a", "b", "A")),
+        (schema("a", "b"), schema("a", "B", "b")),
+        (schema("a", "A"), schema("a", "A", "b", "B")),
+        (schema("a", "b"), schema("a", "A")),
+        (schema("ä"), schema("ä", "Ä")),
+    ):
+        with pytest.raises(InvalidSchemaError, match=r"db\.t cannot have both .* in case only"):
+            check_column_names(before, after, "db.t")
 
 
 def test_a_comment_is_cut_at_the_metastores_limit() -> None:

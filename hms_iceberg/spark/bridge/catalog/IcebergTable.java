@@ -18,6 +18,7 @@ import org.apache.spark.sql.connector.catalog.SupportsMetadataColumns;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.SupportsRowLevelOperations;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
+import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.Transform;
@@ -37,7 +38,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** One snapshot of an Iceberg table, as the analyzer sees it. PlanScans puts its files in its place. */
-public class IcebergTable
+public class IcebergTable extends EvolvingTable
     implements SupportsRead, SupportsWrite, SupportsMetadataColumns, SupportsRowLevelOperations, SupportsDeleteV2 {
   /** TableCatalog.PROP_TABLE_TYPE, which Spark has from 4.1 on. */
   private static final String TYPE = "table_type";
@@ -241,6 +242,22 @@ public class IcebergTable
 
   public Set capabilities() {
     return Capabilities.of(properties());
+  }
+
+  /**
+   * Types may become wider; rows of a type that may not are cast to the column's. A column that cannot be added is asked
+   * for all the same, so that the statement fails and nothing is left out of it.
+   */
+  boolean mayChange(TableChange.ColumnChange change) {
+    if (!(change instanceof TableChange.UpdateColumnType)) {
+      return true;
+    }
+    TableChange[] changes = {change};
+    try {
+      return planner().ask(Alterations.alter(question("may-change"), schema, changes)).header().get("possible").asBoolean();
+    } catch (Exception e) {
+      throw Bridge.unchecked(e);
+    }
   }
 
   public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
