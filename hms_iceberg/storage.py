@@ -20,6 +20,7 @@ from hms_iceberg.encryption.key_services import KeyService
 from hms_iceberg.errors import MissingFileError
 from hms_iceberg.hooks import Hook
 from hms_iceberg.spec.places import Place
+from hms_iceberg.spec.read_limit import DEFAULT_LIMIT, ReadLimit
 
 PREVIEWED_MANIFEST: Hook[[bytes, str, str], bytes] = Hook("hms_iceberg.arrow.formats.manifests_v4")
 
@@ -190,6 +191,16 @@ def same_place(one: str, other: str, storage: Storage) -> bool:
 
 
 _NO_NAMES = ("", ".", "..")
+
+
+def read_limit_of(storage: Storage) -> ReadLimit:
+    """How much memory the content of one file of a storage may take.
+
+    Args:
+        storage: where the file is.
+    """
+    limit: ReadLimit = getattr(storage, "read_limit", DEFAULT_LIMIT)
+    return limit
 
 
 @runtime_checkable

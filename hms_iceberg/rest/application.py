@@ -138,7 +138,12 @@ class Serving:
                     parts.append(part)
         except TimeoutError as error:
             raise RefusedError(408, "RequestTimeoutException", "The body did not arrive in time.") from error
-        return b"".join(parts)
+        body = b"".join(parts)
+        if sum(map(body.count, (b",", b"[", b"{"))) > self._limits.body_values:
+            raise RefusedError(
+                413, "BadRequestException", f"The body has more than {self._limits.body_values:,} values in it."
+            )
+        return body
 
     def _check_size(self, size: int) -> None:
         if size > self._limits.body_bytes:

@@ -24,6 +24,7 @@ from hms_iceberg.rest.security.jwt_login import JwtLogin, JwtSettings
 from hms_iceberg.rest.security.logins import AnyOf, Login, read_tokens
 from hms_iceberg.rest.security.policy import read_policy
 from hms_iceberg.rest.settings import RestSettings
+from hms_iceberg.spec.read_limit import GIBIBYTE, READ_LIMIT
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -32,6 +33,8 @@ logger = logging.getLogger(__name__)
 
 # Longer than clients keep a connection that they do not use: one that is closed as they ask anew is an error to them.
 _IDLE_SECONDS = 75
+# Many requests are answered at once.
+_READ_LIMIT = GIBIBYTE
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ class ServerSettings:
 
         log_to_stderr(self.log_level, "%(asctime)s %(levelname)s %(name)s: %(message)s")
         return application(
-            load_catalog(self.catalog_name, **self.catalog_properties),
+            load_catalog(self.catalog_name, **{READ_LIMIT: str(_READ_LIMIT), **self.catalog_properties}),
             self.rest,
             login=self.login(),
             rule=read_policy(Path(self.policy)) if self.policy else everything,

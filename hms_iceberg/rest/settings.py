@@ -25,6 +25,7 @@ class Limits:
         plan_part_files: that a part of a plan looks at; memory is bounded by that.
         plan_page_files: of one answer.
         drain_seconds: for requests under way when the server is stopped.
+        body_values: values of JSON in a body, which take more memory than their text.
     """
 
     body_bytes: int = 64 * MEBIBYTE
@@ -37,6 +38,7 @@ class Limits:
     plan_part_files: int = 20_000
     plan_page_files: int = 2_000
     drain_seconds: float = 30.0
+    body_values: int = 2_000_000
 
 
 @dataclass(frozen=True)

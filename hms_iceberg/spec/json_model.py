@@ -11,6 +11,9 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from hms_iceberg.errors import CorruptMetadataError, InvalidInputError
 
+# As many as microseconds have 64 bits for.
+_MOST_MILLISECONDS = (2**63 - 1) // 1000
+
 Model = TypeVar("Model", bound="JsonModel")
 
 
@@ -134,6 +137,17 @@ class JsonObject:
         value: int = self._of(key, int, "an integer")
         if not -(2**63) <= value < 2**63:
             raise CorruptMetadataError(f"{key!r} of {self.what} is {value}, expected a 64-bit integer")
+        return value
+
+    def milliseconds(self, key: str) -> int:
+        """A moment in milliseconds from 1970-01-01 UTC, which times in microseconds can hold.
+
+        Raises:
+            CorruptMetadataError: it is missing, or something else.
+        """
+        value = self.integer(key)
+        if not -_MOST_MILLISECONDS <= value <= _MOST_MILLISECONDS:
+            raise CorruptMetadataError(f"{key!r} of {self.what} is {value}, which is no time in milliseconds")
         return value
 
     def integer_or_none(self, key: str) -> int | None:

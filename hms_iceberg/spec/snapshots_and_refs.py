@@ -332,7 +332,7 @@ def snapshot_from_json(data: Any) -> Snapshot:
         snapshot_id,
         read.integer_or_none("parent-snapshot-id"),
         read.integer_or_none("sequence-number") or INITIAL_SEQUENCE_NUMBER,
-        read.integer("timestamp-ms"),
+        read.milliseconds("timestamp-ms"),
         manifest_list,
         manifests,
         Summary.of(summary),
@@ -351,7 +351,7 @@ def snapshot_log_to_json(entry: SnapshotLogEntry) -> dict[str, Any]:
 def snapshot_log_from_json(data: Any) -> SnapshotLogEntry:
     """The entry of the snapshot log that parsed JSON stands for; raises CorruptMetadataError."""
     read = JsonObject(data, "an entry of the snapshot log")
-    return SnapshotLogEntry(read.integer("snapshot-id"), read.integer("timestamp-ms"))
+    return SnapshotLogEntry(read.integer("snapshot-id"), read.milliseconds("timestamp-ms"))
 
 
 def metadata_log_to_json(entry: MetadataLogEntry) -> dict[str, Any]:
@@ -362,7 +362,7 @@ def metadata_log_to_json(entry: MetadataLogEntry) -> dict[str, Any]:
 def metadata_log_from_json(data: Any) -> MetadataLogEntry:
     """The entry of the metadata log that parsed JSON stands for; raises CorruptMetadataError."""
     read = JsonObject(data, "an entry of the metadata log")
-    return MetadataLogEntry(read.text("metadata-file"), read.integer("timestamp-ms"))
+    return MetadataLogEntry(read.text("metadata-file"), read.milliseconds("timestamp-ms"))
 
 
 def ref_to_json(ref: SnapshotRef) -> dict[str, Any]:

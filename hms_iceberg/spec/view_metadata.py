@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 from hms_iceberg.errors import ConfigurationError, CorruptMetadataError, InvalidInputError, UnsupportedError
 from hms_iceberg.spec.json_model import JsonModel, JsonObject, set_json_form, shown
 from hms_iceberg.spec.metadata.metadata_json import read_metadata_file
+from hms_iceberg.spec.read_limit import DEFAULT_LIMIT, ReadLimit
 from hms_iceberg.spec.schema import Schema, assign_fresh_ids
 from hms_iceberg.spec.schema_json import schema_from_json, schema_to_json
 from hms_iceberg.spec.table_properties import VIEW_DROP_DIALECT, VIEW_VERSIONS_MAX
@@ -357,18 +358,19 @@ def view_metadata_to_dict(metadata: ViewMetadata) -> dict[str, Any]:
     }
 
 
-def view_metadata_from_json(data: bytes, location: str | None = None) -> ViewMetadata:
+def view_metadata_from_json(data: bytes, location: str | None = None, limit: ReadLimit = DEFAULT_LIMIT) -> ViewMetadata:
     """The view metadata in the content of a metadata file; gzip is told by the content.
 
     Args:
         data: the content of the file.
         location: where it was read, for messages.
+        limit: how much memory the file may take.
 
     Raises:
         UnsupportedError: the format version is newer than v1.
         CorruptMetadataError: it is no JSON, something is missing or of the wrong type, or it contradicts itself.
     """
-    return read_metadata_file(data, "view metadata", location, view_metadata_from_dict)
+    return read_metadata_file(data, "view metadata", location, view_metadata_from_dict, limit)
 
 
 def view_metadata_from_dict(data: Any) -> ViewMetadata:
@@ -392,7 +394,9 @@ def _metadata(data: Any) -> ViewMetadata:
         schemas=tuple(schema_from_json(each) for each in read.sequence("schemas")),
         current_version_id=read.integer("current-version-id"),
         versions=tuple(_version(JsonObject(each, "a version")) for each in read.sequence("versions")),
-        version_log=tuple(ViewHistoryEntry(each.integer("timestamp-ms"), each.integer("version-id")) for each in log),
+        version_log=tuple(
+            ViewHistoryEntry(each.milliseconds("timestamp-ms"), each.integer("version-id")) for each in log
+        ),
         properties=read.text_map_or_none("properties") or {},
     )
 
@@ -409,7 +413,7 @@ def _version(read: JsonObject) -> ViewVersion:
     return ViewVersion(
         version_id=read.integer("version-id"),
         schema_id=read.integer("schema-id"),
-        timestamp_ms=read.integer("timestamp-ms"),
+        timestamp_ms=read.milliseconds("timestamp-ms"),
         summary=read.text_map_or_none("summary") or {},
         representations=tuple(
             _representation(JsonObject(each, "a representation")) for each in read.sequence("representations")

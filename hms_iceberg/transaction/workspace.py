@@ -28,7 +28,7 @@ from hms_iceberg.spec.table_properties import (
     METADATA_DELETE_AFTER_COMMIT,
     metadata_folder,
 )
-from hms_iceberg.storage import Places, PreviewsVersions, Storage, is_previewing, same_place
+from hms_iceberg.storage import Places, PreviewsVersions, Storage, is_previewing, read_limit_of, same_place
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -175,7 +175,7 @@ def read_current(pointer: TablePointer, storage: Storage) -> MetadataVersion:
     """
     location = pointer.metadata_location
     data = storage.read(location)
-    version = MetadataVersion(location, metadata_from_json(data, location, preview=is_previewing(storage)))
+    version = MetadataVersion(location, _metadata(data, location, storage))
     check_integrity(pointer.properties, data, version.metadata, location)
     if pointer.is_folder and not same_place(pointer.location, version.metadata.location, storage):
         raise CorruptMetadataError(
@@ -184,6 +184,10 @@ def read_current(pointer: TablePointer, storage: Storage) -> MetadataVersion:
             "rewrite its paths (rewrite_table_path), or read it by this file."
         )
     return version
+
+
+def _metadata(data: bytes, location: str, storage: Storage) -> TableMetadata:
+    return metadata_from_json(data, location, preview=is_previewing(storage), limit=read_limit_of(storage))
 
 
 _VERSION = re.compile(r"(\d+)-[^/]*$")
@@ -202,7 +206,7 @@ def read_version(location: str, storage: Storage) -> MetadataVersion:
         UnsupportedError: it is of a newer format version.
     """
     data = storage.read(location)
-    return MetadataVersion(location, metadata_from_json(data, location, preview=is_previewing(storage)))
+    return MetadataVersion(location, _metadata(data, location, storage))
 
 
 def storage_of(metadata: TableMetadata, storage: Storage) -> Storage:

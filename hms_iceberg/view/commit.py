@@ -11,7 +11,7 @@ from hms_iceberg.metastore import Identifier, Lease, ViewMetadataVersion, ViewMe
 from hms_iceberg.spec.metadata.metadata_json import compress
 from hms_iceberg.spec.table_properties import VIEW_METADATA_COMPRESSION, metadata_folder
 from hms_iceberg.spec.view_metadata import ViewMetadata, view_metadata_from_json, view_metadata_to_json
-from hms_iceberg.storage import Storage
+from hms_iceberg.storage import Storage, read_limit_of
 from hms_iceberg.transaction.outcome import Commit, Newest, commit_policy
 from hms_iceberg.transaction.workspace import FileWorkspace
 
@@ -31,7 +31,9 @@ def read_view(location: str, storage: Storage) -> ViewMetadataVersion:
         CorruptMetadataError: it does not hold view metadata.
         UnsupportedError: it is of a newer format version.
     """
-    return ViewMetadataVersion(location, view_metadata_from_json(storage.read(location), location))
+    return ViewMetadataVersion(
+        location, view_metadata_from_json(storage.read(location), location, read_limit_of(storage))
+    )
 
 
 def create_view(

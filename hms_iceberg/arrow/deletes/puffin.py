@@ -21,8 +21,10 @@ import pyroaring
 from hms_iceberg.arrow.storage.filesystems import decoding
 from hms_iceberg.encryption.encrypted_tables import encrypted, open_decrypted
 from hms_iceberg.errors import CorruptDataFileError
+from hms_iceberg.spec.manifests.avro_container import whole_frame
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
 from hms_iceberg.spec.metadata_columns import POSITION
+from hms_iceberg.spec.read_limit import most_bytes
 from hms_iceberg.storage import Storage
 
 MAGIC = b"PFA1"
@@ -53,7 +55,7 @@ def parse_footer(data: bytes, location: str) -> tuple[int, Any]:
             raise CorruptDataFileError(f"Cannot read {location}: it does not end with the footer of a Puffin file.")
         payload = data[start + len(MAGIC) : len(data) - TAIL.size]
         if flags & _COMPRESSED:
-            payload = bytes(cramjam.lz4.decompress(payload))
+            payload = whole_frame(cramjam.lz4, payload, most_bytes(len(payload)))
         return start, json.loads(payload)
 
 
@@ -77,7 +79,7 @@ def blob_bytes(data: bytes, blob: Mapping[str, Any], location: str) -> bytes:
             return stored
         if codec not in ("lz4", "zstd"):
             raise CorruptDataFileError(f"Cannot read {location}: the compression {codec!r} is none of Puffin's.")
-        return bytes((cramjam.lz4 if codec == "lz4" else cramjam.zstd).decompress(stored))
+        return whole_frame(cramjam.lz4 if codec == "lz4" else cramjam.zstd, stored, most_bytes(len(stored)))
 
 
 _VECTOR_MAGIC = b"\xd1\xd3\x39\x64"

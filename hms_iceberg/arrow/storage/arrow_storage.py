@@ -39,6 +39,7 @@ from hms_iceberg.encryption.key_services import KeyService, key_service
 from hms_iceberg.errors import ConfigurationError, StorageError
 from hms_iceberg.scan.manifests.cache import cache_for
 from hms_iceberg.spec.places import Place, split_location
+from hms_iceberg.spec.read_limit import ReadLimit
 from hms_iceberg.storage import PREVIEWED_MANIFEST, FileInfo, Storage
 
 _MOST_BYTES = 2**31 - 1  # Java holds a file of metadata in one array
@@ -56,6 +57,7 @@ class ArrowStorage:
 
     def __init__(self, properties: Mapping[str, str] | None = None) -> None:
         self._properties: dict[str, str] = dict(properties or {})
+        self.read_limit = ReadLimit.of(self._properties)
         self._default = default_cluster(self._properties)
         self._filesystems: dict[tuple[str, str], fs.FileSystem] = {}
         self._lock = threading.Lock()

@@ -89,9 +89,12 @@ def manifests_of(snapshot: Snapshot, storage: FileSource, *, checked: bool = Tru
         CorruptManifestError: it cannot be read.
     """
     if snapshot.manifest_list is not None:
+        data = list_bytes(snapshot, storage)
         return decode_manifest_list(
-            list_bytes(snapshot, storage), snapshot.manifest_list, snapshot.snapshot_id, checked=checked
+            data, snapshot.manifest_list, snapshot.snapshot_id, checked=checked, each_once=checked
         )
+    if len(set(snapshot.manifest_locations or ())) < len(snapshot.manifest_locations or ()):
+        raise CorruptManifestError(f"Snapshot {snapshot.snapshot_id} names a manifest twice")
     return [_unlisted(location, snapshot, storage) for location in snapshot.manifest_locations or ()]
 
 

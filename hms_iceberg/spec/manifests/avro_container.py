@@ -25,6 +25,7 @@ import fastavro
 from isal import isal_zlib
 
 from hms_iceberg.errors import CorruptFileError, UnsupportedError
+from hms_iceberg.spec.read_limit import DEFAULT_LIMIT, READ_LIMIT, ReadLimit, most_bytes
 
 _DEFLATE_ERROR: type[Exception] = isal_zlib.error  # type: ignore[assignment]  # its stub forgets that it is a class
 MAGIC = b"Obj\x01"
@@ -32,10 +33,8 @@ SYNC_SIZE = 16
 # Records are cut into blocks of about this many bytes before compression, so that a reader can work block by block.
 BLOCK_BYTES = 64 * 1024
 DEFAULT_CODEC = "deflate"
-# A file may become so many bytes however small it is, and so many times its size, or so many bytes a record: the
-# entries of tables with thousands of columns, which are much alike, shrink to a few hundredths.
-_PLAIN_BYTES = 64 * 1024 * 1024
-_MOST_RATIO = 64
+# A file may hold so many bytes a record, however much that is of its size: the entries of tables with thousands of
+# columns, which are much alike, shrink to a few hundredths.
 _BYTES_OF_RECORD = 64 * 1024
 
 _CODEC_NAMES = {
@@ -276,7 +275,7 @@ def read_blocks(container: AvroContainer, what: str) -> Iterator[AvroBlock]:
 
 
 def read_contents(
-    container: AvroContainer, what: str, expected: int | None = None
+    container: AvroContainer, what: str, expected: int | None = None, limit: ReadLimit = DEFAULT_LIMIT
 ) -> Iterator[tuple[AvroBlock, bytes]]:
     """The blocks of a container, decompressed; memory is bounded by the size of the file and its number of records.
 
@@ -284,12 +283,13 @@ def read_contents(
         container: the file.
         what: what the file is, for the message of an error.
         expected: how many records it should have, if that is known.
+        limit: how much memory they may take.
 
     Raises:
         CorruptFileError: a block cannot be decompressed, is far too large, or has more records than bytes.
         UnsupportedError: the library for the file's codec is not installed.
     """
-    left = max(most_bytes(len(container.data)), _BYTES_OF_RECORD * (expected or 0))
+    left = min(max(most_bytes(len(container.data)), _BYTES_OF_RECORD * (expected or 0)), limit.most // 2)
     for block in read_blocks(container, what):
         raw = decompress(container.data[block.start : block.end], container.codec, what, left)
         if block.records > len(raw):
@@ -299,11 +299,6 @@ def read_contents(
             )
         left -= len(raw)
         yield block, raw
-
-
-def most_bytes(size: int) -> int:
-    """An upper limit for the size of decompressed data, which guards against attacks on memory and damaged files."""
-    return _PLAIN_BYTES + _MOST_RATIO * size
 
 
 _UNDECODABLE = (EOFError, IndexError, ValueError, UnicodeDecodeError, OverflowError, TypeError)
@@ -412,7 +407,7 @@ def decompress(compressed: bytes, codec: str, what: str, most: int) -> bytes:
 def _whole(decompressor: Any, compressed: bytes, most: int) -> bytes:
     raw: bytes = decompressor.decompress(compressed, most + 1)
     if len(raw) > most:
-        raise ValueError(f"it holds more than {most:,} bytes")
+        raise ValueError(f"it holds more than {most:,} bytes; see the catalog's property {READ_LIMIT}")
     if not decompressor.eof:
         raise ValueError("it is cut off")
     return raw
@@ -426,18 +421,30 @@ def _decompress_by_cramjam(compressed: bytes, codec: str, most: int) -> bytes:
             if size > most:
                 raise ValueError(f"it holds {size:,} bytes, more than {most:,}")
             return bytes(cramjam.snappy.decompress_raw(compressed[:-4]))
-        return _unzstd(cramjam, compressed, most)
+        return whole_frame(cramjam.zstd, compressed, most)
     except cramjam.DecompressionError as error:
         raise ValueError(str(error)) from error
 
 
-def _unzstd(cramjam: Any, compressed: bytes, most: int) -> bytes:
-    """Blocks need not say how large they were: a usual size is tried first, then the largest."""
+def whole_frame(codec: Any, compressed: bytes, most: int) -> bytes:
+    """A frame of zstd or LZ4, decompressed. It need not say how large it was: a usual size is tried first, then the
+    largest.
+
+    Args:
+        codec: the module of cramjam.
+        compressed: the frame.
+        most: how many bytes it may become.
+
+    Raises:
+        cramjam.DecompressionError: it is damaged, or becomes more.
+    """
+    import cramjam
+
     likely = min(BLOCK_BYTES + 16 * len(compressed), most)
     for size in (likely, most):
         out = bytearray(size)
         try:
-            return bytes(memoryview(out)[: cramjam.zstd.decompress_into(compressed, out)])
+            return bytes(memoryview(out)[: codec.decompress_into(compressed, out)])
         except cramjam.DecompressionError:
             if size == most:
                 raise

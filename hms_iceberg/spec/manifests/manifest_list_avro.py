@@ -6,7 +6,7 @@ Partition summaries and counts are made from the manifest, and compared with it 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -29,6 +29,7 @@ from hms_iceberg.spec.manifests.manifest_values import (
     ManifestEntryStatus,
     ManifestFile,
 )
+from hms_iceberg.spec.places import Place
 from hms_iceberg.spec.values.single_values import to_bytes
 
 
@@ -86,7 +87,7 @@ def encode_manifest_list(
 
 
 def decode_manifest_list(
-    data: bytes, location: str = "", snapshot_id: int | None = None, *, checked: bool = True
+    data: bytes, location: str = "", snapshot_id: int | None = None, *, checked: bool = True, each_once: bool = False
 ) -> list[ManifestFile]:
     """Reads a manifest list of any version.
 
@@ -95,6 +96,7 @@ def decode_manifest_list(
         location: where it is stored, for messages.
         snapshot_id: whose list it is to be; None if that does not matter.
         checked: whether rows that contradict themselves are refused.
+        each_once: whether a list that names a manifest twice is refused: its rows would be counted twice.
 
     Returns:
         The manifests in the file's order; what v1 does not store has its default (content data, sequence number 0).
@@ -107,7 +109,9 @@ def decode_manifest_list(
         container = read_container(data, what)
         layout = manifest_list_layout(container.schema_json, what)
         _check_snapshot(container, snapshot_id, what)
-        manifests = [_decode_manifest_file(record, layout) for record in read_records(container, layout.parsed, what)]
+        records = read_records(container, layout.parsed, what)
+        decoded = (_decode_manifest_file(record, layout) for record in records)
+        manifests = list(_each_once(decoded, what) if each_once else decoded)
     except CorruptManifestError:
         raise
     except CorruptFileError as error:
@@ -121,6 +125,16 @@ def decode_manifest_list(
                 f"Cannot read {what}: the row of {manifest.manifest_path!r} is damaged ({wrong})"
             )
     return manifests
+
+
+def _each_once(manifests: Iterable[ManifestFile], what: str) -> Iterator[ManifestFile]:
+    named: set[Place] = set()
+    for manifest in manifests:
+        place = Place.of(manifest.manifest_path)
+        if place in named:
+            raise CorruptManifestError(f"Cannot read {what}: it names the manifest {manifest.manifest_path!r} twice")
+        named.add(place)
+        yield manifest
 
 
 def _check_snapshot(container: AvroContainer, snapshot_id: int | None, what: str) -> None:

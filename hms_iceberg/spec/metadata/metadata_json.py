@@ -28,6 +28,7 @@ from hms_iceberg.spec.partitions.partition_specs import (
     spec_from_json,
     spec_to_json,
 )
+from hms_iceberg.spec.read_limit import DEFAULT_LIMIT, ReadLimit
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.schema_json import schema_from_json, schema_to_json
 from hms_iceberg.spec.snapshots_and_refs import (
@@ -117,20 +118,23 @@ def metadata_to_dict(metadata: TableMetadata) -> dict[str, Any]:
 # ---------------------------------------------------------------------------------------------- reading
 
 
-def metadata_from_json(data: bytes, location: str | None = None, *, preview: bool = False) -> TableMetadata:
+def metadata_from_json(
+    data: bytes, location: str | None = None, *, preview: bool = False, limit: ReadLimit = DEFAULT_LIMIT
+) -> TableMetadata:
     """The table metadata in the content of a metadata file; gzip is told by the content.
 
     Args:
         data: the content of the file.
         location: where it was read.
         preview: whether format version 4 is read, as far as its draft is settled.
+        limit: how much memory the file may take.
 
     Raises:
         UnsupportedError: the format version is newer than v3 (v4 if previewed).
         CorruptMetadataError: it is no JSON, something is missing or of the wrong type, or it contradicts itself.
     """
     return read_metadata_file(
-        data, "table metadata", location, lambda parsed: _metadata(parsed, location, preview=preview)
+        data, "table metadata", location, lambda parsed: _metadata(parsed, location, preview=preview), limit
     )
 
 
@@ -170,7 +174,7 @@ def _metadata(data: Any, metadata_file: str | None, *, preview: bool) -> TableMe
         format_version=version,
         table_uuid=read.text_or_none("table-uuid"),
         location=location,
-        last_updated_ms=read.integer("last-updated-ms"),
+        last_updated_ms=read.milliseconds("last-updated-ms"),
         last_column_id=max(read.integer("last-column-id"), *(schema.highest_field_id for schema in schemas)),
         schemas=schemas,
         current_schema_id=current_schema_id,
@@ -262,8 +266,7 @@ set_json_form(TableMetadata, metadata_to_dict, metadata_from_dict)
 T = TypeVar("T")
 
 _GZIP_MAGIC = b"\x1f\x8b"
-MAX_METADATA_BYTES = 2**31 - 1
-"""More than that in a compressed file is taken for an attempt to exhaust the memory."""
+_PIECE_BYTES = 16 * 1024
 
 
 def compress(data: bytes) -> bytes:
@@ -271,7 +274,9 @@ def compress(data: bytes) -> bytes:
     return gzip.compress(data, mtime=0)
 
 
-def read_metadata_file(data: bytes, what: str, location: str | None, parse: Callable[[Any], T]) -> T:
+def read_metadata_file(
+    data: bytes, what: str, location: str | None, parse: Callable[[Any], T], limit: ReadLimit = DEFAULT_LIMIT
+) -> T:
     """Applies a function to the JSON of a metadata file; errors name the file.
 
     Args:
@@ -279,6 +284,7 @@ def read_metadata_file(data: bytes, what: str, location: str | None, parse: Call
         what: the kind of metadata, for messages.
         location: where it was read, for messages.
         parse: makes the metadata of the parsed JSON.
+        limit: how much memory the file may take.
 
     Raises:
         UnsupportedError: `parse` does not know the format version.
@@ -286,7 +292,9 @@ def read_metadata_file(data: bytes, what: str, location: str | None, parse: Call
     """
     name = f"{what} {location}" if location else what
     try:
-        return parse(json.loads(uncompressed(bytes(data)).decode("utf-8")))
+        content = uncompressed(bytes(data), limit)
+        limit.check_json(content, "its content")
+        return parse(json.loads(content.decode("utf-8")))
     except UnsupportedError as error:
         raise UnsupportedError(f"Cannot read {name}: {error}") from error
     except IcebergError as error:
@@ -297,8 +305,12 @@ def read_metadata_file(data: bytes, what: str, location: str | None, parse: Call
         ) from error
 
 
-def uncompressed(data: bytes) -> bytes:
+def uncompressed(data: bytes, limit: ReadLimit = DEFAULT_LIMIT) -> bytes:
     """The content of a metadata file, which may be gzip-compressed.
+
+    Args:
+        data: the content of the file.
+        limit: how much memory it may take.
 
     Raises:
         CorruptMetadataError: it is cut off, or too large.
@@ -307,16 +319,18 @@ def uncompressed(data: bytes) -> bytes:
     if not data.startswith(_GZIP_MAGIC):
         return data
     parts: list[bytes] = []
-    left = MAX_METADATA_BYTES
-    while data:
+    left, position = limit.inflated(len(data)), 0
+    while position < len(data):
         member = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
-        parts.append(member.decompress(data, left + 1))
-        left -= len(parts[-1])
-        if left < 0:
-            raise CorruptMetadataError(f"its content is larger than {MAX_METADATA_BYTES} bytes")
+        while not member.eof and position < len(data):
+            piece = data[position : position + _PIECE_BYTES]  # a file may be of very many small members
+            parts.append(member.decompress(piece, left + 1))
+            position += len(piece) - len(member.unused_data)
+            left -= len(parts[-1])
+            if left < 0:
+                raise limit.refused("its content")
         if not member.eof:
             raise CorruptMetadataError("its gzip content is cut off")
-        data = member.unused_data
     return b"".join(parts)
 
 

@@ -22,10 +22,10 @@ from hms_iceberg.spec.manifests.avro_container import (
     AvroContainer,
     decode_long,
     decompress,
-    most_bytes,
     read_container,
 )
 from hms_iceberg.spec.manifests.manifest_schema import avro_primitive
+from hms_iceberg.spec.read_limit import most_bytes
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
 
