@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
 
 from hms_iceberg.bounded_cache import BoundedCache
 from hms_iceberg.catalog.catalog import Catalog
-from hms_iceberg.errors import MissingFileError, NotAnIcebergTableError
+from hms_iceberg.errors import MissingFileError, NoSuchNamespaceError, NotAnIcebergTableError
 from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer
 from hms_iceberg.rest.access import Right
 from hms_iceberg.rest.errors import RefusedError
@@ -18,9 +19,13 @@ from hms_iceberg.rest.hive_tables import HiveTablesBehind, read_only
 from hms_iceberg.rest.planning.store import PlanStore
 from hms_iceberg.rest.security.locations import (
     AllowedLocations,
-    check_folders,
+    Location,
+    Namespaces,
+    check_tables,
     confined,
+    folders_of,
     new_locations,
+    new_view_locations,
     table_locations,
 )
 from hms_iceberg.rest.serving.calls import Call
@@ -30,9 +35,11 @@ from hms_iceberg.scan.tasks import ScanPlan
 from hms_iceberg.spec.metadata.metadata_json import is_never_reused
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.places import Place
+from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.spec.table_properties import FOLDER_PROPERTIES
-from hms_iceberg.storage import Places
-from hms_iceberg.table.needed.named_files import OwnFolders, is_in_any
+from hms_iceberg.spec.view_metadata import ViewMetadata
+from hms_iceberg.storage import Places, Storage
+from hms_iceberg.table.needed.named_files import is_in_any
 from hms_iceberg.table.needed.others import table_rows_of
 from hms_iceberg.transaction.workspace import read_current, read_version
 
@@ -104,9 +111,9 @@ class Door:
         Raises:
             RefusedError: there are such locations.
         """
-        for what, location in new_locations(new, None if base is None else base.metadata):
-            self.locations.check(location, what)
-        self._check_folders(call, identifier, new, "" if base is None else base.location, file)
+        asked = new_locations(new, None if base is None else base.metadata)
+        asked += [Location("metadata file", file)] if file else []
+        self.check_locations(call, identifier, asked, "" if base is None else base.location, table_locations(new))
 
     def check_own(self, call: Call, identifier: Identifier, version: MetadataVersion) -> None:
         """Refuses to let a caller at the files of a table if its metadata file names folders of others.
@@ -121,7 +128,29 @@ class Door:
         Raises:
             RefusedError: it does.
         """
-        self._check_folders(call, identifier, version.metadata, version.location)
+        self.check_locations(call, identifier, (), version.location, table_locations(version.metadata))
+
+    def check_plan(
+        self, call: Call, identifier: Identifier, version: MetadataVersion, snapshots: Iterable[Snapshot]
+    ) -> None:
+        """Refuses to plan for a caller what is in folders of others: a plan tells bounds of rows, and is made by this
+        server's rights.
+
+        Args:
+            call: who asks.
+            identifier: the table.
+            version: its version.
+            snapshots: those that are planned.
+
+        Raises:
+            RefusedError: the version names such folders, or manifest lists of it do.
+        """
+        if call.access.allows_everything or (self.hive is not None and self.hive.row(identifier) is not None):
+            return
+        self.check_own(call, identifier, version)
+        storage = self.catalog.storage
+        named = (Location("manifest", each.manifest_path) for one in snapshots for each in one.manifests(storage))
+        self.check_locations(call, identifier, (), version.location, named)
 
     def confined(self, call: Call, identifier: Identifier) -> Catalog:
         """The catalog; under a policy, or with allowed locations, one that deletes no file elsewhere.
@@ -135,40 +164,108 @@ class Door:
             return catalog
         identifier, version = self.writable(identifier)
         self.check_own(call, identifier, version)
-        own = self.sightings.own_folders(identifier, version.location)
-
-        places = Places(catalog.storage)
+        own, places = self.sightings.own_folders(identifier, version.location), Places(catalog.storage)
 
         def may_go(location: str) -> bool:
-            is_own = call.access.allows_everything or is_in_any(places.anywhere(location), own)
-            return is_own and self.locations.allow(location)
+            is_own = call.access.allows_everything or is_in_any(places.of(location), own)
+            return is_own and self.locations.allow(location, places)
 
         return Catalog(catalog.name, catalog.metastore, confined(catalog.storage, may_go), dict(catalog.properties))
 
-    def _check_folders(
-        self, call: Call, identifier: Identifier, metadata: TableMetadata, location: str, file: str = ""
-    ) -> None:
-        """Looks whose folders those are that metadata names, and the metastore's row of the table does not."""
-        if call.access.allows_everything:
-            return
-        own = self.sightings.own_folders(identifier, location) if location else ()
-        places = Places(self.catalog.storage)
-        foreign = [each for each in table_locations(metadata) if not is_in_any(places.anywhere(each[1]), own)]
-        foreign += [("metadata file", file)] if file else []
-        self.check_folders(call, identifier, foreign)
+    def check_view(self, call: Call, identifier: Identifier, new: ViewMetadata, base: ViewMetadata | None) -> None:
+        """Refuses a new version of a view with locations that are not allowed, or where others have their files.
 
-    def check_folders(self, call: Call, identifier: Identifier, locations: Iterable[tuple[str, str]]) -> None:
-        """Refuses locations in or around folders of tables that the caller may not manage.
+        Args:
+            call: who asks for it.
+            identifier: the view.
+            new: the version.
+            base: the version before it, whose locations are allowed; None if the view is new.
+
+        Raises:
+            RefusedError: there are such locations.
+        """
+        self.check_locations(call, identifier, new_view_locations(new, base))
+
+    def check_locations(
+        self,
+        call: Call,
+        identifier: Identifier,
+        asked: Iterable[Location],
+        version: str = "",
+        named: Iterable[Location] = (),
+    ) -> None:
+        """Refuses locations that a request names: by their spelling, by the server's settings, and under a policy those
+        that are elsewhere than this catalog's tables, or that are somebody else's.
 
         Args:
             call: who asks.
-            identifier: the table or view that is to have the locations.
-            locations: what each is, for the message, and the location.
+            identifier: the table, view or namespace that is to have the locations.
+            asked: the locations.
+            version: metadata file of the version whose own folders are allowed; empty for none.
+            named: what is named as well, and was checked before: whether it is somebody else's is looked at again.
 
         Raises:
-            RefusedError: there are such tables.
+            RefusedError: there are such locations.
         """
-        check_folders(call.access, identifier, locations, table_rows_of(self.catalog.metastore))
+        places, asked = Places(self.catalog.storage), list(asked)
+        for location in asked:
+            self.locations.check(location.text, location.what, places)
+        if call.access.allows_everything:
+            return
+        own = self.sightings.own_folders(identifier, version) if version else ()
+        foreign = [each for each in dict.fromkeys((*asked, *named)) if not is_in_any(places.of(each.text), own)]
+        if foreign:
+            new = [each for each in asked if each in foreign]
+            everywhere = self.locations.folders is not None
+            if new:
+                self.namespaces().check(call.access, identifier[0].lower(), new, places, everywhere)
+            check_tables(call.access, identifier, foreign, table_rows_of(self.catalog.metastore), places)
+
+    def check_made_table(self, call: Call, identifier: Identifier, metadata: TableMetadata) -> None:
+        """As `check_made`, of a table.
+
+        Args:
+            call: who asked for it.
+            identifier: the table.
+            metadata: its first version, which was checked.
+
+        Raises:
+            RefusedError: the table's folder is one that would have been refused; it was dropped, and no file.
+        """
+        if not call.access.allows_everything or self.locations.folders is not None:
+            self.check_made(call, self.catalog.metastore.load(identifier), metadata.location, self.catalog.drop_table)
+
+    def check_made(
+        self, call: Call, pointer: TablePointer, location: str, take_back: Callable[[Identifier], object]
+    ) -> None:
+        """Looks at the row that the metastore made: it may have another folder than was asked for.
+
+        Args:
+            call: who asked for it.
+            pointer: the row.
+            location: the folder that was asked for, which was checked.
+            take_back: drops the row.
+
+        Raises:
+            RefusedError: the folder is one that would have been refused; the row was dropped, and no file.
+        """
+        places = Places(self.catalog.storage)
+        if not pointer.location or places.of(pointer.location) == places.of(location):
+            return
+        try:
+            self.check_locations(call, pointer.identifier, [Location("metastore's folder", pointer.location)])
+        except RefusedError:
+            take_back(pointer.identifier)
+            raise
+
+    def namespaces(self) -> Namespaces:
+        """The folders of all namespaces."""
+        folders = {}
+        for (name,) in self.catalog.list_namespaces():
+            with suppress(NoSuchNamespaceError):  # dropped meanwhile
+                location = self.catalog.load_namespace_properties(name).get("location")
+                folders.update({name.lower(): location} if location else {})
+        return Namespaces(folders)
 
     def list_tables(self, namespace: str) -> list[Identifier]:
         """The tables of a namespace, sorted.
@@ -267,7 +364,7 @@ class Door:
     def _found(self, pointer: TablePointer) -> tuple[Identifier, MetadataVersion]:
         folder_of = getattr(self.catalog.metastore, "location_of", lambda _: "")  # where a table's name is its folder
         location = pointer.location or folder_of(pointer.identifier)
-        own = _own_folders(location, pointer.properties, pointer.metadata_location, Places(self.catalog.storage))
+        own = _own_folders(location, pointer.properties, pointer.metadata_location, self.catalog.storage)
         self.sightings.note(pointer.identifier, pointer.metadata_location, own)
         return pointer.identifier, self._current(pointer)
 
@@ -296,17 +393,17 @@ class Door:
     def remember(self, identifier: Identifier, version: MetadataVersion) -> None:
         """Keeps a version that was just made, which is asked for next."""
         self._versions.put(version.location, version)
-        places = Places(self.catalog.storage)
-        own = _own_folders(version.metadata.location, version.metadata.properties, version.location, places)
+        metadata = version.metadata
+        own = _own_folders(metadata.location, metadata.properties, version.location, self.catalog.storage)
         self.sightings.note(identifier, version.location, own, next(reversed(version.previous), None))
 
 
 def _own_folders(
-    location: str, properties: Mapping[str, str], file: str, places: Places
+    location: str, properties: Mapping[str, str], file: str, storage: Storage
 ) -> Callable[[], Iterable[Place]]:
     """Tells the folders of a table, and keeps no more of it than that takes."""
-    folders = {key: properties[key] for key in FOLDER_PROPERTIES if key in properties}
-    return lambda: OwnFolders.by_properties(location, folders, file, places).all() if location else ()
+    kept = {key: properties[key] for key in FOLDER_PROPERTIES if key in properties}
+    return lambda: map(Places(storage).of, folders_of(location, kept, file)) if location else ()
 
 
 def _missing(location: str, why: str) -> MissingFileError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from hms_iceberg.errors import (
@@ -26,7 +26,13 @@ from hms_iceberg.metastore import (
 from hms_iceberg.spec.metadata.metadata_json import metadata_file_location
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.table_properties import GC_ENABLED
-from hms_iceberg.spec.view_metadata import ViewVersion, new_view_metadata, replace_version, set_view_properties
+from hms_iceberg.spec.view_metadata import (
+    ViewMetadata,
+    ViewVersion,
+    new_view_metadata,
+    replace_version,
+    set_view_properties,
+)
 from hms_iceberg.storage import Storage
 from hms_iceberg.transaction.workspace import FileWorkspace
 from hms_iceberg.view.commit import change_view, create_view, read_view, view_commit
@@ -88,6 +94,7 @@ class CatalogViews(ABC):
         properties: Mapping[str, str] | None = None,
         *,
         keep_ids: bool = False,
+        check: Callable[[ViewMetadata], object] | None = None,
     ) -> View:
         """Creates a view.
 
@@ -98,6 +105,7 @@ class CatalogViews(ABC):
             location: the folder for its metadata; by default one of its name below the namespace's location.
             properties: `comment`, `version.history.num-entries` (10) ...
             keep_ids: whether the columns keep their field ids.
+            check: gets the view's metadata before anything is written, and raises if it is not to be.
 
         Returns:
             the view in its first version.
@@ -116,6 +124,8 @@ class CatalogViews(ABC):
         location = location or self._default_location(name, namespace)
         own = text_properties(properties or {})
         metadata = new_view_metadata(view_schema(schema), view_version, location, own, keep_ids=keep_ids)
+        if check is not None:
+            check(metadata)
         return View(name, create_view(name, metadata, views, self.storage), views, self.storage)
 
     def create_or_replace_view(

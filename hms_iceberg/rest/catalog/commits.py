@@ -43,7 +43,9 @@ def commit_table(door: Door, call: Call) -> Answer:
         door.catalog.load_namespace_properties(identifier[0])
         metadata = new_table(changes, now_ms())
         door.check_table(call, identifier, metadata, None)
-        return committed(door, identifier, _made_new(door, identifier, metadata))
+        made = _made_new(door, identifier, metadata)
+        door.check_made_table(call, identifier, metadata)
+        return committed(door, identifier, made)
     update = RequestedChanges(requirements, changes, added_snapshots(asked.updates or []))
     seen = door.sightings.newest(identifier)
     if seen is not None:

@@ -6,12 +6,24 @@ import base64
 import binascii
 from collections.abc import Callable, Iterable, Sequence
 
-from hms_iceberg.errors import CorruptFileError, InvalidInputError
+from hms_iceberg.errors import (
+    CorruptFileError,
+    InvalidInputError,
+    MissingFileError,
+    StorageDeniedError,
+    UnsupportedError,
+)
 from hms_iceberg.metastore import Identifier, V
 from hms_iceberg.rest.access import Right
 from hms_iceberg.rest.catalog.bodies import Name, Register, Rename
 from hms_iceberg.rest.door import Door
+from hms_iceberg.rest.errors import RefusedError
+from hms_iceberg.rest.security.locations import Location
 from hms_iceberg.rest.serving.calls import NOTHING, Answer, Call, exact_identifier, one_level
+from hms_iceberg.storage import Places
+from hms_iceberg.table.needed.named_files import is_in_any
+
+_MESSAGE_LENGTH = 300
 
 
 def page(call: Call, names: Sequence[str], default_size: int) -> tuple[Sequence[str], str | None]:
@@ -88,14 +100,25 @@ def to_register(door: Door, call: Call, asked: Register, read: Callable[[str], V
 
     Raises:
         InvalidInputError: the file is no such file.
+        RefusedError: it may not be there, or it is nowhere near this catalog's tables, and no such file.
     """
     identifier = new_name(door, call, asked.name)
-    door.locations.check(asked.metadata_location, "metadata file")
+    file = Location("metadata file", asked.metadata_location)
+    door.check_locations(call, identifier, [file])
+    namespaces, places = door.namespaces(), Places(door.catalog.storage)
+    if door.locations.folders is None:
+        namespaces.check_server(file, places)
     door.catalog.load_namespace_properties(identifier[0])
     try:
         return identifier, read(asked.metadata_location)
-    except CorruptFileError as error:
-        raise InvalidInputError(str(error)) from error
+    except (CorruptFileError, MissingFileError, StorageDeniedError, UnsupportedError) as error:
+        if not is_in_any(places.of(file.text), map(places.of, namespaces.folders.values())):
+            # Elsewhere nobody is told which files this server has.
+            message = f"No metadata file can be read at {file.text[:_MESSAGE_LENGTH]}."
+            raise RefusedError(404, "NotFoundException", message) from None
+        if isinstance(error, CorruptFileError):
+            raise InvalidInputError(str(error)) from error
+        raise
 
 
 def _identifier(name: Name) -> Identifier:

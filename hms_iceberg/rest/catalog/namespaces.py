@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.metastore import namespace_name
 from hms_iceberg.rest.access import Right
@@ -9,7 +11,10 @@ from hms_iceberg.rest.catalog.bodies import CreateNamespace, UpdateNamespace
 from hms_iceberg.rest.catalog.names import page
 from hms_iceberg.rest.door import Door
 from hms_iceberg.rest.errors import RefusedError
+from hms_iceberg.rest.security.locations import Location
 from hms_iceberg.rest.serving.calls import NOTHING, SEPARATOR, Answer, Call, check_exact, one_level
+
+_LOCATION = "location"
 
 
 def list_namespaces(door: Door, call: Call) -> Answer:
@@ -33,9 +38,13 @@ def create_namespace(door: Door, call: Call) -> Answer:
     namespace = namespace_name(tuple(asked.namespace))
     door.check(call, Right.MANAGE, namespace)
     properties = asked.properties or {}
-    if "location" in properties:
-        door.locations.check(properties["location"], "location")
+    _check_location(door, call, namespace, properties)
     door.catalog.create_namespace(namespace, properties)
+    try:  # the metastore chooses the folder of one that was given none
+        _check_location(door, call, namespace, door.catalog.load_namespace_properties(namespace))
+    except RefusedError:
+        door.catalog.drop_namespace(namespace)
+        raise
     return _described(door, namespace)
 
 
@@ -65,10 +74,15 @@ def update_namespace(door: Door, call: Call) -> Answer:
         raise RefusedError(
             422, "UnprocessableEntityException", f"The keys {both} are both removed and set. Do one of them."
         )
-    if "location" in updates:
-        door.locations.check(updates["location"], "location")
+    _check_location(door, call, call.namespace, updates)
     summary = door.catalog.update_namespace_properties(call.namespace, removals, updates)
     return Answer({"removed": summary.removed, "updated": summary.updated, "missing": summary.missing})
+
+
+def _check_location(door: Door, call: Call, namespace: str, properties: Mapping[str, str]) -> None:
+    """A namespace's folder is where its tables go, and so as theirs."""
+    if properties.get(_LOCATION):
+        door.check_locations(call, (namespace,), [Location("location", properties[_LOCATION])])
 
 
 def _described(door: Door, namespace: str) -> Answer:

@@ -6,6 +6,7 @@ decoded manifests that are kept. So a plan of any size takes the memory of a par
 
 from __future__ import annotations
 
+from itertools import islice, takewhile
 from typing import Any
 
 import msgspec
@@ -35,7 +36,12 @@ class _Fetch(msgspec.Struct, rename="kebab"):
 def plan_scan(door: Door, call: Call) -> Answer:
     """Plans a scan."""
     identifier, version = door.current(call.table)
-    plan = planned((identifier[0], identifier[1]), version, call.read(PlanBody))
+    body = call.read(PlanBody)
+    plan = planned((identifier[0], identifier[1]), version, body)
+    history = version.metadata.ancestors_of(body.end_snapshot_id or plan.snapshot_id)
+    start = body.start_snapshot_id
+    snapshots = islice(history, 1) if start is None else takewhile(lambda each: each.snapshot_id != start, history)
+    door.check_plan(call, identifier, version, snapshots)
     plan_id = door.plans.keep(plan)
     return Answer({**_first_page(door, plan, plan_id, version), "status": "completed", "plan-id": plan_id})
 

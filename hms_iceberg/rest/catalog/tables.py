@@ -55,12 +55,13 @@ def create_table(door: Door, call: Call) -> Answer:
     except RefusedError:
         transaction.abandon()
         raise
+    metadata = transaction.metadata
     if asked.stage_create:
-        metadata = transaction.metadata
         transaction.abandon()
         _make_local_folders(door.catalog.storage, metadata.location)
         return staged(door, call, identifier, metadata)
     table = transaction.commit_transaction()
+    door.check_made_table(call, identifier, metadata)
     return loaded(door, call, identifier, door.version_at(table.metadata_location))
 
 
@@ -119,6 +120,7 @@ def register_table(door: Door, call: Call) -> Answer:
     identifier, version = to_register(door, call, asked, lambda file: read_version(file, door.catalog.storage))
     door.check_table(call, identifier, version.metadata, None, asked.metadata_location)
     table = door.catalog.register_table(identifier, asked.metadata_location, overwrite=bool(asked.overwrite))
+    door.check_made_table(call, identifier, version.metadata)
     return loaded(door, call, identifier, door.version_at(table.metadata_location))
 
 

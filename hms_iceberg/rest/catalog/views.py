@@ -28,9 +28,6 @@ def create_view(door: Door, call: Call) -> Answer:
     """Creates a view."""
     asked = call.read(CreateView)
     identifier = new_name(door, call, asked.name)
-    if asked.location is not None:
-        door.locations.check(asked.location, "location")
-        door.check_folders(call, identifier, [("location", asked.location)])
     try:
         version = view_version_from_json(asked.view_version)
     except CorruptFileError as error:
@@ -40,8 +37,13 @@ def create_view(door: Door, call: Call) -> Answer:
     if twice:
         message = f"Invalid view version: Cannot add multiple queries for dialect {twice[0]}"
         raise RefusedError(400, "IllegalArgumentException", message)
+
+    def check(metadata: ViewMetadata) -> None:
+        door.check_view(call, identifier, metadata, None)
+
     properties = asked.properties or {}
-    return _loaded(door.catalog.create_view(identifier, schema, version, asked.location, properties, keep_ids=True))
+    view = door.catalog.create_view(identifier, schema, version, asked.location, properties, keep_ids=True, check=check)
+    return _made(door, call, view)
 
 
 def load_view(door: Door, call: Call) -> Answer:
@@ -65,9 +67,7 @@ def commit_view(door: Door, call: Call) -> Answer:
         for requirement in requirements:
             requirement(metadata)
         new = changed_view(steps, metadata, now_ms())
-        door.locations.check_view(new, metadata)
-        if new.location != metadata.location:
-            door.check_folders(call, call.view, [("location", new.location)])
+        door.check_view(call, call.view, new, metadata)
         return new
 
     return _loaded(door.catalog.load_view(call.view).change(change))
@@ -88,14 +88,19 @@ def register_view(door: Door, call: Call) -> Answer:
     """Makes an existing metadata file the view of a name."""
     asked = call.read(Register)
     identifier, version = to_register(door, call, asked, lambda file: read_view(file, door.catalog.storage))
-    door.locations.check_view(version.metadata, None)
-    places = [("location", version.metadata.location), ("metadata file", asked.metadata_location)]
-    door.check_folders(call, identifier, places)
+    door.check_view(call, identifier, version.metadata, None)
     views = getattr(door.catalog.metastore, "views", None)
     if not call.access.allows_everything and views is not None and views.names_file(asked.metadata_location):
         message = "The metadata file is that of a view that is there. Register a copy of the file."
         raise RefusedError(403, "ForbiddenException", message)
-    return _loaded(door.catalog.register_view(identifier, asked.metadata_location))
+    return _made(door, call, door.catalog.register_view(identifier, asked.metadata_location))
+
+
+def _made(door: Door, call: Call, view: View) -> Answer:
+    views = getattr(door.catalog.metastore, "views", None)
+    if views is not None:
+        door.check_made(call, views.load(view.identifier), view.metadata.location, views.drop)
+    return _loaded(view)
 
 
 def _loaded(view: View) -> Answer:

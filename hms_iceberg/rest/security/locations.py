@@ -1,29 +1,78 @@
-"""Locations that tables may have: below allowed folders, and not over the folders of other tables.
+"""Locations that tables, views and namespaces may have: below allowed folders, and not over the folders of others.
 
 Who may manage a table gets its files: by credentials for its folder, by signed requests, or from the server's plans. So
-under a policy a table may not be put into, or around, the folder of one that its maker may not manage.
+under a policy a table may not be put into, or around, the folder of one that its maker may not manage, nor into that of
+a namespace in which its maker may make none. Text is only read: everything is compared as places.
 """
 
 from __future__ import annotations
 
-import posixpath
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 from urllib.parse import unquote
 
+from hms_iceberg.arrow.storage.data_locations import LocationRules
 from hms_iceberg.errors import StorageDeniedError
 from hms_iceberg.metastore import Identifier, TableRows
+from hms_iceberg.printable import printable
 from hms_iceberg.rest.access import Access, Right
 from hms_iceberg.rest.errors import RefusedError
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.table_properties import FOLDER_PROPERTIES
+from hms_iceberg.spec.places import split_location
+from hms_iceberg.spec.table_properties import FOLDER_PROPERTIES, metadata_folder
 from hms_iceberg.spec.view_metadata import ViewMetadata
 from hms_iceberg.storage import Places, Storage
-from hms_iceberg.table.needed.named_files import folders_of_row
+from hms_iceberg.table.needed.named_files import folders_of_row, is_in_any
 
-# Hadoop's three names of one store.
-_SAME_SCHEMES = {"s3a": "s3", "s3n": "s3"}
+_MESSAGE_LENGTH = 300
+# Families of places that lead to no other server than the settings name.
+_ONE_STORE = ("file", "s3", "gs", "abfs")
+_ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
+
+
+@dataclass(frozen=True)
+class Location:
+    """A location that a request names.
+
+    Attributes:
+        what: what is to be there, for messages.
+        text: as it is spelled.
+    """
+
+    what: str
+    text: str
+
+    def refused(self, why: str) -> RefusedError:
+        """The error if it is refused.
+
+        Args:
+            why: end of a sentence, and what may be done.
+        """
+        text = self.text[:_MESSAGE_LENGTH]
+        return RefusedError(403, "ForbiddenException", f"The {self.what} {text!r} is refused: {why}")
+
+    def check_spelling(self) -> None:
+        """Refuses a location that others may read as another place.
+
+        A metastore, a store or a library on the way tidies up dots and slashes, or decodes what is escaped.
+
+        Raises:
+            RefusedError: it has such a spelling.
+        """
+        _, authority, path = split_location(self.text)
+        if not path.startswith("/") and (path or not authority):
+            raise self.refused("it is no absolute location. Choose one that begins with a scheme, such as s3://.")
+        if "\\" in self.text or self.text != printable(self.text):
+            raise self.refused("it has a backslash or a control character in it. Choose one without.")
+        decoded, further = "", self.text
+        while decoded != further:
+            decoded, further = further, unquote(further)
+            if any(segment in (".", "..") for segment in re.split(r"[/\\]", further)):
+                raise self.refused("it has '.' or '..' in it. Spell it without.")
+        if "//" in path.rstrip("/"):
+            raise self.refused("it has '//' in it. Spell it without.")
 
 
 @dataclass(frozen=True)
@@ -36,48 +85,39 @@ class AllowedLocations:
 
     folders: tuple[str, ...] | None = None
 
-    def check(self, location: str, what: str) -> None:
-        """Refuses a location outside the folders.
+    def check(self, location: str, what: str, places: Places | None = None) -> None:
+        """Refuses a location outside the folders, or of a spelling that others may read as another place.
 
         Args:
             location: the location.
             what: what is to be there, for the message.
+            places: of the storage.
 
         Raises:
-            RefusedError: it is outside, or leads out of a folder by `..`.
+            RefusedError: it is outside.
         """
-        parts = location.replace("\\", "/").split("/")
-        if ".." in parts or ".." in unquote(location).split("/") or "\x00" in location:
-            raise RefusedError(403, "ForbiddenException", f"The {what} {location!r} is refused: it has '..' in it.")
-        if not self.allow(location):
+        named = Location(what, location)
+        named.check_spelling()
+        if not self.allow(location, places):
             folders = ", ".join(self.folders or ())
-            raise RefusedError(
-                403,
-                "ForbiddenException",
-                f"The {what} {location!r} is refused: this server takes locations below {folders} only. Choose one "
-                "there.",
-            )
+            raise named.refused(f"this server takes locations below {folders} only. Choose one there.")
 
-    def allow(self, location: str) -> bool:
-        """Whether a location is in one of the folders."""
-        given = normal(location)
-        return self.folders is None or any(f"{given}/".startswith(f"{normal(folder)}/") for folder in self.folders)
-
-    def check_view(self, new: ViewMetadata, base: ViewMetadata | None) -> None:
-        """Refuses a new version of a view that is elsewhere.
+    def allow(self, location: str, places: Places | None = None) -> bool:
+        """Whether a location is in one of the folders.
 
         Args:
-            new: the new version.
-            base: the version before; None for a new view.
+            location: the location.
+            places: of the storage.
         """
-        known = set() if base is None else set(_own_locations(base.location, base.properties.items()))
-        for what, location in _own_locations(new.location, new.properties.items()):
-            if (what, location) not in known:
-                self.check(location, what)
+        known = places or Places(None)
+        return self.folders is None or is_in_any(known.of(location), map(known.of, self.folders))
 
 
-def new_locations(new: TableMetadata, base: TableMetadata | None) -> list[tuple[str, str]]:
-    """What a version of a table names and the one before it did not: what each is, and the location.
+# ------------------------------------------------------------------------------------------ what names locations
+
+
+def new_locations(new: TableMetadata, base: TableMetadata | None) -> list[Location]:
+    """What a version of a table names and the one before it did not.
 
     Args:
         new: the new version.
@@ -87,46 +127,121 @@ def new_locations(new: TableMetadata, base: TableMetadata | None) -> list[tuple[
     return [each for each in table_locations(new) if each not in known]
 
 
-def _own_locations(location: str, properties: Iterable[tuple[str, str]]) -> Iterable[tuple[str, str]]:
-    yield "location", location
-    for name, value in properties:
-        if name in FOLDER_PROPERTIES:
-            yield f"value of the property {name!r}", value
-
-
-def table_locations(metadata: TableMetadata) -> Iterable[tuple[str, str]]:
-    """What a version of a table names: what each is, and the location. Data files are not among them."""
-    yield from _own_locations(metadata.location, metadata.properties.items())
+def table_locations(metadata: TableMetadata) -> Iterator[Location]:
+    """What a version of a table names. Data files are not among them."""
+    yield from _own_locations(metadata.location, metadata.properties)
     for snapshot in metadata.snapshots:
         if snapshot.manifest_list is not None:
-            yield "manifest list", snapshot.manifest_list
+            yield Location("manifest list", snapshot.manifest_list)
         for manifest in snapshot.manifest_locations or ():
-            yield "manifest", manifest
+            yield Location("manifest", manifest)
     for path in (
         *(file.statistics_path for file in metadata.statistics),
         *(file.statistics_path for file in metadata.partition_statistics),
     ):
-        yield "statistics file", path
+        yield Location("statistics file", path)
     for entry in metadata.metadata_log:  # which commits may delete
-        yield "earlier metadata file", entry.metadata_file
+        yield Location("earlier metadata file", entry.metadata_file)
 
 
-def normal(location: str) -> str:
-    """A location such that two spellings of one are equal: `file:/x`, `file:///x` and `/x`; `s3a://` and `s3://`."""
-    scheme, colon, rest = location.partition(":")
-    if not colon or "/" in scheme:
-        scheme, rest = "file", location
-    scheme = _SAME_SCHEMES.get(scheme.lower(), scheme.lower())
-    if rest.startswith("//"):
-        authority, _, path = rest[2:].partition("/")
-    else:
-        authority, path = "", rest.lstrip("/")
-    path = posixpath.normpath(f"/{path}").rstrip("/")
-    return f"{scheme}://{authority}/{path.lstrip('/')}".rstrip("/")
+def new_view_locations(new: ViewMetadata, base: ViewMetadata | None) -> list[Location]:
+    """What a version of a view names and the one before it did not.
+
+    Args:
+        new: the new version.
+        base: the version before; None for a new view.
+    """
+    known = set() if base is None else set(_own_locations(base.location, base.properties))
+    return [each for each in _own_locations(new.location, new.properties) if each not in known]
 
 
-def check_folders(
-    access: Access, identifier: Identifier, locations: Iterable[tuple[str, str]], rows: TableRows | None
+def _own_locations(location: str, properties: Mapping[str, str]) -> Iterator[Location]:
+    yield Location("location", location)
+    for name in FOLDER_PROPERTIES:
+        if properties.get(name):
+            yield Location(f"value of the property {name!r}", _below(location, properties[name]))
+
+
+def _below(location: str, folder: str) -> str:
+    """A folder of a property, which may be relative to a table's location."""
+    return folder if _ABSOLUTE.match(folder) else f"{location.rstrip('/')}/{folder}"
+
+
+def folders_of(location: str, properties: Mapping[str, str], file: str) -> Iterator[str]:
+    """The folders that a table or view writes to.
+
+    Args:
+        location: its base location.
+        properties: its properties.
+        file: its metadata file; empty if there is none.
+    """
+    yield location
+    yield metadata_folder(location, properties)
+    yield _below(location, LocationRules.of(location, properties).folder)
+    if file:
+        yield file.rpartition("/")[0]
+
+
+# --------------------------------------------------------------------------------------------- whose places they are
+
+
+@dataclass(frozen=True)
+class Namespaces:
+    """Folders of namespaces, by name, as the metastore tells them."""
+
+    folders: Mapping[str, str]
+
+    def check(self, access: Access, name: str, locations: Iterable[Location], places: Places, everywhere: bool) -> None:
+        """Refuses locations outside of all namespaces, or in or around the folder of one of somebody else.
+
+        A folder in which other namespaces are, as a warehouse's root, is nobody's own.
+
+        Args:
+            access: the caller.
+            name: the namespace of what is to have the locations.
+            locations: the locations.
+            places: of the storage.
+            everywhere: whether a location outside of all namespaces is allowed.
+
+        Raises:
+            RefusedError: there are such locations.
+        """
+        exactly = [places.of(folder) for folder in self.folders.values()]
+        known = {each: places.anywhere(folder) for each, folder in self.folders.items()}
+        for location in locations:
+            place = places.anywhere(location.text)
+            if known and not everywhere and not is_in_any(places.of(location.text), exactly):
+                raise location.refused(
+                    "it is in no namespace's folder. Choose one there, or have the server allow it: --allowed-location."
+                )
+            for owner, folder in known.items():
+                is_shared = any(other != folder and other.is_in(folder) for other in known.values())
+                is_over = folder.is_in(place) or (place.is_in(folder) and not is_shared)
+                if is_over and owner != name and not access.allows(Right.MANAGE, owner):
+                    raise location.refused(
+                        "it is over the folder of a namespace that you may not manage. Choose another one, or none."
+                    )
+
+    def check_server(self, location: Location, places: Places) -> None:
+        """Refuses a location on a server that is no namespace's: the client would choose what this server connects to.
+
+        Args:
+            location: the location.
+            places: of the storage.
+
+        Raises:
+            RefusedError: it is on another server.
+        """
+        place = places.of(location.text)
+        known = {(each.family, each.authority) for each in map(places.of, self.folders.values())}
+        if place.family not in _ONE_STORE and (place.family, place.authority) not in known:
+            raise location.refused(
+                "no namespace is on that server. Have this server allow it, if it is to be: --allowed-location."
+            )
+
+
+def check_tables(
+    access: Access, identifier: Identifier, locations: Sequence[Location], rows: TableRows | None, places: Places
 ) -> None:
     """Refuses locations in or around the folders of tables that the caller may not manage.
 
@@ -134,34 +249,28 @@ def check_folders(
 
     Args:
         access: the caller.
-        identifier: the table that is to have the locations.
-        locations: what each is, for the message, and the location.
+        identifier: the table, view or namespace that is to have the locations.
+        locations: the locations.
         rows: the metastore's tables; None if it does not tell of them.
+        places: of the storage.
 
     Raises:
         RefusedError: there are such tables, or it cannot be told.
     """
-    places = Places(None)
-    asked = [(what, location, places.anywhere(location)) for what, location in locations]
-    if access.allows_everything or not asked:
-        return
     if rows is None:
-        raise _refused(*asked[0][:2], "this server's catalog does not tell whose folder it is")
+        raise locations[0].refused("this server's catalog does not tell whose folder it is. Choose none.")
+    asked = [(location, places.anywhere(location.text)) for location in locations]
     own = tuple(part.lower() for part in identifier)
     for row in rows.rows():
         name = tuple(part.lower() for part in row.identifier)
         if name == own or access.allows(Right.MANAGE, *name):
             continue
         for folder in folders_of_row(row, places):
-            for what, location, place in asked:
+            for location, place in asked:
                 if place.is_in(folder) or folder.is_in(place):
-                    raise _refused(what, location, "files of a table that you may not manage are there")
-
-
-def _refused(what: str, location: str, why: str) -> RefusedError:
-    return RefusedError(
-        403, "ForbiddenException", f"The {what} {location!r} is refused: {why}. Choose another one, or none."
-    )
+                    raise location.refused(
+                        "files of a table that you may not manage are there. Choose another one, or none."
+                    )
 
 
 class _Confined:

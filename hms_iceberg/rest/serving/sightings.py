@@ -43,7 +43,7 @@ class Sightings:
         Args:
             identifier: the table.
             location: the version's metadata file.
-            own: tells the table's folders, as the metastore's row has them; see `OwnFolders`.
+            own: tells the table's folders, as the metastore's row has them.
             made_from: the one that it was made from, if it was made here.
         """
         before, now = self._seen.get(identifier), time.monotonic()

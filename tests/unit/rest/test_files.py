@@ -187,3 +187,30 @@ def test_the_folders_of_a_metadata_file_that_its_writer_changed_are_not_opened(
 def test_a_store_of_somebody_else_is_not_signed_for(server: RestServer) -> None:
     assert sign(server, WRITER, "GET", "http://elsewhere/warehouse/lake/db.db/t/x").status == 403
     assert sign(server, WRITER, "GET", "file:///warehouse/lake/db.db/t/x").status == 403
+
+
+def test_a_place_of_somebody_else_in_a_bucket_gets_no_table_no_key_and_no_signature(
+    server: RestServer, behind: Catalog, store: S3Store
+) -> None:
+    before = {each.location for each in behind.storage.list("s3://warehouse/lake/")}
+    name = TABLE.removesuffix("/t")
+    schema = {"type": "struct", "fields": [{"id": 1, "name": "id", "required": False, "type": "long"}]}
+    for place in (
+        "s3://warehouse/lake/./db.db/t",
+        "s3a://warehouse/lake/db.db/x/../t",
+        "s3n://warehouse//lake/db.db/t",
+        "S3://warehouse/lake/db.db/%2e/t",
+        "s3://warehouse/lake/db.db/x/%252e%252e/t",
+        "s3://warehouse/lake/db.db\\t",
+        "s3://other/lake/db.db/t",
+    ):
+        for staged in (False, True):
+            for body in ({"location": place}, {"properties": {"write.data.path": place}}):
+                new = {"name": "evil", "schema": schema, "stage-create": staged, **body}
+                for way in ("vended-credentials", "remote-signing"):
+                    answer = server.ask("POST", name, new, headers(WRITER, way))
+                    assert (answer.status, answer.error) == (403, "ForbiddenException"), (place, answer)
+    assert {each.location for each in behind.storage.list("s3://warehouse/lake/")} == before
+    for spelled in ("./t/x", "t/./x", "x/../t/x", "%2e/t/x", "/t/x"):
+        uri = f"{store.endpoint}/warehouse/lake/db.db/{spelled}"
+        assert sign(server, WRITER, "GET", uri).status == 403
