@@ -180,8 +180,6 @@ def bucket_and_key(host: str, path: str, endpoint: str) -> tuple[str, str]:
         RefusedError: it goes to another store.
     """
     aws = _AWS.fullmatch(host.removesuffix(":443")) if not endpoint or _AWS.fullmatch(endpoint) else None
-    if "@" in host or "/" in host:
-        raise refused(f"{host} is not the store of this table")
     if endpoint and host.endswith(f".{endpoint}"):
         return host[: -len(endpoint) - 1], path
     if aws is not None and aws["bucket"]:

@@ -55,6 +55,16 @@ def test_metadata_that_would_take_too_much_memory_is_refused_before_it_does(read
     assert most < 200 * MEBIBYTE
 
 
+def test_no_more_is_inflated_than_the_limit_allows() -> None:
+    data = gzipped(b" ", 60 * MEBIBYTE)
+    tracemalloc.start()
+    with pytest.raises(CorruptMetadataError, match=READ_LIMIT):
+        metadata_from_json(data, limit=ReadLimit(16 * MEBIBYTE))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 32 * MEBIBYTE
+
+
 def test_a_file_of_very_many_small_members_is_read_in_time() -> None:
     data = gzip.compress(b" ", mtime=0) * 100_000 + gzip.compress(b"{}")
     started = time.monotonic()
