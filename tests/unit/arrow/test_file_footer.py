@@ -142,12 +142,14 @@ def bounds(location: str, kind: IcebergType) -> tuple[Any, Any] | None:
     return from_bytes(kind, low), None if high is None else from_bytes(kind, high)
 
 
-def by_writer(created_by: str | None, ordered: bool, pair: tuple[bytes, bytes]) -> Callable[[Struct], None]:
+def by_writer(
+    created_by: str | None, ordered: bool, pair: tuple[bytes, bytes], nulls: int = 1
+) -> Callable[[Struct], None]:
     """Gives the first column of a file the extremes that a writer left."""
 
     def change(footer: Struct) -> None:
         set_writer(footer, created_by, ordered=ordered)
-        set_statistics(chunks(groups(footer)[0])[0], *pair, old=not ordered, nulls=1)
+        set_statistics(chunks(groups(footer)[0])[0], *pair, old=not ordered, nulls=nulls)
 
     return change
 
@@ -229,17 +231,43 @@ def test_a_zero_stands_for_either_sign(tmp_path: Path) -> None:
 @pytest.mark.parametrize("columns", [3, 20])
 def test_orders_are_told_for_each_column(tmp_path: Path, columns: int) -> None:
     location = tmp_path / "f.parquet"
-    pq.write_table(pa.table({f"c{number}": ["a", "b"] for number in range(columns)}), location)
+    values = pa.array(DECIMALS, COLUMNS["decimals in bytes"][0])
+    pq.write_table(pa.table({f"c{number}": values for number in range(columns)}), location)
+    true = big_endian(11)(DECIMALS[0]), big_endian(11)(DECIMALS[-1])
+    wrong = extremes(map(big_endian(11), DECIMALS), "signed")
+    assert wrong != true
 
     def change(footer: Struct) -> None:
         footer[ORDERS][1][1][1] = {7: (STRUCT, {})}  # of a kind that is not known yet
-        for chunk in chunks(groups(footer)[0]):
-            set_statistics(chunk, b"a", b"b", old=False)
-        set_statistics(chunks(groups(footer)[0])[1], b"b", b"c", old=True)
+        set_statistics(chunks(groups(footer)[0])[1], *wrong, old=True)
 
     footer = read_footer(ArrowStorage(), changed(location, change))
     kept = [footer.statistics(0, leaf).extremes for leaf in range(columns)]
-    assert kept == [(b"a", b"b"), None, *[(b"a", b"b")] * (columns - 2)]
+    assert kept == [true, None, *[true] * (columns - 2)]
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "stored"),
+    [
+        (pa.array([1.5, -2.0], pa.float16()), {}, (b"\x00\xc0", b"\x00\x3e")),
+        (pa.array([1, 2], pa.timestamp("ns")), {"use_deprecated_int96_timestamps": True}, (b"\0" * 12, b"\1" * 12)),
+    ],
+)
+def test_types_without_an_order_that_columns_have_tell_no_extremes(
+    tmp_path: Path, values: pa.Array, options: dict[str, Any], stored: tuple[bytes, bytes]
+) -> None:
+    location = str(tmp_path / "f.parquet")
+    pq.write_table(pa.table({"c": values}), location, **options)
+    changed(location, lambda footer: set_statistics(chunks(groups(footer)[0])[0], *stored, old=False))
+    assert read_footer(ArrowStorage(), location).statistics(0, 0).extremes is None
+
+
+@pytest.mark.parametrize("nulls", [-1, 6, 2**40])
+def test_more_nulls_than_values_are_not_believed(tmp_path: Path, nulls: int) -> None:
+    location = written(tmp_path, "int", COLUMNS["int"][2])
+    changed(location, by_writer("parquet-cpp-arrow version 26.0.1", NEW, (b"\1\0\0\0", b"\2\0\0\0"), nulls))
+    found = read_footer(ArrowStorage(), location).statistics(0, 0)
+    assert (found.values, found.nulls, found.extremes) == (5, None, (1, 2))
 
 
 def test_a_row_group_without_known_extremes_leaves_the_file_without_bounds(tmp_path: Path) -> None:
