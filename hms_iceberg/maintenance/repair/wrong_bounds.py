@@ -80,7 +80,7 @@ def mended_bounds(examination: Examination, record_counts: bool) -> Iterator[Men
 def _with_bounds(entries: list[ManifestEntry], known: dict[bytes, DataFile | None]) -> tuple[ManifestEntry, ...]:
     made = []
     for entry in entries:
-        right = known.get(file_key(entry.data_file)) if entry.is_live else None
+        right = known.get(file_key(entry.data_file))
         if right is not None:
             file = replace(entry.data_file, lower_bounds=right.lower_bounds, upper_bounds=right.upper_bounds)
             entry = replace(entry, data_file=file)

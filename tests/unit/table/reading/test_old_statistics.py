@@ -18,6 +18,7 @@ from hms_iceberg.maintenance import check_table
 from hms_iceberg.maintenance.check.findings import WrongBounds
 from hms_iceberg.maintenance.repair import repair_table
 from hms_iceberg.migration.verify import TableSummary, summarise, verify
+from hms_iceberg.scan.tasks import FileScanTask
 from hms_iceberg.spec.data_types import DecimalType
 from hms_iceberg.spec.field_mapping import create_name_mapping
 from hms_iceberg.spec.schema import Schema
@@ -98,21 +99,25 @@ def test_an_upsert_replaces_the_row_with_its_key(tmp_path: Path) -> None:
 # ------------------------------------------------------------------ tables that have wrong bounds from before
 
 
-def table_with_wrong_bounds(folder: Path) -> tuple[Catalog, Table]:
-    """A table whose manifest has the bounds that were once taken from the statistics of its file."""
-    (task,) = table_of(folder).scan().plan_files()
+def table_with_wrong_bounds(
+    folder: Path, low: str = "2.00", high: str = "24.00", mapped: bool = True, task: FileScanTask | None = None
+) -> tuple[Catalog, Table]:
+    """A table whose manifest has bounds that were once taken from the statistics of its file."""
+    if task is None:
+        (task,) = table_of(folder).scan().plan_files()
     catalog = load_catalog("here", type="hadoop", warehouse=str(folder / "elsewhere"))
     catalog.create_namespace("db")
     table = catalog.create_table("db.t", pa.schema([("value", KIND)]))
     table.append(pa.table({"value": pa.array([Decimal("1000.00")], KIND)}))
     mapping = create_name_mapping(table.schema()).to_json()
-    with table.transaction() as transaction:
-        transaction.set_properties({"schema.name-mapping.default": mapping})
+    if mapped:
+        with table.transaction() as transaction:
+            transaction.set_properties({"schema.name-mapping.default": mapping})
     file, kind = task.file, DecimalType(25, 2)
     wrong = replace(
         file,
-        lower_bounds={1: to_bytes(kind, from_python(kind, "2.00"))},
-        upper_bounds={1: to_bytes(kind, from_python(kind, "24.00"))},
+        lower_bounds={1: to_bytes(kind, from_python(kind, low))},
+        upper_bounds={1: to_bytes(kind, from_python(kind, high))},
     )
     with table.transaction() as transaction:
         transaction.add(FastAppend(files=(wrong,)))
@@ -127,6 +132,21 @@ def test_a_check_finds_bounds_from_old_statistics(tmp_path: Path, options: dict[
     assert "Repair" in str(found[0])
 
 
+@pytest.mark.parametrize(("low", "high", "way"), [("-1.00", "999.00", "below"), ("-9.00", "1.00", "above")])
+def test_a_check_compares_both_bounds_with_those_of_a_sound_footer(
+    tmp_path: Path, low: str, high: str, way: str
+) -> None:
+    catalog = load_catalog("own", type="hadoop", warehouse=str(tmp_path / "own"))
+    catalog.create_namespace("db")
+    own = catalog.create_table("db.t", pa.schema([("value", KIND)]))
+    own.append(pa.table({"value": pa.array(VALUES, KIND)}))
+    (task,) = own.scan().plan_files()
+    _, table = table_with_wrong_bounds(tmp_path, low, high, mapped=False, task=task)
+    assert check_table(table).ok  # has no files of others
+    (found,) = check_table(table, record_counts=True).findings
+    assert isinstance(found, WrongBounds) and way in found.way
+
+
 def test_a_repair_makes_bounds_from_old_statistics_anew(tmp_path: Path) -> None:
     catalog, table = table_with_wrong_bounds(tmp_path)
     table.append(pa.table({"value": pa.array([Decimal("2000.00")], KIND)}))
@@ -138,6 +158,8 @@ def test_a_repair_makes_bounds_from_old_statistics_anew(tmp_path: Path) -> None:
     repair_table(catalog, ("db", "t"), dry_run=False)
     table = catalog.load_table("db.t")
     assert [each.snapshot_id for each in table.snapshots()] == history
+    found = [len(list(table.scan(text).plan_files())) for text in ("value < -2.56", "value <= -2.56", "value > 400")]
+    assert found == [0, 1, 2]  # right bounds leave files out
     assert (check_table(table, values=True).findings, repair_table(catalog, ("db", "t")).plan.steps) == ((), ())
     for snapshot_id, rows in zip(history[-2:], (whole[:-1], whole), strict=True):
         for value in VALUES:
