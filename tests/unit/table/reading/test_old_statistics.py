@@ -18,9 +18,11 @@ from hms_iceberg.maintenance import check_table
 from hms_iceberg.maintenance.check.findings import WrongBounds
 from hms_iceberg.maintenance.repair import repair_table
 from hms_iceberg.migration.verify import TableSummary, summarise, verify
+from hms_iceberg.scan.manifests.manifest_source import manifests_of
 from hms_iceberg.scan.tasks import FileScanTask
 from hms_iceberg.spec.data_types import DecimalType
 from hms_iceberg.spec.field_mapping import create_name_mapping
+from hms_iceberg.spec.manifests.manifest_list_avro import encode_manifest_list
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.values.single_values import from_python, to_bytes
 from hms_iceberg.table import Table
@@ -168,6 +170,21 @@ def test_a_repair_makes_bounds_from_old_statistics_anew(tmp_path: Path) -> None:
                 assert values(found.to_arrow()) == [each for each in rows if test(each, value)], (name, value)
     table.delete("value >= 2.00")
     assert values(table.scan().to_arrow()) == [each for each in whole if each < 2]
+
+
+def test_a_repair_mends_bounds_of_a_manifest_whose_list_miscounts_it(tmp_path: Path) -> None:
+    catalog, table = table_with_wrong_bounds(tmp_path)
+    snapshot = table.current_snapshot()
+    assert snapshot is not None and snapshot.manifest_list is not None
+    listed = [replace(each, added_rows_count=99) for each in manifests_of(snapshot, table.storage)]
+    data, _ = encode_manifest_list(
+        listed, 2, snapshot.snapshot_id, snapshot.parent_snapshot_id, snapshot.sequence_number
+    )
+    Path(snapshot.manifest_list.removeprefix("file://")).write_bytes(data)
+    repair_table(catalog, ("db", "t"), dry_run=False)
+    table = catalog.load_table("db.t")
+    assert check_table(table).ok
+    assert values(table.scan("value < 0").to_arrow()) == VALUES[:2]
 
 
 def test_bounds_that_old_statistics_do_not_bear_out_and_values_do_are_kept(tmp_path: Path) -> None:
