@@ -229,3 +229,31 @@ def test_a_folder_of_a_killed_undo_is_cleared_without_what_another_table_has_in_
     assert ids(catalog, f"{space}.copy") == [1, 2, 3]
     assert HiveTables.of(catalog.metastore).find(space, "t") is not None
     assert data_files(made.location).keys() == all_files(made.location) - {"_iceberg/metadata/_hive-migration.json"}
+
+
+@pytest.mark.parametrize("kind", ["hive", "partition", "iceberg"])
+def test_the_undo_of_a_copy_leaves_what_others_have_in_its_folder(warehouse: HiveWarehouse, kind: str) -> None:
+    catalog, space = warehouse.catalog, warehouse.namespace
+    make(warehouse, "t", False, **TEXT)
+    theirs: dict[Path, bytes] = {}
+
+    def late(hive: str, table: Any) -> tuple[str, ...]:
+        place = f"{table.location()}/../{table.location().rpartition('/')[2]}/./theirs"
+        if kind == "iceberg":
+            catalog.create_table(f"{space}.other", ROWS.schema, location=place).append(ROWS)
+        elif kind == "hive":
+            warehouse.create("other", "id int", location=place, managed=False)
+            write_files(place, ROWS)
+        else:
+            warehouse.create("other", "id int", "k int")
+            warehouse.add_partition("other", ["1"], ROWS, location=place)
+        folder = local_path(table.location()) / "theirs"
+        theirs.update({path: path.read_bytes() for path in folder.rglob("*") if path.is_file()})
+        return fail(hive, table)
+
+    with pytest.raises(MigrationError, match="they differ"):
+        rewrite(catalog, f"{space}.t", rows=FixedRows(catalog), proof=late)
+    assert theirs and {path: path.read_bytes() for path in theirs} == theirs
+    folder = next(iter(theirs)).parents[0 if kind != "iceberg" else 1].parent
+    left = {path for path in folder.rglob("*") if path.is_file()}
+    assert left == set(theirs)
