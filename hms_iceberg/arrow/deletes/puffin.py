@@ -24,8 +24,8 @@ from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.spec.manifests.avro_container import whole_frame
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
 from hms_iceberg.spec.metadata_columns import POSITION
-from hms_iceberg.spec.read_limit import most_bytes
-from hms_iceberg.storage import Storage
+from hms_iceberg.spec.read_limit import DEFAULT_LIMIT, ReadLimit, most_bytes
+from hms_iceberg.storage import Storage, read_limit_of
 
 MAGIC = b"PFA1"
 TAIL = struct.Struct("<iI4s")
@@ -83,6 +83,7 @@ def blob_bytes(data: bytes, blob: Mapping[str, Any], location: str) -> bytes:
 
 
 _VECTOR_MAGIC = b"\xd1\xd3\x39\x64"
+_BYTES_OF_POSITION = 24  # as number of 64 bits, with sign and without
 
 
 def read_deletion_vector(storage: Storage, file: DataFile) -> Any:
@@ -110,16 +111,19 @@ def read_deletion_vector(storage: Storage, file: DataFile) -> Any:
             raise CorruptDataFileError(f"Cannot read {what}: it ends at byte {end:,}, the file has {size:,} bytes.")
         opened.seek(file.content_offset)
         blob = bytes(opened.read(file.content_size_in_bytes))
-    return decode_deletion_vector(blob, what, file.record_count)
+    return decode_deletion_vector(blob, what, file.record_count, read_limit_of(storage))
 
 
-def decode_deletion_vector(blob: bytes, what: str, expected: int | None = None) -> Any:
+def decode_deletion_vector(
+    blob: bytes, what: str, expected: int | None = None, limit: ReadLimit = DEFAULT_LIMIT
+) -> Any:
     """Decodes the bytes of a ``deletion-vector-v1`` blob.
 
     Args:
         blob: length, magic, vector and checksum.
         what: what the blob is, for messages.
         expected: how many positions the manifest says it has.
+        limit: how much memory they may take.
 
     Returns:
         the positions as an ascending numpy array of int64.
@@ -145,6 +149,8 @@ def decode_deletion_vector(blob: bytes, what: str, expected: int | None = None) 
             raise CorruptDataFileError(
                 f"Cannot read {what}: it holds {len(bitmap):,} positions, the manifest says {expected:,}."
             )
+        if len(bitmap) * _BYTES_OF_POSITION > limit.most:
+            raise CorruptDataFileError(f"Cannot read {what}: {limit.refused('what it holds')}")
         return np.frombuffer(bitmap.to_array(), np.uint64).astype(np.int64)
 
 
