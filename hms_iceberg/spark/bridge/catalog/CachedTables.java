@@ -17,7 +17,7 @@ import org.apache.spark.sql.execution.CacheManager;
 import org.apache.spark.sql.execution.CachedData;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.slf4j.LoggerFactory;
-import scala.collection.Iterable;
+import scala.collection.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
@@ -55,7 +55,7 @@ final class CachedTables {
     Field cached = CacheManager.class.getDeclaredField("cachedData");
     cached.setAccessible(true);
     Set names = new LinkedHashSet();
-    for (Iterator it = CollectionConverters.asJava((Iterable) cached.get(cache)).iterator(); it.hasNext();) {
+    for (Iterator it = CollectionConverters.asJava((Seq) cached.get(cache)).iterator(); it.hasNext();) {
       LogicalPlan plan = ((CachedData) it.next()).plan();
       for (Iterator leaves = CollectionConverters.asJava(plan.collectLeaves()).iterator(); leaves.hasNext();) {
         Object leaf = leaves.next();
