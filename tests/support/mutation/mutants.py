@@ -188,6 +188,8 @@ def _parts(node: ast.BoolOp) -> Iterator[Change]:
 
 
 def _computed(node: ast.BinOp) -> Iterator[Change]:
+    if isinstance(node.right, ast.Constant) and node.right.value is None:  # a type
+        return
     yield lambda it: it.left
     if type(node.op) in _COMPUTED:
         yield lambda it: _with(it, op=_COMPUTED[type(it.op)]())

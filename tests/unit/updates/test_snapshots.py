@@ -28,7 +28,7 @@ from hms_iceberg.updates.rows.overwrite import DeleteFiles, ReplacePartitions
 from hms_iceberg.updates.rows.row_delta import RowDelta
 from hms_iceberg.updates.schema.schema_changes import AddColumn
 from hms_iceberg.updates.schema.schema_update import SchemaUpdate
-from hms_iceberg.updates.snapshots.expire_snapshots import ExpireSnapshots, unreachable_files
+from hms_iceberg.updates.snapshots.expire_snapshots import ExpireSnapshots, retained_refs, unreachable_files
 from hms_iceberg.updates.snapshots.rollback import CherryPick, Rollback, SetCurrentSnapshot
 from hms_iceberg.updates.snapshots.snapshot_refs import (
     CreateRef,
@@ -253,6 +253,48 @@ def test_the_tables_and_the_branchs_own_settings_count(world: World) -> None:
     assert kept(world, ExpireSnapshots(at_ms=times[4] + 5)) == [1, 2, 3, 4]
 
 
+@pytest.mark.parametrize(
+    ("properties", "branch", "update", "expected"),
+    [
+        ({"history.expire.max-snapshot-age-ms": "1500"}, {}, {}, [3, 4]),
+        ({"history.expire.max-snapshot-age-ms": "1500"}, {"max_snapshot_age_ms": 2500}, {}, [2, 3, 4]),
+        ({}, {"max_snapshot_age_ms": 1500}, {}, [3, 4]),
+        ({}, {"max_snapshot_age_ms": 1}, {}, [4]),
+        ({}, {"min_snapshots_to_keep": 1, "max_snapshot_age_ms": 1}, {"retain_last": 3}, [4]),
+        ({"history.expire.max-ref-age-ms": "1"}, {}, {"older_than_ms": 2**62}, [4]),
+    ],
+)
+def test_what_is_younger_than_the_table_or_its_branch_say_stays(
+    world: World, properties: dict[str, str], branch: dict[str, int], update: dict[str, int], expected: list[int]
+) -> None:
+    times = spread(world, 5)
+    world.commit(SetProperties({"history.expire.min-snapshots-to-keep": "1", **properties}))
+    if branch:
+        world.commit(SetRetention("main", **branch))
+    assert kept(world, ExpireSnapshots(**{"at_ms": times[4] + (7 if "older_than_ms" in update else 0), **update})) == (
+        expected
+    )
+    assert "main" in world.version().metadata.refs
+
+
+def test_a_tag_keeps_its_snapshot_and_none_before_it(world: World) -> None:
+    times = spread(world, 4)
+    ids = [snapshot.snapshot_id for snapshot in world.version().metadata.snapshots]
+    world.commit(CreateRef("kept", ids[3]), SetCurrentSnapshot(ids[0]))
+    assert kept(world, ExpireSnapshots(older_than_ms=times[3] + 1, retain_last=3, at_ms=times[3])) == [0, 3]
+
+
+def test_a_ref_is_kept_up_to_its_age_and_one_without_its_snapshot_is_not(world: World) -> None:
+    times = spread(world, 2)
+    first = world.version().metadata.snapshots[0].snapshot_id
+    world.commit(CreateRef("old", first, max_ref_age_ms=1000))
+    base = world.version().metadata
+    assert set(retained_refs(base, times[0] + 1000)) == {"main", "old"}
+    assert set(retained_refs(base, times[0] + 1001)) == {"main"}
+    gone = replace(base, snapshots=base.snapshots[1:], snapshot_log=())
+    assert set(retained_refs(gone, times[0])) == {"main"}
+
+
 def test_what_a_tag_or_branch_points_at_stays_until_the_ref_expires(world: World) -> None:
     times = spread(world, 4)
     ids = [snapshot.snapshot_id for snapshot in world.version().metadata.snapshots]
@@ -293,6 +335,20 @@ def test_schemas_and_specs_of_snapshots_that_stay_are_kept_when_metadata_is_clea
     after = world.commit(ExpireSnapshots(0, snapshot_ids=frozenset({second.snapshot_id}), clean_metadata=True))
     assert {schema.schema_id for schema in after.schemas} == {0, 2, 3}
     assert {spec.spec_id for spec in after.partition_specs} == {0, 2}
+    world.commit(PartitionSpecUpdate((AddPartitionField("city", BucketTransform(8), "city2"),)))
+    cleaned = ExpireSnapshots(0, clean_metadata=True)
+    assert world.commit(cleaned).default_spec_id == 3, "it stays, though no snapshot has it yet"
+    swaps = world.metastore.swaps
+    world.commit(cleaned)
+    assert world.metastore.swaps == swaps, "nothing is left to be cleaned"
+
+
+def test_schemas_and_specs_stay_unless_it_is_said_that_metadata_is_cleaned(world: World) -> None:
+    world.commit(SchemaUpdate((AddColumn(("new",), LongType()),)))
+    world.commit(PartitionSpecUpdate((AddPartitionField("city", IdentityTransform(), "city"),)))
+    appended(world, 2)
+    after = world.commit(ExpireSnapshots(2**62))
+    assert (len(after.snapshots), len(after.schemas), len(after.partition_specs)) == (1, 2, 2)
 
 
 def test_a_table_whose_files_may_belong_to_others_is_not_expired(world: World) -> None:
@@ -300,6 +356,8 @@ def test_a_table_whose_files_may_belong_to_others_is_not_expired(world: World) -
     world.commit(SetProperties({"gc.enabled": "false"}))
     with pytest.raises(UnsupportedError, match=r"gc\.enabled"):
         world.commit(ExpireSnapshots())
+    expired = world.commit(ExpireSnapshots(2**62, of_others_files=True))
+    assert len(expired.snapshots) == 1, "by whoever deletes no file"
 
 
 def test_a_tag_made_meanwhile_protects_its_snapshot(world: World) -> None:
