@@ -9,6 +9,8 @@ import pytest
 from hms_iceberg.errors import CommitConflictError, InvalidInputError
 from hms_iceberg.expressions.tree import EqualTo, GreaterThanOrEqual, LessThan
 from hms_iceberg.transaction.workspace import FileWorkspace
+from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of
+from hms_iceberg.updates.machinery.manifest_filter import merge_manifests
 from hms_iceberg.updates.partition_spec import PartitionSpecUpdate, RemovePartitionField
 from hms_iceberg.updates.rows.append import FastAppend, MergeAppend
 from hms_iceberg.updates.rows.overwrite import DeleteFiles, Overwrite, ReplacePartitions
@@ -228,6 +230,74 @@ def test_a_row_delta_replaces_a_deletion_vector_by_one_that_holds_more() -> None
     found = summary(world)
     assert (found["added-dvs"], found["removed-dvs"], found["total-position-deletes"]) == ("1", "1", "2")
     world.check()
+
+
+def test_of_two_vectors_in_one_file_only_the_one_that_is_replaced_goes() -> None:
+    world = World.with_table(metadata(format_version=3))
+    file, other = data_file(), data_file()
+    world.append(file, other)
+    first = deletion_vector(file)
+    second = replace(deletion_vector(other), file_path=first.file_path, content_offset=44)
+    world.commit(RowDelta((first, second)))
+    newer = deletion_vector(file, 2)
+    world.commit(RowDelta((newer,), (first,)))
+    live = {(entry.data_file.file_path, entry.data_file.content_offset) for entry in world.live()}
+    assert live == {(file.file_path, None), (other.file_path, None), (newer.file_path, 4), (first.file_path, 44)}
+    assert summary(world)["removed-dvs"] == "1"
+    with pytest.raises(CommitConflictError, match="1 of the files to remove are not in it"):
+        world.commit(RowDelta((deletion_vector(file, 3),), (first,)))
+
+
+def test_files_of_manifests_that_hold_none_of_the_removed_are_left_alone(by_city: World) -> None:
+    files = [data_file(0, 9, city) for city in ("Bonn", "Köln", "Ulm")]
+    for file in files:
+        by_city.append(file)
+    by_city.commit(DeleteFiles((files[1],)))
+    kept = {key: summary(by_city)[key] for key in ("manifests-replaced", "manifests-kept", "manifests-created")}
+    assert kept == {"manifests-replaced": "1", "manifests-kept": "2", "manifests-created": "1"}
+    by_city.commit(DeleteFiles(row_filter=EqualTo("city", "Bonn")))
+    assert (summary(by_city)["manifests-replaced"], summary(by_city)["manifests-kept"]) == ("1", "1")
+    assert by_city.live_paths() == [files[2].file_path]
+
+
+def test_a_file_that_is_there_twice_is_removed_twice_and_counted_once(world: World) -> None:
+    file = data_file()
+    world.append(file)
+    world.append(file)
+    world.commit(DeleteFiles((file,)))
+    assert (world.live(), summary(world)["deleted-duplicate-files"]) == ([], "1")
+    assert summary(world)["deleted-data-files"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("target", "min_count", "sizes", "merged"),
+    [
+        (8, 2, [1, 1], [[0, 1]]),
+        (8, 3, [1, 1], [[0], [1]]),
+        (8, 2, [4, 4], [[0, 1]]),
+        (8, 2, [4, 5], [[0], [1]]),
+        (8, 1, [1], [[0]]),
+        (8, 1, [3, 3, 3], [[0], [1, 2]]),
+        (8, 2, [3, 3, 3], [[0], [1, 2]]),
+        (8, 5, [4, 4, 4, 4], [[0], [1], [2, 3]]),
+    ],
+)
+def test_manifests_are_packed_from_the_oldest_and_the_newest_wait_for_enough(
+    world: World, target: int, min_count: int, sizes: list[int], merged: list[list[int]]
+) -> None:
+    unit = 100_000
+    properties = {"target-size-bytes": str(target * unit), "min-count-to-merge": str(min_count)}
+    world.commit(SetProperties({f"commit.manifest.{name}": value for name, value in properties.items()}))
+    for _ in sizes:
+        world.append(data_file())
+    base = world.version().metadata
+    manifests = manifest_list_of(base.current_snapshot(), world.storage)
+    listed = [replace(each, manifest_length=size * unit) for each, size in zip(manifests, sizes, strict=True)]
+    result, replaced = merge_manifests(listed, base, 77, FileWorkspace(world.storage))
+    found = [{entry.data_file.file_path for entry in entries_of(each, world.storage)} for each in result]
+    paths = [entry.data_file.file_path for each in manifests for entry in entries_of(each, world.storage)]
+    assert found == [{paths[number] for number in group} for group in merged]
+    assert replaced == sum(len(group) for group in merged if len(group) > 1)
 
 
 def test_a_data_file_that_goes_takes_its_deletion_vector_with_it() -> None:

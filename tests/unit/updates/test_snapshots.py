@@ -388,6 +388,24 @@ def test_files_become_unreachable_when_no_snapshot_uses_them(world: World) -> No
     assert stays.file_path in world.live_paths()
 
 
+def test_what_the_table_is_made_of_is_no_unreachable_data_file_whatever_a_manifest_says(world: World) -> None:
+    world.append(data_file())
+    version = world.version()
+    snapshot = version.metadata.current_snapshot()
+    assert snapshot is not None and snapshot.manifest_list is not None
+    (manifest,) = manifest_list_of(snapshot, world.storage)
+    statistics = StatisticsFile(snapshot.snapshot_id, "mem://a.puffin", 10, 5)
+    made_of = [snapshot.manifest_list, manifest.manifest_path, version.location, statistics.statistics_path]
+    named = [data_file(file_path=each) for each in made_of]
+    world.commit(SetStatistics(statistics), FastAppend(tuple(named)))
+    world.commit(DeleteFiles(tuple(named)))
+    world.commit(CreateRef("kept", snapshot.snapshot_id))
+    before = world.version().metadata
+    after = world.commit(ExpireSnapshots(2**62))
+    assert len(after.snapshots) == 2
+    assert unreachable_files(before, after, world.storage).data_files == ()
+
+
 def test_statistics_of_expired_snapshots_are_unreachable(world: World) -> None:
     _, ids = appended(world, 2)
     world.commit(
@@ -412,8 +430,12 @@ def test_files_of_old_snapshots_without_a_manifest_list_are_found_whatever_their
     snapshots = (replace(first, manifest_locations=(paths[1],)), replace(second, manifest_locations=(paths[0],)))
     before = replace(made, snapshots=snapshots)
     after = replace(before, snapshots=snapshots[1:], snapshot_log=())
-    assert unreachable_files(before, after, world.storage).data_files == (gone.file_path,)
+    found = unreachable_files(before, after, world.storage)
+    assert (found.data_files, found.manifest_lists) == ((gone.file_path,), ())
     assert stays.file_path in world.live_paths()
+    shared = (replace(made.snapshots[0], manifest_list=made.snapshots[1].manifest_list), made.snapshots[1])
+    after = replace(made, snapshots=shared[1:], snapshot_log=())
+    assert unreachable_files(replace(made, snapshots=shared), after, world.storage).all() == ()
 
 
 # ---------------------------------------------------------------------------------- manifests, settings
