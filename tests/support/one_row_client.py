@@ -21,12 +21,14 @@ class OneRowClient:
     Attributes:
         row: what it has; None if the table was dropped.
         sent: the rows that alters brought.
+        expected: what each of them was to compare.
         answers: what happens at each alter, before it is carried out (`before`) or after; nothing if there is none.
     """
 
     def __init__(self) -> None:
         self.row: ttypes.Table | None = new_row(NAME, BASE, RowSettings())
         self.sent: list[ttypes.Table] = []
+        self.expected: list[Mapping[str, str]] = []
         self.before: list[Callable[[], None]] = []
         self.after: list[Callable[[], None]] = []
         self.away = False
@@ -40,6 +42,7 @@ class OneRowClient:
 
     def alter_table(self, database: str, name: str, row: ttypes.Table, environment: Mapping[str, str]) -> None:
         self.sent.append(copy.deepcopy(row))
+        self.expected.append(environment)
         if self.before:
             self.before.pop(0)()
         self.row = copy.deepcopy(row)
@@ -49,6 +52,8 @@ class OneRowClient:
     def create_table(self, row: ttypes.Table) -> None:
         self.alter_table(*NAME, row, {})
 
-    def show(self, version: MetadataVersion) -> None:
+    def show(self, version: MetadataVersion, previous: MetadataVersion | None = None) -> None:
         """Somebody else commits."""
         self.row = new_row(NAME, version, RowSettings())
+        if previous is not None:
+            self.row.parameters["previous_metadata_location"] = previous.location
