@@ -14,13 +14,13 @@ from functools import reduce
 from typing import Any, Protocol
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions import EqualTo
+from hms_iceberg.lazy import pl
 from hms_iceberg.spec.data_types import (
     BinaryType,
     BooleanType,

@@ -7,13 +7,14 @@ first manifests out while it reads the last ones, and find none of them the next
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from weakref import WeakValueDictionary
+from weakref import WeakSet, WeakValueDictionary
 
 from hms_iceberg.lazy import import_polars, pl
 from hms_iceberg.scan.manifests.manifest_frames import MANIFEST, ManifestDecoder, columnar_schema
@@ -239,8 +240,14 @@ class _Slot:
     plan: int
 
 
+_ALL: WeakSet[ManifestCache] = WeakSet()
+
+
 class ManifestCache:
     """Decoded manifests by location, least recently used first out. Safe for use by several threads.
+
+    A process that was forked begins with an empty one: the thread that held the lock may not be there, and polars may
+    have to be loaded anew, which does not know the frames of before.
 
     Args:
         max_bytes: bound of what is kept; 0 keeps nothing.
@@ -248,6 +255,10 @@ class ManifestCache:
 
     def __init__(self, max_bytes: int = DEFAULT_CACHE_BYTES) -> None:
         self.max_bytes = max_bytes
+        self._begin()
+        _ALL.add(self)
+
+    def _begin(self) -> None:
         self._slots: OrderedDict[Hashable, _Slot] = OrderedDict()
         self._size = 0
         self._plans = 0
@@ -323,6 +334,14 @@ class ManifestCache:
         if slot is not None:
             self._size -= slot.size
 
+
+def _begin_all() -> None:
+    for cache in list(_ALL):
+        cache._begin()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_all)
 
 _shared = ManifestCache()
 # Catalogs of one bound share the room, so that many of them take no more of it than one; it goes with the last of them.

@@ -68,7 +68,6 @@ _BYTES_AT_ONCE = 5_000_000
 UNUSED = {105: "block_size_in_bytes", 106: "file_ordinal", 107: "sort_columns", 111: "distinct_counts"}
 
 
-@lru_cache(maxsize=1)
 def file_dtypes() -> dict[str, Any]:
     """The polars type of each of ``FILE_COLUMNS``."""
     special = {
@@ -85,7 +84,6 @@ def file_dtypes() -> dict[str, Any]:
     return {name: special.get(name, pl.Int64) for name in FILE_COLUMNS}
 
 
-@lru_cache(maxsize=1)
 def metric_dtypes() -> dict[str, Any]:
     """The polars type of each of ``METRIC_COLUMNS`` and of ``column_sizes``."""
     return {name: metric_dtype((name, None)) for name in ("column_sizes", *METRIC_COLUMNS)}
