@@ -46,6 +46,14 @@ def import_polars() -> ModuleType:
     return module
 
 
+def was_left_behind(value: Any) -> bool:
+    """Whether a value is one of polars' from before a fork, which would wait for threads that are not there."""
+    kind = type(value)
+    if kind.__module__.partition(".")[0] != "polars":
+        return False
+    return not isinstance(value, getattr(import_polars(), kind.__name__, kind))
+
+
 class _Pool:
     """Whether polars' threads stayed behind in the process that this one was forked from."""
 
@@ -132,4 +140,4 @@ else:
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_POOL.before_fork, after_in_child=_POOL.in_child)
 
-__all__ = ["import_polars", "pl"]
+__all__ = ["import_polars", "pl", "was_left_behind"]

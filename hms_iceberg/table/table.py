@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from hms_iceberg.arrow.writing.write import ArrowInput
+from hms_iceberg.arrow.writing.given_rows import ArrowInput
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.hooks import Hook
 from hms_iceberg.metastore import Identifier, MetadataVersion, Metastore

@@ -6,6 +6,8 @@ Iceberg specification, "Appendix A: Format-specific Requirements" (Parquet).
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import Any
@@ -132,6 +134,18 @@ def child_fields(kind: pa.DataType) -> list[pa.Field]:
     return []
 
 
+_INDEX_LEVEL = re.compile(r"__index_level_\d+__")
+
+
+def unnamed_index(schema: pa.Schema) -> frozenset[str]:
+    """The names that pyarrow gave to what a frame of pandas numbers its rows by, which are no columns of the frame."""
+    described = (schema.metadata or {}).get(b"pandas")
+    if described is None:
+        return frozenset()
+    found = json.loads(described).get("index_columns", [])
+    return frozenset(name for name in found if isinstance(name, str) and _INDEX_LEVEL.fullmatch(name))
+
+
 def has_field_ids(schema: pa.Schema) -> bool:
     """Whether any field of an Arrow schema, at any depth, carries a field id."""
     return any(field_id_of(field) is not None for field in _walk(list(schema)))
@@ -153,11 +167,13 @@ def from_arrow(schema: pa.Schema, format_version: int = 2) -> Schema:
             nanosecond timestamps become microseconds (data that this would change is refused when it is written).
 
     Returns:
-        An Iceberg schema; not nullable Arrow fields become required.
+        An Iceberg schema; not nullable Arrow fields become required, and an unnamed index of pandas is left out.
 
     Raises:
         TypeMismatchError: a column has an Arrow type that Iceberg has no form for; the message names it.
     """
+    left_out = unnamed_index(schema)
+    schema = pa.schema([field for field in schema if field.name not in left_out])
     fields = list(_walk(list(schema)))
     numbered = [field_id_of(field) for field in fields]
     keep = bool(fields) and all(field_id is not None for field_id in numbered)

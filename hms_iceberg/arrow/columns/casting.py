@@ -7,7 +7,7 @@ would lose something) are checked batch by batch. Source: Iceberg specification,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from difflib import get_close_matches
 
 import numpy as np
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hms_iceberg.arrow.columns import geoarrow, nested
-from hms_iceberg.arrow.columns.arrow_schema import child_fields, constant, to_arrow_field, to_arrow_type
+from hms_iceberg.arrow.columns.arrow_schema import child_fields, constant, to_arrow_field, to_arrow_type, unnamed_index
 from hms_iceberg.arrow.columns.arrow_types import is_bytes, is_lossless, plain_field
 from hms_iceberg.arrow.columns.plain import to_plain
 from hms_iceberg.arrow.columns.shape_columns import NoShapeError, extents
@@ -66,7 +66,8 @@ class SchemaFit:
     ) -> None:
         self._table = f" of table {table}" if table else ""
         self._downcast_ns = downcast_ns
-        self._columns = self._struct_converters([plain_field(field) for field in incoming], schema.as_struct(), "")
+        fields = [plain_field(field) for field in incoming]
+        self._columns = self._struct_converters(fields, schema.as_struct(), "", unnamed_index(incoming))
         self.schema = pa.schema([to_arrow_field(field, extensions=False) for field in schema.fields])
 
     def fit(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -94,7 +95,7 @@ class SchemaFit:
     # ------------------------------------------------------------------------------------------ compilation
 
     def _struct_converters(
-        self, incoming: list[pa.Field], struct: StructType, prefix: str
+        self, incoming: list[pa.Field], struct: StructType, prefix: str, left_out: Collection[str] = ()
     ) -> list[tuple[int | None, Callable[..., pa.Array]]]:
         positions: dict[str, int] = {}
         for index, field in enumerate(incoming):
@@ -104,7 +105,7 @@ class SchemaFit:
                     f"Keep one of them."
                 )
             positions[field.name] = index
-        self._refuse_unknown(positions, struct, prefix)
+        self._refuse_unknown([name for name in positions if name not in left_out], struct, prefix)
         converters: list[tuple[int | None, Callable[..., pa.Array]]] = []
         for field in struct.fields:
             found = positions.get(field.name)

@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from hms_iceberg.arrow.columns.casting import SchemaFit
 from hms_iceberg.arrow.formats.content_files import delete_properties
-from hms_iceberg.arrow.writing.write import ArrowInput, FileRouter, WriteRules, batches_of
+from hms_iceberg.arrow.writing.given_rows import ArrowInput, batches_of
+from hms_iceberg.arrow.writing.write import FileRouter, WriteRules
 from hms_iceberg.errors import InvalidInputError, SchemaMismatchError
 from hms_iceberg.spec.data_types import DoubleType, FloatType
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent

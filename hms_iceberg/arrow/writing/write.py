@@ -26,7 +26,7 @@ from hms_iceberg.arrow.rows.row_order import RowSorter
 from hms_iceberg.arrow.storage.data_locations import DataLocations
 from hms_iceberg.arrow.storage.filesystems import parse_location
 from hms_iceberg.arrow.writing.external_sort import PartitionSpill
-from hms_iceberg.errors import InvalidInputError, TypeMismatchError
+from hms_iceberg.arrow.writing.given_rows import ArrowInput, batches_of
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
@@ -399,12 +399,6 @@ def _owned(rows: pa.RecordBatch) -> pa.RecordBatch:
     return pa.concat_batches([rows, rows.slice(0, 0)])
 
 
-_BATCH_ROWS = 1_048_576
-
-# pyarrow.Table, RecordBatch or RecordBatchReader, an iterable of batches, or anything with __arrow_c_stream__.
-ArrowInput = Any
-
-
 def write_data_files(
     metadata: TableMetadata,
     storage: Storage,
@@ -454,37 +448,3 @@ def write_data_files(
     if isinstance(data, (pa.Table, pa.RecordBatch)):
         fitted = files.sorted(list(fitted))  # every value is checked before anything is written
     return files.write(fitted)
-
-
-def batches_of(data: ArrowInput) -> tuple[Iterable[pa.RecordBatch], pa.Schema]:
-    """The batches of anything that can be written, and their schema.
-
-    Raises:
-        TypeMismatchError: not Arrow data.
-        InvalidInputError: no batches, so that the columns are unknown.
-    """
-    if isinstance(data, pa.RecordBatch):
-        return [data], data.schema
-    if isinstance(data, pa.Table):
-        return data.to_batches(max_chunksize=_BATCH_ROWS), data.schema
-    if isinstance(data, pa.RecordBatchReader):
-        return data, data.schema
-    if hasattr(data, "__arrow_c_stream__"):
-        reader = pa.RecordBatchReader.from_stream(data)
-        return reader, reader.schema
-    if isinstance(data, Iterable):
-        iterator: Iterator[Any] = iter(data)
-        first = next(iterator, None)
-        if isinstance(first, pa.RecordBatch):
-            return _chain(first, iterator), first.schema
-        if first is None:
-            raise InvalidInputError("Cannot write an empty iterable: its columns are unknown. Pass a pyarrow.Table.")
-    raise TypeMismatchError(
-        f"Cannot write {type(data).__name__}: expected a pyarrow.Table, RecordBatch or RecordBatchReader, batches, or "
-        f"any object with __arrow_c_stream__ (polars, DuckDB, pandas)."
-    )
-
-
-def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield first
-    yield from rest

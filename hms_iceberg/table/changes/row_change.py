@@ -17,7 +17,8 @@ from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.arrow.columns.nested import conform
 from hms_iceberg.arrow.deletes.delete_writer import DeletedPositions, write_row_deletes
 from hms_iceberg.arrow.reading.row_rewrites import AffectedRows, Replacement, RowRewriter, earlier_positions
-from hms_iceberg.arrow.writing.write import ArrowInput, write_data_files
+from hms_iceberg.arrow.writing.given_rows import ArrowInput
+from hms_iceberg.arrow.writing.write import write_data_files
 from hms_iceberg.errors import InvalidInputError, TypeMismatchError, UnsupportedError
 from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.expressions.tree import AlwaysFalse, BooleanExpression

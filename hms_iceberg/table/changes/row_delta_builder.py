@@ -13,7 +13,7 @@ import pyarrow as pa
 from hms_iceberg.arrow.deletes.delete_writer import DeletedPositions, write_row_deletes
 from hms_iceberg.arrow.reading.row_rewrites import earlier_positions
 from hms_iceberg.arrow.writing.equality_delete_writer import write_equality_deletes
-from hms_iceberg.arrow.writing.write import ArrowInput
+from hms_iceberg.arrow.writing.given_rows import ArrowInput
 from hms_iceberg.errors import InvalidInputError, UnsupportedError
 from hms_iceberg.scan.planner import plan_scan
 from hms_iceberg.scan.tasks import FileScanTask, ScanRequest

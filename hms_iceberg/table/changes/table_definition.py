@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from hms_iceberg.arrow.columns.arrow_schema import from_arrow
+from hms_iceberg.arrow.writing.given_rows import ArrowInput, schema_of
 from hms_iceberg.metastore import text_properties
 from hms_iceberg.spec.metadata.metadata_changes import new_table_metadata, replace_table_metadata, split_properties
 from hms_iceberg.spec.metadata.table_metadata import DEFAULT_FORMAT_VERSION, TableMetadata
@@ -27,14 +28,14 @@ class TableDefinition:
     """A table as its creator describes it.
 
     Args:
-        schema: the columns; field ids are assigned anew.
+        schema: the columns, or rows that have them; field ids are assigned anew.
         location: where the table's files go; None leaves it to the catalog, or to the table that is replaced.
         partition_spec: by source ids of `schema`.
         sort_order: by source ids of `schema`.
         properties: table properties; `format-version` (default 2) is one of them.
     """
 
-    schema: Schema | pa.Schema
+    schema: Schema | pa.Schema | ArrowInput
     location: str | None = None
     partition_spec: PartitionSpec = UNPARTITIONED
     sort_order: SortOrder = UNSORTED
@@ -46,7 +47,8 @@ class TableDefinition:
         own, asked = split_properties(properties)
         check_properties(own)
         version = asked or DEFAULT_FORMAT_VERSION
-        schema = self.schema if isinstance(self.schema, Schema) else from_arrow(self.schema, format_version=version)
+        given = self.schema
+        schema = given if isinstance(given, Schema) else from_arrow(schema_of(given), format_version=version)
         return replace(self, schema=schema, properties=properties)
 
     def new_metadata(self) -> TableMetadata:

@@ -16,7 +16,7 @@ from hms_iceberg.arrow.columns.nested import combine
 from hms_iceberg.arrow.reading.row_rewrites import AffectedRows, positions_of
 from hms_iceberg.arrow.reading.task_reader import read_task
 from hms_iceberg.arrow.rows.row_identity import differs, key_frame
-from hms_iceberg.arrow.writing.write import ArrowInput, batches_of
+from hms_iceberg.arrow.writing.given_rows import ArrowInput, batches_of
 from hms_iceberg.errors import InvalidInputError, SchemaMismatchError
 from hms_iceberg.expressions.literals import Literal, stored_literal
 from hms_iceberg.expressions.tree import (
