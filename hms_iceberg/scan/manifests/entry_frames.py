@@ -10,30 +10,26 @@ from __future__ import annotations
 
 import io
 import json
-import re
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 from hms_iceberg.errors import CorruptFileError, CorruptManifestError
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.manifests.entry_columns import MAPS, entry_columns
-from hms_iceberg.scan.manifests.map_shape import IrregularError, map_value_type
 from hms_iceberg.scan.manifests.metric_columns import Metric, map_values, metric_dtype, metric_name
 from hms_iceberg.spec.manifests.avro_container import (
     SYNC_SIZE,
     AvroContainer,
     encode_long,
-    first_record,
     read_contents,
     read_records,
     write_header,
 )
 from hms_iceberg.spec.manifests.manifest_layout import EntryLayout, entry_layout
-from hms_iceberg.spec.manifests.manifest_values import ManifestContent, ManifestFile
+from hms_iceberg.spec.manifests.manifest_values import ManifestFile
 
 # Columns of a frame, apart from one per partition field.
 FILE_COLUMNS = (
@@ -60,7 +56,6 @@ DELETE_ONLY = ("content", "equality_ids", "referenced_data_file", "content_offse
 METRIC_COLUMNS = MAPS[1:]  # without `column_sizes`
 # For fewer entries, polars is done sooner.
 _FEWEST_AT_ONCE = 600
-_FIELD_ZERO = re.compile(rb'"(?:element-|key-|value-)?id"\s*:\s*0\b')
 # What the processor's cache holds, so that each field is read from there, and memory of the last portion is used again.
 _BYTES_AT_ONCE = 5_000_000
 
@@ -164,12 +159,8 @@ def decode(
     counts = [0] * len(manifests)
     frames: list[pl.DataFrame] | None = []
     try:
-        # Entries of delete files end with what their rows hang on, and are few.
-        no_key_is_0 = all(each.content is ManifestContent.DATA for each in manifests) and not any(
-            _may_have_field_zero(each.metadata.get("schema")) for each in containers
-        )
         for blocks in portions(containers, manifests, counts):
-            part = None if frames is None else _decode_portion(blocks, flat, columns, present, no_key_is_0)
+            part = None if frames is None else _decode_portion(blocks, flat, columns, present)
             frames = None if frames is None or part is None else [*frames, part]
         if frames is None:
             slowly = _decode_slowly(containers, manifests, flat, _with_maps(columns, present))
@@ -188,53 +179,17 @@ def _decode_portion(
     flat: FlatSchema,
     columns: list[str],
     metrics: Sequence[Metric],
-    no_key_is_0: bool,
 ) -> pl.DataFrame | None:
     """Some columns and metrics of decompressed blocks, each with its number of entries; None if polars refuses them."""
     rows, contents, schema = sum(count for count, _ in blocks), [raw for _, raw in blocks], flat.text
     whole = _with_maps(columns, [metric for metric in metrics if metric[1] is None])
     frame = None
-    if metrics and rows >= _FEWEST_AT_ONCE and set(MAPS).isdisjoint(whole):
+    if rows >= _FEWEST_AT_ONCE and set(MAPS).isdisjoint(whole):
         frame = entry_columns(contents, rows, schema, columns, metrics)
     if frame is not None:
         return frame
-    names = _with_maps(columns, metrics)
-    if no_key_is_0 and not any(map(partial(_has_key_zero, flat.layout), (*contents[:1], *contents[1:][-1:]))):
-        frame = _read_avro(contents, rows, _short_schema(schema, frozenset(names)), names)
-    frame = _read_avro(contents, rows, schema, names) if frame is None else frame
+    frame = _read_avro(contents, rows, schema, _with_maps(columns, metrics))
     return None if frame is None else _of_maps(frame, columns, metrics)
-
-
-def _has_key_zero(layout: EntryLayout, raw: bytes) -> bool:
-    """Whether the first entry of a block has a key of 0 in a map, which a faulty writer puts there for each."""
-    record = first_record(raw, layout.parsed)
-    if record is None:
-        return True
-    values = layout.data_file_values(record)
-    return any(pair["key"] == 0 for name in MAPS for pair in values.get(name) or () if isinstance(pair, dict))
-
-
-@lru_cache(maxsize=512)
-def _short_schema(schema: bytes, wanted: frozenset[str]) -> bytes:
-    """A schema by which polars passes over the maps that are not wanted in half the time.
-
-    It is told that they are lists of a union of null and the type of the value, which is an integer that says by not
-    being 0 that a value follows. A pair of a key and a value has the same bytes if the key is not 0, and a union is
-    less to go through than a record.
-    """
-    record = json.loads(schema)
-    for field in record["fields"]:
-        if field["name"] in {*MAPS, *UNUSED.values()} - wanted:
-            for branch in field["type"] if isinstance(field["type"], list) else [field["type"]]:
-                with suppress(IrregularError):
-                    branch["items"] = ["null", map_value_type(branch)]
-    return json.dumps(record).encode("utf-8")
-
-
-@lru_cache(maxsize=64)
-def _may_have_field_zero(table_schema: bytes | None) -> bool:
-    """Whether a map may have the key 0; tables that engines create count their fields from 1."""
-    return table_schema is None or _FIELD_ZERO.search(table_schema) is not None
 
 
 def _with_maps(columns: list[str], metrics: Sequence[Metric]) -> list[str]:

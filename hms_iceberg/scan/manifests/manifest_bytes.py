@@ -51,7 +51,7 @@ class EntryBytes:
             return None
         try:
             sizes = [_sizes(avro_type, columns[name]) for name, avro_type in types.items()]
-        except (KeyError, TypeError):
+        except (KeyError, TypeError, ValueError, pl.exceptions.PolarsError):
             return None
         ends = np.cumsum(np.asarray(sizes, np.int64).T.ravel())
         if len(ends) == 0 or ends[-1] != len(body):
@@ -113,7 +113,7 @@ class _Integers(dict[Any, bytes]):
 
 
 def _sizes(avro_type: Any, values: pl.Series) -> np.ndarray:
-    """How many bytes each value takes. KeyError or TypeError for a type that is not known."""
+    """How many bytes each value takes. KeyError, TypeError, ValueError or PolarsError for a type that is not known."""
     if isinstance(avro_type, list):
         (inner,) = (each for each in avro_type if each != "null") if len(avro_type) == 2 else (None,)
         return np.where(values.is_null().to_numpy(), 1, 1 + _sizes(inner, values))

@@ -335,14 +335,6 @@ def read_records(
             )
 
 
-def first_record(raw: bytes, schema: Any) -> dict[str, Any] | None:
-    """The first record of a decompressed block, by a schema as of `read_records`; None if it cannot be decoded."""
-    try:
-        return fastavro.schemaless_reader(io.BytesIO(raw), schema, None)  # type: ignore[return-value]
-    except _UNDECODABLE:
-        return None
-
-
 @lru_cache(maxsize=512)
 def parsed_schema(schema_json: bytes) -> Any:
     """A schema parsed for fastavro, once per distinct text.
