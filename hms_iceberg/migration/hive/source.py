@@ -40,8 +40,9 @@ from hms_iceberg.migration.hive.source_reasons import (
 )
 from hms_iceberg.migration.migration_progress import LISTING, Progress, in_threads
 from hms_iceberg.spec.data_types import NestedField
+from hms_iceberg.spec.places import Place
 from hms_iceberg.spec.schema import Schema, assign_fresh_ids
-from hms_iceberg.storage import FileInfo, Storage
+from hms_iceberg.storage import FileInfo, Places, Storage
 
 _ACID_FOLDER = re.compile(r"/(?:base|delta|delete_delta)_\d{7,}(?:_\d+)*/[^/]+$")
 
@@ -110,7 +111,8 @@ def list_files(storage: Storage, locations: Sequence[str], threads: int, progres
                 below = below or info.location
         progress(LISTING, partition + 1, len(locations))
     acid = next((file.location for file in files if _ACID_FOLDER.search(file.location)), None) if below else None
-    return Listing(tuple(files), empty, below, _first_twice(file.location for file in files), acid)
+    shared = _first_twice((file.location for file in files), Places(storage))
+    return Listing(tuple(files), empty, below, shared, acid)
 
 
 def _visible(storage: Storage, location: str) -> list[FileInfo]:
@@ -122,12 +124,13 @@ def _is_hidden(path: str) -> bool:
     return any(part.startswith(("_", ".")) for part in path.split("/"))
 
 
-def _first_twice(locations: Iterable[str]) -> str | None:
-    seen: set[str] = set()
+def _first_twice(locations: Iterable[str], places: Places) -> str | None:
+    seen: set[Place] = set()
     for location in locations:
-        if location in seen:
+        place = places.of(location)
+        if place in seen:
             return location
-        seen.add(location)
+        seen.add(place)
     return None
 
 

@@ -74,11 +74,14 @@ def test_a_file_below_a_directory_is_pointed_out(tmp_path: Path) -> None:
     assert list_files(ArrowStorage(), [str(tmp_path)], 2, silent).in_subdirectories == f"{tmp_path}/deep/f"
 
 
-def test_a_file_in_two_partitions_is_pointed_out(tmp_path: Path) -> None:
+@pytest.mark.parametrize("other", ["{}", "{}/./a/", "file://{}/a", "{}/link"])
+def test_a_file_in_two_partitions_is_pointed_out(tmp_path: Path, other: str) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "f").write_bytes(b"x")
+    if "link" in other:
+        (tmp_path / "link").symlink_to(tmp_path / "a")
 
-    listing = list_files(ArrowStorage(), [str(tmp_path), f"{tmp_path}/a"], 2, silent)
+    listing = list_files(ArrowStorage(), [other.format(tmp_path), f"{tmp_path}/a"], 2, silent)
 
     assert listing.shared == f"{tmp_path}/a/f"
 
