@@ -141,7 +141,9 @@ class Serving:
         body = b"".join(parts)
         if sum(map(body.count, (b",", b"[", b"{"))) > self._limits.body_values:
             raise RefusedError(
-                413, "BadRequestException", f"The body has more than {self._limits.body_values:,} values in it."
+                413,
+                "BadRequestException",
+                f"The body has more than {self._limits.body_values:,} values in it, the server's limit `body_values`.",
             )
         return body
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from hms_iceberg.catalog import load_catalog
+from hms_iceberg.rest import Limits, RestSettings
 from hms_iceberg.rest.access import Caller, Right
 from hms_iceberg.rest.security.logins import StaticTokens
 from hms_iceberg.rest.security.policy import Policy, PolicyRule
@@ -49,3 +50,15 @@ def test_a_table_made_anew_in_its_folder_is_told_as_that(tmp_path: Path) -> None
         assert server.ask("POST", where, {"requirements": [requirement], "updates": [update]}).status == 409
         assert server.ask("POST", where, {"updates": [update]}).status == 200
         assert catalog.load_table("db.t").metadata.table_uuid == table.metadata.table_uuid
+
+
+def test_a_body_of_too_many_values_is_refused_before_they_are_made(tmp_path: Path) -> None:
+    settings = RestSettings(limits=Limits(body_values=1000))
+    with (
+        load_catalog("folders", type="hadoop", warehouse=str(tmp_path)) as catalog,
+        served(catalog, settings) as server,
+    ):
+        for body in (b"[" + b"[]," * 600 + b"1]", b"[" * 1001, b'{"namespace": ["db"], "x": [' + b"{}," * 500 + b"1]}"):
+            reply = server.ask("POST", "/v1/namespaces", body)
+            assert reply.status == 413 and "body_values" in reply.body["error"]["message"]
+        assert server.ask("POST", "/v1/namespaces", {"namespace": ["db"]}).status == 200
