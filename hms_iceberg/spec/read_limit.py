@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from hms_iceberg.errors import ConfigurationError, CorruptFileError
 
@@ -17,6 +18,7 @@ GIBIBYTE = 1 << 30
 # So many bytes any file may become, and so many times its size: JSON and manifests shrink to a few hundredths at most.
 _PLAIN_BYTES = 64 << 20
 _MOST_RATIO = 64
+_USUAL_BYTES = 64 << 10
 # What a value of JSON takes as an object of Python, at least; a text is there as bytes and as text.
 _BYTES_OF_VALUE = 64
 _COPIES_OF_TEXT = 2
@@ -97,3 +99,28 @@ def most_bytes(size: int) -> int:
         size: of the compressed data.
     """
     return _PLAIN_BYTES + _MOST_RATIO * size
+
+
+def whole_frame(codec: Any, compressed: bytes, most: int) -> bytes:
+    """A frame of zstd or LZ4, decompressed. It need not say how large it was: a usual size is tried first, then the
+    largest.
+
+    Args:
+        codec: the module of cramjam.
+        compressed: the frame.
+        most: how many bytes it may become.
+
+    Raises:
+        cramjam.DecompressionError: it is damaged, or becomes more.
+    """
+    import cramjam
+
+    likely = min(_USUAL_BYTES + 16 * len(compressed), most)
+    for size in (likely, most):
+        out = bytearray(size)
+        try:
+            return bytes(memoryview(out)[: codec.decompress_into(compressed, out)])
+        except cramjam.DecompressionError:
+            if size == most:
+                raise
+    raise AssertionError("the last size returns or raises")

@@ -21,10 +21,9 @@ import pyroaring
 from hms_iceberg.arrow.storage.filesystems import decoding
 from hms_iceberg.encryption.encrypted_tables import encrypted, open_decrypted
 from hms_iceberg.errors import CorruptDataFileError
-from hms_iceberg.spec.manifests.avro_container import whole_frame
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
 from hms_iceberg.spec.metadata_columns import POSITION
-from hms_iceberg.spec.read_limit import DEFAULT_LIMIT, ReadLimit, most_bytes
+from hms_iceberg.spec.read_limit import DEFAULT_LIMIT, ReadLimit, most_bytes, whole_frame
 from hms_iceberg.storage import Storage, read_limit_of
 
 MAGIC = b"PFA1"

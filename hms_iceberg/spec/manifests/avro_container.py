@@ -25,7 +25,7 @@ import fastavro
 from isal import isal_zlib
 
 from hms_iceberg.errors import CorruptFileError, UnsupportedError
-from hms_iceberg.spec.read_limit import DEFAULT_LIMIT, READ_LIMIT, ReadLimit, most_bytes
+from hms_iceberg.spec.read_limit import DEFAULT_LIMIT, READ_LIMIT, ReadLimit, most_bytes, whole_frame
 
 _DEFLATE_ERROR: type[Exception] = isal_zlib.error  # type: ignore[assignment]  # its stub forgets that it is a class
 MAGIC = b"Obj\x01"
@@ -33,9 +33,10 @@ SYNC_SIZE = 16
 # Records are cut into blocks of about this many bytes before compression, so that a reader can work block by block.
 BLOCK_BYTES = 64 * 1024
 DEFAULT_CODEC = "deflate"
-# A file may hold so many bytes a record, however much that is of its size: the entries of tables with thousands of
-# columns, which are much alike, shrink to a few hundredths.
+# A file may hold so many bytes a record, and be so many times its size then: the entries of tables with thousands of
+# columns, which are much alike, shrink to a few hundredths. The number of records is told by another file.
 _BYTES_OF_RECORD = 64 * 1024
+_MOST_RATIO_OF_RECORDS = 512
 
 _CODEC_NAMES = {
     "deflate": "deflate",
@@ -289,7 +290,9 @@ def read_contents(
         CorruptFileError: a block cannot be decompressed, is far too large, or has more records than bytes.
         UnsupportedError: the library for the file's codec is not installed.
     """
-    left = min(max(most_bytes(len(container.data)), _BYTES_OF_RECORD * (expected or 0)), limit.most // 2)
+    size = len(container.data)
+    told = min(_BYTES_OF_RECORD * (expected or 0), _MOST_RATIO_OF_RECORDS * size)
+    left = min(max(most_bytes(size), told), limit.most // 2)
     for block in read_blocks(container, what):
         raw = decompress(container.data[block.start : block.end], container.codec, what, left)
         if block.records > len(raw):
@@ -416,31 +419,6 @@ def _decompress_by_cramjam(compressed: bytes, codec: str, most: int) -> bytes:
         return whole_frame(cramjam.zstd, compressed, most)
     except cramjam.DecompressionError as error:
         raise ValueError(str(error)) from error
-
-
-def whole_frame(codec: Any, compressed: bytes, most: int) -> bytes:
-    """A frame of zstd or LZ4, decompressed. It need not say how large it was: a usual size is tried first, then the
-    largest.
-
-    Args:
-        codec: the module of cramjam.
-        compressed: the frame.
-        most: how many bytes it may become.
-
-    Raises:
-        cramjam.DecompressionError: it is damaged, or becomes more.
-    """
-    import cramjam
-
-    likely = min(BLOCK_BYTES + 16 * len(compressed), most)
-    for size in (likely, most):
-        out = bytearray(size)
-        try:
-            return bytes(memoryview(out)[: codec.decompress_into(compressed, out)])
-        except cramjam.DecompressionError:
-            if size == most:
-                raise
-    raise AssertionError("the last size returns or raises")
 
 
 def encode_long(value: int) -> bytes:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hms_iceberg.errors import ConfigurationError, CorruptManifestError, CorruptMetadataError
+from hms_iceberg.errors import ConfigurationError, CorruptFileError, CorruptManifestError, CorruptMetadataError
 from hms_iceberg.spec.manifests.avro_container import read_container, read_contents, write_container
 from hms_iceberg.spec.manifests.manifest_list_avro import decode_manifest_list, encode_manifest_list
 from hms_iceberg.spec.manifests.manifest_values import ManifestFile
@@ -129,8 +129,17 @@ def test_a_block_that_becomes_too_much_is_refused_whatever_its_number_of_records
     schema = {"type": "record", "name": "r", "fields": [{"name": "a", "type": "bytes"}]}
     data = write_container(schema, json.dumps(schema).encode(), [{"a": bytes(4 * MEBIBYTE)}] * 8, codec, {})
     container = read_container(data, "manifest m")
-    with pytest.raises(Exception, match="cannot be decompressed"):
+    with pytest.raises(CorruptFileError, match="cannot be decompressed"):
         list(read_contents(container, "manifest m", expected=10**12, limit=ReadLimit(4 * MEBIBYTE)))
+
+
+def test_a_manifest_list_that_tells_too_many_entries_does_not_lift_the_limit() -> None:
+    schema = {"type": "record", "name": "r", "fields": [{"name": "a", "type": "bytes"}]}
+    data = write_container(schema, json.dumps(schema).encode(), [{"a": bytes(160 * MEBIBYTE)}], "zstd", {})
+    container = read_container(data, "manifest m")
+    assert len(data) < 100_000
+    with pytest.raises(CorruptFileError, match="cannot be decompressed"):
+        list(read_contents(container, "manifest m", expected=10**12))
 
 
 @pytest.mark.parametrize("text", ["", "-1", "0", "1e9", "many", "1" * 5 + " "])
