@@ -75,6 +75,24 @@ def test_partitions_that_others_made_are_found(spark: SparkSession, sales: str) 
     assert "ParquetHiveSerDe" in described["Serde Library"]
 
 
+def test_the_extended_list_of_tables_tells_tables_of_hive_and_of_iceberg_apart(
+    spark: SparkSession, sales: str, namespace: str
+) -> None:
+    spark.sql(f"create table {namespace}.ice (id bigint, day string) using iceberg partitioned by (day)")
+    spark.sql(f"create table {namespace}.lookalike (n int) stored as orc tblproperties ('note' = 'table_type:ICEBERG')")
+    spark.sql("create or replace temporary view shown_view as select 1 as n")
+    listed = {row.tableName: row for row in spark.sql(f"show table extended in {namespace} like '*'").collect()}
+    assert set(listed) >= {"ice", "lookalike", sales.partition(".")[2], "shown_view"}
+    ice = listed["ice"].information
+    assert "\nProvider: iceberg\n" in ice and "Serde" not in ice and "InputFormat" not in ice
+    assert "Schema: root\n |-- id: long (nullable = true)\n |-- day: string (nullable = true)\n" in ice
+    assert listed["ice"].namespace == namespace and listed["ice"].isTemporary is False
+    for other in ("lookalike", sales.partition(".")[2]):
+        assert "\nProvider: hive\n" in listed[other].information and "Serde Library: " in listed[other].information
+    assert [row.tableName for row in spark.sql(f"show table extended in {namespace} like 'ic*'").collect()] == ["ice"]
+    spark.catalog.dropTempView("shown_view")
+
+
 def test_time_travel_on_a_hive_table_is_refused_as_spark_does(spark: SparkSession, sales: str) -> None:
     from pyspark.errors import AnalysisException
 

@@ -34,7 +34,7 @@ import scala.collection.Seq;
 import scala.collection.immutable.Nil$;
 
 /** CALL, which Spark 3.5 does not know: the procedure is found when the statement is read, and called when it is run. */
-final class CallStatement extends ViewCommand {
+final class CallStatement extends IcebergCommand {
   private static final Pattern CALL = Pattern.compile(
       "(?is)((?:\\s|--[^\\n]*\\n|/\\*.*?\\*/)*)CALL(\\s.*?\\))[\\s;]*");
 

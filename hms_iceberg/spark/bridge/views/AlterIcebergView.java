@@ -11,7 +11,7 @@ import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /** A change of a view: its properties, its name, or its end. */
-final class AlterIcebergView extends ViewCommand {
+final class AlterIcebergView extends IcebergCommand {
   private final ObjectNode question;
   private final Identifier target;
   private final boolean ifExists;

@@ -22,7 +22,7 @@ import scala.collection.immutable.Map$;
 import scala.jdk.javaapi.CollectionConverters;
 
 /** CREATE VIEW of an Iceberg view. The text of the query is kept, with what its names are looked for in. */
-final class CreateIcebergView extends ViewCommand {
+final class CreateIcebergView extends IcebergCommand {
   private final CreateView statement;
 
   CreateIcebergView(IcebergCatalog catalog, Identifier ident, CreateView statement) {

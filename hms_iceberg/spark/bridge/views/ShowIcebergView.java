@@ -20,7 +20,7 @@ import scala.Option;
 import scala.jdk.javaapi.CollectionConverters;
 
 /** DESCRIBE, SHOW CREATE TABLE and SHOW TBLPROPERTIES of a view, in the words of Apache Iceberg. */
-final class ShowIcebergView extends ViewCommand {
+final class ShowIcebergView extends IcebergCommand {
   private static final String COMMENT = "comment";
   private static final String CREATED_BY = "create_engine_version";
   private static final String[] RESERVED = {COMMENT, "owner", CREATED_BY, "engine_version"};

@@ -14,7 +14,7 @@ import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /** SHOW VIEWS: those of a named catalog's namespace, and the session's temporary ones. */
-final class ShowIcebergViews extends ViewCommand {
+final class ShowIcebergViews extends IcebergCommand {
   private final NamedCatalog named;
   private final String[] namespace;
   private final String pattern;

@@ -138,6 +138,7 @@ final class Extension {
     Generation.injectEarly(own, early());
     own.injectResolutionRule(new RuleBuilder(this, RuleBuilder.STATEMENTS));
     own.injectResolutionRule(new RuleBuilder(this, RuleBuilder.LIKE));
+    own.injectResolutionRule(new RuleBuilder(this, RuleBuilder.SHOW));
     own.injectParser(new StatementParser.Builder(this));
     return own;
   }
@@ -182,6 +183,7 @@ final class Extension {
     static final int METADATA = 9;
     static final int CARRIED_ONCE = 10;
     static final int QUERIED_ONCE = 11;
+    static final int SHOW = 12;
 
     private final Extension extension;
     private final int kind;
@@ -229,6 +231,8 @@ final class Extension {
           return new Statements.OnlyForIceberg();
         case LIKE:
           return new LikeTables(session);
+        case SHOW:
+          return new ShowTables.Extended(session);
         default:
           return new InnerCatalog(session);
       }

@@ -18,14 +18,14 @@ import scala.collection.immutable.Map;
 import scala.collection.immutable.Map$;
 import scala.collection.immutable.Seq;
 
-/** A statement about an Iceberg view as Spark runs commands: once, and not for EXPLAIN. */
-abstract class ViewCommand extends LogicalPlan implements LeafRunnableCommand {
+/** A statement of ours as Spark runs commands: once, and not for EXPLAIN. */
+abstract class IcebergCommand extends LogicalPlan implements LeafRunnableCommand {
   final IcebergCatalog catalog;
   final Identifier ident;
   private final Seq output;
 
   /** The output are the columns of the statement's answer. */
-  ViewCommand(IcebergCatalog catalog, Identifier ident, Seq output) {
+  IcebergCommand(IcebergCatalog catalog, Identifier ident, Seq output) {
     this.catalog = catalog;
     this.ident = ident;
     this.output = output;
