@@ -36,11 +36,13 @@ class OneRowClient:
     def get_table(self, database: str, name: str) -> ttypes.Table:
         if self.away:
             raise MetastoreUnavailableError("away")
-        if self.row is None:
+        if self.row is None or (database, name) != NAME:
             raise NoSuchTableError("dropped")
         return copy.deepcopy(self.row)
 
     def alter_table(self, database: str, name: str, row: ttypes.Table, environment: Mapping[str, str]) -> None:
+        if (database, name) != NAME:
+            raise NoSuchTableError(f"There is no {database}.{name}.")
         self.sent.append(copy.deepcopy(row))
         self.expected.append(environment)
         if self.before:

@@ -9,7 +9,7 @@ validations, by name of what they protect.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from hms_iceberg.errors import CommitConflictError
@@ -203,7 +203,7 @@ class Concurrent:
                     "Refresh the table and repeat the change.",
                 )
 
-    def check_no_new_deletes_for(self, files: Iterable[DataFile], ignore_equality_deletes: bool = False) -> None:
+    def check_no_new_deletes_for(self, files: Collection[DataFile], ignore_equality_deletes: bool = False) -> None:
         """Refuses delete files added since that may apply to one of `files`, which are about to be replaced.
 
         Args:

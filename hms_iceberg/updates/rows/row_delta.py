@@ -62,7 +62,7 @@ class RowDelta(Update):
         concurrent.check_still_there(self._referenced)
         vectors = {file.referenced_data_file for file in self.added if file.is_deletion_vector}
         concurrent.check_no_new_vectors_for(frozenset(path for path in vectors if path is not None))
-        concurrent.check_no_new_deletes_for(file for file in self.removed if file.is_data)
+        concurrent.check_no_new_deletes_for([file for file in self.removed if file.is_data])
         if self.isolation is Isolation.NONE:
             return
         read = self.conflict_filter or AlwaysTrue()

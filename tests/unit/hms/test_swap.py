@@ -101,6 +101,14 @@ def test_a_lock_that_was_lost_during_an_alter_that_somebody_wrote_over_is_unknow
         commit()
 
 
+def test_a_lock_that_was_lost_during_an_alter_of_a_table_that_is_gone_is_unknown(
+    client: OneRowClient, guard: Guard, commit: Callable[..., None]
+) -> None:
+    client.after += [lambda: (guard.lose(), setattr(client, "row", None))]  # type: ignore[list-item, func-returns-value]
+    with pytest.raises(CommitStateUnknownError, match="may or may not"):
+        commit()
+
+
 def test_a_lock_that_was_lost_during_an_alter_that_cannot_be_looked_at_is_unknown(
     client: OneRowClient, guard: Guard, commit: Callable[..., None]
 ) -> None:

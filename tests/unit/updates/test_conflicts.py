@@ -72,6 +72,9 @@ MINE: dict[str, Make] = {
     "overwrite file, snapshot": lambda files: Overwrite(
         (data_file(0, 8, "Bonn"),), (files[0],), conflict_filter=BONN, isolation=SNAPSHOT
     ),
+    "overwrite file, serializable for all rows": lambda files: Overwrite(
+        (data_file(0, 8, "Bonn"),), (files[0],), isolation=SERIALIZABLE
+    ),
     "overwrite by filter, serializable": lambda files: Overwrite(
         (data_file(0, 8, "Bonn"),), row_filter=BONN, isolation=SERIALIZABLE
     ),
@@ -85,6 +88,10 @@ MINE: dict[str, Make] = {
     "row delta, serializable": lambda files: RowDelta(
         (position_deletes(files[0]),), conflict_filter=BONN, isolation=SERIALIZABLE
     ),
+    "row delta, serializable for all rows": lambda files: RowDelta(
+        (position_deletes(files[0]),), isolation=SERIALIZABLE
+    ),
+    "row delta that removes data": lambda files: RowDelta((data_file(0, 8, "Bonn"),), (files[0],)),
     "row delta, snapshot": lambda files: RowDelta(
         (position_deletes(files[0]),), conflict_filter=BONN, isolation=SNAPSHOT
     ),
@@ -130,6 +137,7 @@ CONFLICTS: dict[str, set[str]] = {
         "replace partitions, serializable",
         "row delta, serializable",
         "row delta, snapshot",
+        "row delta that removes data",
         "rewrite",
         "rewrite, old sequence",
     },
@@ -142,6 +150,7 @@ CONFLICTS: dict[str, set[str]] = {
         "replace partitions, serializable",
         "row delta, serializable",
         "row delta, snapshot",
+        "row delta that removes data",
         "rewrite",
         "rewrite, old sequence",
     },
@@ -155,6 +164,7 @@ CONFLICTS: dict[str, set[str]] = {
         "replace partitions, serializable",
         "row delta, serializable",
         "row delta, snapshot",
+        "row delta that removes data",
         "rewrite",
     },
     "compact Bonn": {
@@ -163,12 +173,18 @@ CONFLICTS: dict[str, set[str]] = {
         "overwrite file, snapshot",
         "row delta, serializable",
         "row delta, snapshot",
+        "row delta that removes data",
         "rewrite",
         "rewrite, old sequence",
     },
 }
 
 
+# What has read all rows is in conflict with every change of any of them, and with a compaction of the file it replaces.
+CONFLICTS = {
+    theirs: {*mine, "overwrite file, serializable for all rows", "row delta, serializable for all rows"}
+    for theirs, mine in CONFLICTS.items()
+}
 CONFLICTS["position deletes in Bonn that name no file"] = CONFLICTS["position deletes in Bonn"]
 
 
@@ -203,6 +219,73 @@ def test_rows_added_beside_removed_ones_in_one_manifest_are_not_taken_for_remove
 def _manifests(world: World, snapshot_id: int) -> list[ManifestFile]:
     snapshot = world.version().metadata.snapshot_by_id(snapshot_id)
     return list(manifest_list_of(snapshot, world.storage))
+
+
+@pytest.mark.parametrize(
+    ("theirs", "conflicting"),
+    [
+        (lambda files: FastAppend((data_file(20, 29),)), {SERIALIZABLE}),
+        (lambda files: DeleteFiles((files[0],)), {SERIALIZABLE, SNAPSHOT}),
+        (lambda files: RowDelta((position_deletes(files[0]),)), {SERIALIZABLE, SNAPSHOT}),
+        (lambda files: RowDelta((equality_deletes(files[0]),)), {SERIALIZABLE, SNAPSHOT}),
+        (lambda files: RewriteFiles((files[0],), (data_file(0, 9),)), set()),
+        (lambda files: SetProperties({"a": "1"}), set()),
+    ],
+    ids=["append", "removal", "position deletes", "equality deletes", "compaction", "property"],
+)
+@pytest.mark.parametrize("isolation", [SERIALIZABLE, SNAPSHOT])
+@pytest.mark.parametrize("is_empty", [False, True])
+def test_replacing_all_of_a_table_without_partitions_sees_changes_of_all(
+    theirs: Make, conflicting: set[Isolation], isolation: Isolation, is_empty: bool
+) -> None:
+    world, files = World.with_table(), [data_file(0, 9)]
+    if is_empty:
+        change = theirs(files)
+        if not isinstance(change, (FastAppend, SetProperties)):
+            pytest.skip("there is nothing to change")
+    else:
+        world.append(*files)
+        change = theirs(files)
+    expected = "conflict" if isolation in conflicting else "replayed"
+    assert outcome(world, ReplacePartitions((data_file(0, 8),), isolation), change) == expected
+
+
+def test_rewritten_deletes_are_a_conflict_with_those_who_take_their_data_or_make_others_for_it() -> None:
+    world = World.with_table(metadata(format_version=3))
+    file, other = data_file(), data_file()
+    world.append(file, other)
+    old = deletion_vector(file)
+    world.commit(RowDelta((old,)))
+
+    def mine() -> RewriteFiles:
+        return RewriteFiles((old,), (deletion_vector(file),))
+
+    assert outcome(world, mine(), RowDelta((deletion_vector(other),))) == "replayed"
+    (old,) = (each.data_file for each in world.live() if each.data_file.referenced_data_file == file.file_path)
+    newer = deletion_vector(file, 2)
+    assert outcome(world, mine(), RowDelta((newer,), (old,))) == "conflict"
+    old = newer
+    assert outcome(world, mine(), DeleteFiles((file,))) == "conflict"
+
+
+def test_rewritten_position_deletes_need_the_data_files_that_they_were_written_for(by_city: World) -> None:
+    files = [data_file(0, 9, "Bonn"), data_file(0, 9, "Bonn")]
+    by_city.append(*files)
+    old = anonymous_deletes(files[0])
+    by_city.commit(RowDelta((old,)))
+    rewrite = RewriteFiles((old,), (anonymous_deletes(files[0]),), frozenset({files[0].file_path}))
+    assert outcome(by_city, rewrite, RowDelta((position_deletes(files[1]),))) == "replayed"
+    rewrite = RewriteFiles(rewrite.added, (anonymous_deletes(files[0]),), frozenset({files[0].file_path}))
+    assert outcome(by_city, rewrite, DeleteFiles((files[0],))) == "conflict"
+
+
+def test_vectors_of_other_data_files_of_a_partition_are_none_of_a_replaced_ones_business() -> None:
+    world = World.with_table(metadata(format_version=3))
+    file, other = data_file(), data_file()
+    world.append(file, other)
+    world.commit(RowDelta((old := deletion_vector(file),)))
+    mine = RowDelta((deletion_vector(file, 2),), (old,))
+    assert outcome(world, mine, RowDelta((deletion_vector(other),))) == "replayed"
 
 
 def test_write_skew_is_allowed_under_snapshot_isolation_and_refused_under_serializable(by_city: World) -> None:
