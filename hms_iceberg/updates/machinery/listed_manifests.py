@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from itertools import chain, islice
@@ -100,7 +100,7 @@ _Read = tuple[Snapshot, bytes]
 
 
 def manifests_of_all(
-    snapshots: Iterable[Snapshot], reader: FileReader, on_unreadable: OnUnreadable = None
+    snapshots: Collection[Snapshot], reader: FileReader, on_unreadable: OnUnreadable = None
 ) -> dict[str, ManifestFile]:
     """The manifests of snapshots by their location, without summaries of partitions.
 
