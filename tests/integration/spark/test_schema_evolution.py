@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.hdfs_path import local_path
 from tests.support.pyspark_home import spark_release
 from tests.support.spark_tables import rows_of
 
@@ -83,6 +84,13 @@ def test_rows_that_do_not_fit_are_refused_and_leave_the_table_as_it_was(
     for made in ("create table {n} using iceberg as", "create or replace table {n} using iceberg as"):
         with pytest.raises(Exception, match=r"InvalidSchemaError.*in case only"):
             spark.sql(f"{made.format(n=f'{namespace}.made')} select 1 as k, 2 as K")
+    spark.sql(
+        f"create table {namespace}.any (k int) using iceberg tblproperties ('write.spark.accept-any-schema'='true')"
+    )
+    with pytest.raises(Exception, match=r"InvalidSchemaError.*in case only"):
+        spark.sql("select 1 as k, 2 as K").writeTo(f"{namespace}.any").option("merge-schema", "true").append()
+    folder = local_path(catalog.load_table(f"{namespace}.any").location())
+    assert not [file for file in folder.rglob("*") if file.suffix == ".parquet"]
     spark.conf.set("spark.sql.caseSensitive", "false")
     assert catalog.load_table(f"{namespace}.t").metadata_location == before
     assert not catalog.table_exists(f"{namespace}.made")

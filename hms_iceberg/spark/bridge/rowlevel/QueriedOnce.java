@@ -28,12 +28,18 @@ import scala.runtime.AbstractPartialFunction;
  * are kept when they run first, or a row would be changed by one answer and its file chosen by another.
  */
 final class QueriedOnce extends Rule {
+  private final SparkSession session;
+
+  QueriedOnce(SparkSession session) {
+    this.session = session;
+  }
+
   public TreeNode apply(TreeNode plan) {
     boolean copies = plan instanceof ReplaceData && ((ReplaceData) plan).operation() instanceof CopyOnWrite;
     return copies ? kept((ReplaceData) plan) : plan;
   }
 
-  private static TreeNode kept(ReplaceData plan) {
+  private TreeNode kept(ReplaceData plan) {
     List queries = new ArrayList();
     collect(plan.condition(), queries);
     if (plan.groupFilterCondition().isDefined()) {
@@ -42,7 +48,7 @@ final class QueriedOnce extends Rule {
     if (queries.isEmpty()) {
       return plan;
     }
-    Kept kept = new Kept(queries, (CopyOnWrite) plan.operation());
+    Kept kept = new Kept(queries, (CopyOnWrite) plan.operation(), session);
     return (TreeNode) plan.transformWithSubqueries(kept);
   }
 
@@ -84,11 +90,13 @@ final class QueriedOnce extends Rule {
     private final List queries;
     private final InMemoryRelation[] kept;
     private final CopyOnWrite operation;
+    private final SparkSession session;
 
-    Kept(List queries, CopyOnWrite operation) {
+    Kept(List queries, CopyOnWrite operation, SparkSession session) {
       this.queries = queries;
       this.kept = new InMemoryRelation[queries.size()];
       this.operation = operation;
+      this.session = session;
     }
 
     public boolean isDefinedAt(Object plan) {
@@ -114,7 +122,7 @@ final class QueriedOnce extends Rule {
       if (kept[number] == null) {
         LogicalPlan query = (LogicalPlan) queries.get(number);
         query.setAnalyzed();
-        QueryExecution execution = SparkVersions.execution((SparkSession) SparkSession.active(), query);
+        QueryExecution execution = SparkVersions.execution(session, query);
         kept[number] =
             InMemoryRelation$.MODULE$.apply(StorageLevel$.MODULE$.MEMORY_AND_DISK(), execution, Option.empty());
         operation.keep(kept[number].cacheBuilder());

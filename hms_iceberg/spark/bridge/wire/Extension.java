@@ -194,14 +194,14 @@ final class Extension {
     }
 
     /** Those that are made before the session has its settings. */
-    private Object withoutSettings() {
+    private Object withoutSettings(SparkSession session) {
       switch (kind) {
         case ONE_VERSION:
           return new OneVersion();
         case CARRIED_ONCE:
           return new CarriedOnce();
         case QUERIED_ONCE:
-          return new QueriedOnce();
+          return new QueriedOnce(session);
         default:
           return null;
       }
@@ -209,7 +209,7 @@ final class Extension {
 
     public Object apply(Object given) {
       SparkSession session = (SparkSession) given;
-      Object early = withoutSettings();
+      Object early = withoutSettings(session);
       if (early != null) {
         return early;
       }
