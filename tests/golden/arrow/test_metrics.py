@@ -49,7 +49,7 @@ def test_metrics_of_a_footer_are_javas(case: str) -> None:
         assert ours.record_count == java.record_count
         assert ours.file_size_in_bytes == java.file_size_in_bytes
         assert ours.split_offsets == java.split_offsets
-        for leaf in leaves_of_footer(footer, None, java.file_path):
+        for leaf in leaves_of_footer(footer.metadata, None, java.file_path):
             field = schema.index_by_id.get(leaf.field_id or 0)
             if field is None or leaf.type != to_arrow_type(field.field_type, extensions=False):
                 continue  # dropped, or promoted since
