@@ -105,13 +105,16 @@ def expire_snapshots(
         after = table.refresh().metadata  # whoever committed meanwhile may need files again
     left_over = after.snapshots_by_id.keys()
     expired = tuple(each.snapshot_id for each in before.snapshots if each.snapshot_id not in left_over)
-    files = unreachable_files(before, after, table.storage, Places(table.storage).anywhere)
+    places = Places(table.storage)
+    files = unreachable_files(before, after, table.storage, places.anywhere)
     rows = rows or table_rows_of(table.metastore)
     if not dry_run:
         rows = fresh_rows(rows)
     version = MetadataVersion(table.metadata_location, after)
     kept = needed_by_others(table.identifier, version, files.all(), table.storage, rows, keep_backup=keep_backup)
-    doomed = [each for each in files.all() if each not in kept] if clean_expired_files and not dry_run else []
+    current = places.anywhere(table.metadata_location)  # a snapshot may name anything as its own
+    doomed = [each for each in files.all() if each not in kept and places.anywhere(each) != current]
+    doomed = doomed if clean_expired_files and not dry_run else []
     name = ".".join(table.name())
     left = delete_files(table.storage, doomed, name)
     deleted = len(doomed) - len(left)

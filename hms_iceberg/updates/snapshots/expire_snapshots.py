@@ -6,7 +6,7 @@ Source: Iceberg specification, "Snapshot Retention Policy".
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 
 from hms_iceberg.errors import CommitConflictError, UnsupportedError
@@ -189,54 +189,52 @@ def unreachable_files(
         )
     kept = {snapshot.snapshot_id for snapshot in after.snapshots}
     expired = [snapshot for snapshot in before.snapshots if snapshot.snapshot_id not in kept]
-    if not expired:
-        return UnreachableFiles(statistics_files=_statistics(before, after, same))
+    needed = {same(path) for path in _metadata_files(after)}
+    if not expired and needed.issuperset(map(same, _statistics(before))):
+        return UnreachableFiles()
     alive = {same(path): each for path, each in manifests_of_all(after.snapshots, reader).items()}
-    gone = {
-        key: manifest
-        for path, manifest in manifests_of_all(expired, reader, _pass_over).items()
-        if (key := same(path)) not in alive
-    }
-    candidates: dict[Hashable, tuple[str, int]] = {}
-    for frame in live_files(gone.values(), before, reader, _pass_over):
-        for path, content in frame.unique().iter_rows():
-            candidates[same(path)] = path, content
-    living = (manifest for manifest in alive.values() if candidates and manifest.has_live_files())
+    gone = manifests_of_all(expired, reader, _pass_over)
+    lists = (snapshot.manifest_list for snapshot in expired if snapshot.manifest_list is not None)
+    candidates: dict[Hashable, tuple[str, object]]
+    candidates = {same(path): (path, "statistics") for path in _statistics(before)}
+    candidates |= {same(path): (path, "list") for path in lists}
+    candidates |= {same(path): (path, "manifest") for path in gone}
+    left_over = (each for path, each in gone.items() if same(path) not in alive)
+    for frame in live_files(left_over, before, reader, _pass_over):
+        candidates |= {same(path): (path, content) for path, content in frame.unique().iter_rows()}
+    for key in (*alive, *needed):
+        candidates.pop(key, None)
+    # Statistics are named by whoever made them, perhaps like a data file.
+    is_asked = any(kind not in ("list", "manifest") for _, kind in candidates.values())
+    living = (manifest for manifest in alive.values() if is_asked and manifest.has_live_files())
     for frame in live_files(living, before, reader):
         for path in frame["file_path"].unique():
             candidates.pop(same(path), None)
-    lists = {same(snapshot.manifest_list) for snapshot in after.snapshots if snapshot.manifest_list is not None}
-    versions = (same(entry.metadata_file) for entry in after.metadata_log)
-    for key in (*alive, *lists, *versions, *_statistics_of(after, same)):
-        candidates.pop(key, None)
+
+    def left(kind: object) -> tuple[str, ...]:
+        return tuple(path for path, each in candidates.values() if each == kind)
+
     return UnreachableFiles(
-        data_files=_of_content(candidates, DataFileContent.DATA),
-        position_delete_files=_of_content(candidates, DataFileContent.POSITION_DELETES),
-        equality_delete_files=_of_content(candidates, DataFileContent.EQUALITY_DELETES),
-        manifests=tuple(manifest.manifest_path for manifest in gone.values()),
-        manifest_lists=tuple(
-            snapshot.manifest_list
-            for snapshot in expired
-            if snapshot.manifest_list is not None and same(snapshot.manifest_list) not in lists
-        ),
-        statistics_files=_statistics(before, after, same),
+        data_files=left(DataFileContent.DATA),
+        position_delete_files=left(DataFileContent.POSITION_DELETES),
+        equality_delete_files=left(DataFileContent.EQUALITY_DELETES),
+        manifests=left("manifest"),
+        manifest_lists=left("list"),
+        statistics_files=left("statistics"),
     )
-
-
-def _of_content(files: dict[Hashable, tuple[str, int]], content: DataFileContent) -> tuple[str, ...]:
-    return tuple(path for path, each in files.values() if each == content)
 
 
 def _pass_over(error: Exception) -> None:
     logger.warning("Files of an expired snapshot are not looked for: %s", error)
 
 
-def _statistics(before: TableMetadata, after: TableMetadata, same: Callable[[str], Hashable]) -> tuple[str, ...]:
-    kept = _statistics_of(after, same)
-    return tuple(path for key, path in _statistics_of(before, same).items() if key not in kept)
+def _metadata_files(metadata: TableMetadata) -> Iterator[str]:
+    """What a version names itself: manifest lists, earlier versions, statistics."""
+    yield from (snapshot.manifest_list for snapshot in metadata.snapshots if snapshot.manifest_list is not None)
+    yield from (entry.metadata_file for entry in metadata.metadata_log)
+    yield from _statistics(metadata)
 
 
-def _statistics_of(metadata: TableMetadata, same: Callable[[str], Hashable]) -> dict[Hashable, str]:
-    found = [file.statistics_path for file in metadata.statistics]
-    found += [file.statistics_path for file in metadata.partition_statistics]
-    return {same(path): path for path in found}
+def _statistics(metadata: TableMetadata) -> Iterator[str]:
+    yield from (file.statistics_path for file in metadata.statistics)
+    yield from (file.statistics_path for file in metadata.partition_statistics)

@@ -19,6 +19,7 @@ from hms_iceberg.errors import CorruptMetadataError, FileAlreadyExistsError, Inv
 from hms_iceberg.maintenance import check_table, expire_snapshots, remove_orphan_files, rewrite_table_path
 from hms_iceberg.maintenance.check.findings import RepeatedFile
 from hms_iceberg.maintenance.repair.carry_out_repair import repair_table
+from hms_iceberg.spec.snapshots_and_refs import StatisticsFile
 from hms_iceberg.table import StaticTable, Table
 from hms_iceberg.table.file_system import FileSystemTables
 from tests.support.spelled_places import NOW, SCHEMA, RowsMetastore, some_rows
@@ -197,6 +198,18 @@ def test_a_file_that_has_two_names_stays_as_long_as_one_of_them_is_needed(table:
     change.commit()
     expire_snapshots(table, older_than=2**62, retain_last=1)
     assert ids(table) == [1, 2, 8]
+
+
+def test_what_an_expired_snapshot_calls_its_own_stays_if_it_is_the_table_s(table: Table) -> None:
+    last, newest = table.snapshots()[-1], table.metadata_location
+    named = [newest, str(last.manifest_list), *(task.file.file_path for task in table.scan().plan_files())]
+    for number, path in enumerate(each.replace("/shop/", "/shop/nowhere/../") for each in named):
+        table.append(some_rows(10 + number))
+        with table.update_statistics() as update:
+            update.set_statistics(StatisticsFile(table.refresh().snapshots()[-1].snapshot_id, path, 1, 1, ()))
+    before = ids(table)
+    expire_snapshots(table, snapshot_ids=[each.snapshot_id for each in table.snapshots()[2:-1]])
+    assert ids(table) == before and all(map(os.path.exists, named))
 
 
 def test_every_name_of_a_file_that_others_need_is_kept(catalog: Catalog, table: Table) -> None:
