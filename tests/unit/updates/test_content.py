@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from hms_iceberg.errors import CommitConflictError, InvalidInputError
-from hms_iceberg.expressions.tree import EqualTo, GreaterThanOrEqual, LessThan
+from hms_iceberg.expressions.tree import AlwaysFalse, EqualTo, GreaterThanOrEqual, LessThan
+from hms_iceberg.spec.manifests.manifest_values import DataFile
+from hms_iceberg.spec.snapshots_and_refs import Operation
 from hms_iceberg.transaction.workspace import FileWorkspace
+from hms_iceberg.updates.machinery.content import overwriting, row_delta_operation
 from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of
 from hms_iceberg.updates.machinery.manifest_filter import merge_manifests
+from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.partition_spec import PartitionSpecUpdate, RemovePartitionField
 from hms_iceberg.updates.rows.append import FastAppend, MergeAppend
 from hms_iceberg.updates.rows.overwrite import DeleteFiles, Overwrite, ReplacePartitions
@@ -375,11 +380,125 @@ def test_deletes_that_are_older_than_all_data_go_in_the_commit_that_makes_them_s
         ((), (data_file(),)),
         ((position_deletes(data_file()),), (data_file(),)),
         ((data_file(),), (position_deletes(data_file()),)),
+        ((position_deletes(data_file()),), (position_deletes(data_file()), data_file())),
+        ((data_file(), data_file()), (data_file(), position_deletes(data_file()))),
+        ((), ()),
     ],
 )
 def test_a_rewrite_that_would_change_rows_is_refused(removed: tuple, added: tuple) -> None:  # type: ignore[type-arg]
     with pytest.raises(InvalidInputError, match="Cannot rewrite files"):
         RewriteFiles(removed, added)
+
+
+@pytest.mark.parametrize(
+    ("removed", "added"),
+    [
+        ((data_file(), position_deletes(data_file())), (data_file(), position_deletes(data_file()))),
+        ((data_file(), position_deletes(data_file())), (data_file(),)),
+        ((data_file(), position_deletes(data_file())), (position_deletes(data_file()),)),
+        ((position_deletes(data_file()),), ()),
+    ],
+)
+def test_a_rewrite_puts_each_kind_of_file_in_the_place_of_its_own(removed: tuple, added: tuple) -> None:  # type: ignore[type-arg]
+    assert RewriteFiles(removed, added).new_files == added
+
+
+DATA, POSITIONS = data_file(), position_deletes(data_file())
+APPEND, OVERWRITE, DELETE = Operation.APPEND, Operation.OVERWRITE, Operation.DELETE
+
+
+@pytest.mark.parametrize(
+    ("added", "removed", "row_delta", "overwrite"),
+    [
+        ((DATA,), (), APPEND, APPEND),
+        ((DATA, POSITIONS), (), OVERWRITE, APPEND),
+        ((POSITIONS,), (), DELETE, APPEND),
+        ((POSITIONS,), (DATA,), DELETE, OVERWRITE),
+        ((POSITIONS,), (POSITIONS,), DELETE, OVERWRITE),
+        ((DATA,), (DATA,), OVERWRITE, OVERWRITE),
+        ((DATA,), (POSITIONS, DATA), OVERWRITE, OVERWRITE),
+        ((), (DATA,), DELETE, DELETE),
+        ((), (), OVERWRITE, OVERWRITE),
+    ],
+)
+def test_an_operation_tells_whether_rows_came_or_went(
+    added: tuple[DataFile, ...], removed: tuple[DataFile, ...], row_delta: Operation, overwrite: Operation
+) -> None:
+    """Whoever looks for concurrent deletes looks at the snapshots of these operations alone."""
+    assert row_delta_operation(added, removed) is row_delta
+    assert overwriting(None)(added, removed) is overwriting(AlwaysFalse())(added, removed) is overwrite
+    assert overwriting(LessThan("id", 5))(added, removed) is (OVERWRITE if added else DELETE)
+
+
+STAGED: dict[str, Callable[[DataFile], Update]] = {
+    "append": lambda file: FastAppend((data_file(),), stage_only=True),
+    "merging append": lambda file: MergeAppend((data_file(),), stage_only=True),
+    "delete": lambda file: DeleteFiles((file,), stage_only=True),
+    "overwrite": lambda file: Overwrite((data_file(),), (file,), stage_only=True),
+    "replaced partitions": lambda file: ReplacePartitions((data_file(),), stage_only=True),
+    "row delta": lambda file: RowDelta((position_deletes(file),), stage_only=True),
+}
+
+
+@pytest.mark.parametrize("make", STAGED.values(), ids=list(STAGED))
+def test_what_is_staged_follows_main_and_moves_it_not(world: World, make: Callable[[DataFile], Update]) -> None:
+    file = data_file()
+    head = world.append(file).current_snapshot_id
+    after = world.commit(make(file))
+    assert after.current_snapshot_id == head and world.live_paths() == [file.file_path]
+    assert [each.parent_snapshot_id for each in after.snapshots] == [None, head]
+
+
+@pytest.mark.parametrize("kind", [FastAppend, MergeAppend, ReplacePartitions, Overwrite])
+def test_only_a_row_delta_takes_deletes_beside_data(world: World, kind: type[FastAppend]) -> None:
+    with pytest.raises(InvalidInputError, match="it holds position deletes, not data"):
+        world.commit(kind((data_file(), position_deletes(data_file()))))
+
+
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [
+        (replace(equality_deletes(data_file()), equality_ids=None), "Cannot add the equality deletes .* the key"),
+        (replace(equality_deletes(data_file()), equality_ids=()), "Cannot add the equality deletes .* the key"),
+        (replace(deletion_vector(data_file()), referenced_data_file=None), "Cannot add the deletion vector .* data"),
+        (replace(deletion_vector(data_file()), content_offset=None), "Cannot add the deletion vector .* offset"),
+        (replace(deletion_vector(data_file()), content_size_in_bytes=None), "Cannot add the deletion vector .* size"),
+    ],
+)
+def test_deletes_that_nobody_could_apply_are_refused(file: DataFile, message: str) -> None:
+    world = World.with_table(metadata(format_version=3))
+    with pytest.raises(InvalidInputError, match=message):
+        world.commit(RowDelta((file,)))
+
+
+def test_a_file_that_is_named_may_match_the_filter_in_part(by_city: World) -> None:
+    file, rest = data_file(0, 9, "Bonn"), data_file(5, 9, "Bonn")
+    by_city.append(file)
+    new = data_file(0, 4, "Bonn")
+    change = Overwrite((new,), (file,), LessThan("id", 5), added_must_match=True)
+    by_city.commit(change, FastAppend((rest,)))
+    assert by_city.live_paths() == sorted([new.file_path, rest.file_path])
+
+
+def test_partitions_and_all_of_a_table_replaced_at_once_is_all_of_it(by_city: World) -> None:
+    by_city.append(data_file(0, 9, "Bonn"), data_file(0, 9, "Köln"))
+    by_city.commit(PartitionSpecUpdate((RemovePartitionField("city"),)))
+    files = data_file(0, 9, "Bonn"), data_file(spec_id=by_city.version().metadata.default_spec_id)
+    by_city.commit(ReplacePartitions(files))
+    assert by_city.live_paths() == sorted(file.file_path for file in files)
+
+
+def test_deletes_of_replaced_partitions_go_with_them_and_those_of_others_stay(by_city: World) -> None:
+    bonn, koeln = data_file(0, 9, "Bonn"), data_file(0, 9, "Köln")
+    by_city.append(bonn, koeln)
+    others = equality_deletes(koeln)
+    by_city.commit(RowDelta((equality_deletes(bonn), others)))
+    new = data_file(0, 3, "Bonn")
+    by_city.commit(ReplacePartitions((new,)))
+    assert by_city.live_paths() == sorted([koeln.file_path, others.file_path, new.file_path])
+    assert summary(by_city)["removed-delete-files"] == "1"
+    assert summary(by_city)["manifests-replaced"] == "2"
+    by_city.check()
 
 
 def test_small_manifests_are_merged_when_there_are_enough(any_version: World) -> None:
