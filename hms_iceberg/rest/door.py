@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
@@ -10,7 +10,7 @@ from urllib.parse import quote
 from hms_iceberg.bounded_cache import BoundedCache
 from hms_iceberg.catalog.catalog import Catalog
 from hms_iceberg.errors import MissingFileError, NoSuchNamespaceError, NotAnIcebergTableError
-from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer
+from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer, TableRows
 from hms_iceberg.rest.access import Right
 from hms_iceberg.rest.errors import RefusedError
 from hms_iceberg.rest.files.signing import SIGNED, VENDED, FileAccess, RequestSigner, asked, places
@@ -21,6 +21,7 @@ from hms_iceberg.rest.security.locations import (
     AllowedLocations,
     Location,
     Namespaces,
+    check_partitions,
     check_tables,
     confined,
     folders_of,
@@ -215,11 +216,22 @@ class Door:
         own = self.sightings.own_folders(identifier, version) if version else ()
         foreign = [each for each in dict.fromkeys((*asked, *named)) if not is_in_any(places.of(each.text), own)]
         if foreign:
+            rows = table_rows_of(self.catalog.metastore)
+            check_tables(call.access, identifier, foreign, rows, places)
             new = [each for each in asked if each in foreign]
-            everywhere = self.locations.folders is not None
-            if new:
-                self.namespaces().check(call.access, identifier[0].lower(), new, places, everywhere)
-            check_tables(call.access, identifier, foreign, table_rows_of(self.catalog.metastore), places)
+            if new and rows is not None:
+                self._check_territory(call, identifier[0].lower(), new, rows, places)
+
+    def _check_territory(
+        self, call: Call, namespace: str, new: Sequence[Location], rows: TableRows, places: Places
+    ) -> None:
+        """Looks whose namespaces new locations are in, and whose partitions are where no namespace is the caller's."""
+        namespaces = self.namespaces()
+        namespaces.check(call.access, namespace, new, places, everywhere=self.locations.folders is not None)
+        home = [places.of(folder) for name, folder in namespaces.folders.items() if name == namespace]
+        elsewhere = [each for each in new if not is_in_any(places.of(each.text), home)]
+        if elsewhere:
+            check_partitions(call.access, elsewhere, rows, places)
 
     def check_made_table(self, call: Call, identifier: Identifier, metadata: TableMetadata) -> None:
         """As `check_made`, of a table.

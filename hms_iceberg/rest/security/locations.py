@@ -25,6 +25,7 @@ from hms_iceberg.spec.table_properties import FOLDER_PROPERTIES, metadata_folder
 from hms_iceberg.spec.view_metadata import ViewMetadata
 from hms_iceberg.storage import Places, Storage
 from hms_iceberg.table.needed.named_files import folders_of_row, is_in_any
+from hms_iceberg.table.needed.others import locations_of_partitions
 
 _MESSAGE_LENGTH = 300
 # Families of places that lead to no other server than the settings name.
@@ -270,6 +271,33 @@ def check_tables(
                 if place.is_in(folder) or folder.is_in(place):
                     raise location.refused(
                         "files of a table that you may not manage are there. Choose another one, or none."
+                    )
+
+
+def check_partitions(access: Access, locations: Sequence[Location], rows: TableRows, places: Places) -> None:
+    """Refuses locations in or around partitions of Hive tables that the caller may not manage, wherever they are.
+
+    Args:
+        access: the caller.
+        locations: the locations.
+        rows: the metastore's tables.
+        places: of the storage.
+
+    Raises:
+        RefusedError: there are such partitions.
+    """
+    asked = [(location, places.anywhere(location.text)) for location in locations]
+    partitioned = [
+        row
+        for row in rows.rows()
+        if row.has_partitions and not row.is_iceberg and not access.allows(Right.MANAGE, *row.identifier)
+    ]
+    for _, folders in locations_of_partitions(rows, partitioned, iter):
+        for folder in map(places.anywhere, folders):
+            for location, place in asked:
+                if place.is_in(folder) or folder.is_in(place):
+                    raise location.refused(
+                        "a partition of a table that you may not manage is there. Choose another one, or none."
                     )
 
 

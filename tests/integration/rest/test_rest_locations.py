@@ -90,6 +90,9 @@ def lake(metastore: Any) -> Iterator[Lake]:
         hive.create_view("places_secret.pubv", ROWS.schema, ViewVersion.of_sql({"spark": "select 1"}, ("a",)))
         old = HiveWarehouse(hive, "places_secret")
         write_files(str(old.create("plain", "id bigint").location), ROWS)
+        parts = local_path(hive.load_namespace_properties("places_mine")["location"]).parent / "places_parts"
+        old.create("parted", "id bigint", "day int")
+        old.add_partition("parted", ["1"], ROWS, location=f"file:{parts}/first")
         hive.create_table("places_mine.t", ROWS.schema).append(ROWS)
         hive.create_view("places_mine.v", ROWS.schema, ViewVersion.of_sql({"spark": "select 1"}, ("a",)))
         warehouse = local_path(hive.load_namespace_properties("places_mine")["location"]).parent
@@ -276,6 +279,22 @@ def test_no_spelling_of_a_place_of_somebody_else_is_taken(lake: Lake) -> None:
         ):
             reply = lake.ask("owner", "POST", path, body)
             assert (reply.status, reply.error) == (403, "ForbiddenException"), (place, path, reply)
+    assert lake.inventory() == before
+
+
+def test_a_partition_that_is_elsewhere_is_its_tables_too(lake: Lake) -> None:
+    before = lake.inventory()
+    assert any("places_parts" in path for path in before)
+    for folder in ("places_parts", "places_parts/first", "places_parts/first/x", "places_parts/./first"):
+        for body in (
+            {"location": f"file:{lake.warehouse}/{folder}"},
+            {"properties": {FOLDERS[0]: f"{lake.warehouse}/{folder}"}},
+        ):
+            table = {"name": "evil", "schema": SCHEMA, **body}
+            assert lake.ask("owner", "POST", f"{MINE}/tables", table).error == "ForbiddenException"
+    table = {"name": "beside", "schema": SCHEMA, "location": f"file:{lake.warehouse}/places_parts2/t"}
+    assert lake.ask("owner", "POST", f"{MINE}/tables", table).status == 200
+    assert lake.ask("owner", "DELETE", f"{MINE}/tables/beside?purgeRequested=true").status == 204
     assert lake.inventory() == before
 
 
