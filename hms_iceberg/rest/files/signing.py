@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from hms_iceberg.errors import ConfigurationError, MissingDependencyError
 from hms_iceberg.rest.files.signable import refused, signable
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.places import folded
 from hms_iceberg.spec.table_properties import FOLDER_PROPERTIES
 
 VENDED = "vended-credentials"
@@ -56,8 +57,8 @@ def places(metadata: TableMetadata) -> list[Place]:
         scheme, _, rest = location.partition("://")
         bucket, _, key = rest.partition("/")
         key = key.strip("/")
-        # A table that is a whole bucket would open that of everybody else.
-        if scheme not in _S3 or not bucket or not key:
+        # A table that is a whole bucket would open that of everybody else, and so would one of another spelling.
+        if scheme.lower() not in _S3 or not bucket or not key or folded(f"/{key}") != f"/{key}":
             return []
         found.append(Place(bucket, key))
     return sorted(set(found), key=lambda place: place.location)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from hms_iceberg.rest.errors import RefusedError
-from hms_iceberg.rest.files.signing import Place, RequestSigner
+from hms_iceberg.rest.files.signing import Place, RequestSigner, places
+from tests.support.tables import metadata
 
 STORE = "http://store:9000"
 TABLE = [Place("lake", "wh/mine.db/t")]
@@ -233,3 +236,25 @@ def test_the_bucket_of_a_request_to_amazon_is_found_by_its_host(host: str, path:
 @pytest.mark.parametrize("region", ["", "us-east-1/s3", "us-east-1\n", "a b"])
 def test_a_region_is_a_word(region: str) -> None:
     assert signed("GET", FILE, region=region) is None
+
+
+@pytest.mark.parametrize(
+    ("location", "keys"),
+    [
+        ("s3://b/lake/t", ["lake/t"]),
+        ("S3A://b/lake/t/", ["lake/t"]),
+        ("s3://b/", []),
+        ("s3://b/./", []),
+        ("s3://b/lake/./t", []),
+        ("s3://b/lake/../t", []),
+        ("s3://b/lake//t", []),
+        ("file:/lake/t", []),
+        ("hdfs://b/lake/t", []),
+    ],
+)
+def test_folders_that_keys_are_given_for_have_a_plain_spelling(location: str, keys: list[str]) -> None:
+    for key in ("location", "write.data.path"):
+        own = metadata(properties={} if key == "location" else {key: location})
+        own = replace(own, location=location if key == "location" else "s3://b/own")
+        expected = {"own", *keys} if key != "location" and keys else set(keys)
+        assert {place.key for place in places(own)} == expected
