@@ -139,13 +139,14 @@ def _offset(offset: Mapping[str, Any] | None, table: str) -> tuple[int, int]:
     """A snapshot and a number of files; None is the start in a checkpoint of ours from the time when it said none."""
     if offset is None:
         return _NOWHERE
-    if offset.get("version") != 1 or offset.get("scan_all_files"):
-        raise UnsupportedError(
-            f"Cannot stream the table {table} from {dict(offset)}: expected an offset of version 1 of appended files. "
-            "Start the stream with another checkpoint."
-        )
-    snapshot_id = offset["snapshot_id"]
-    return _NOWHERE if snapshot_id == _NOWHERE[0] else (snapshot_id, max(offset["position"], 0))
+    snapshot_id, position = offset.get("snapshot_id"), offset.get("position")
+    is_known = offset.get("version") == 1 and not offset.get("scan_all_files")
+    if is_known and isinstance(snapshot_id, int) and isinstance(position, int):
+        return _NOWHERE if snapshot_id == _NOWHERE[0] else (snapshot_id, max(position, 0))
+    raise UnsupportedError(
+        f"Cannot stream the table {table} from {dict(offset)}: expected an offset of version 1 of appended files. "
+        "Start the stream with another checkpoint."
+    )
 
 
 def _text(offset: tuple[int, int]) -> dict[str, Any]:

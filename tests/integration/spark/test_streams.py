@@ -141,6 +141,10 @@ def test_a_stream_whose_beginning_has_expired_goes_on_if_that_was_delivered(
             batches(stream, checkpoint)
     for checkpoint in (finished, planned):
         assert batches(stream, checkpoint) == [[(4,)]]
+    (unplanned / BEGIN).write_text("")
+    (unplanned / BEGIN).with_name(".0.crc").unlink(missing_ok=True)
+    with pytest.raises(StreamingQueryException, match=r"StorageError: .*offsets/0 .*it holds no offset"):
+        batches(stream, unplanned)
 
 
 def test_a_stream_from_a_time_that_comes_waits_for_it(

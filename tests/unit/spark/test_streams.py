@@ -119,6 +119,9 @@ def test_an_expired_or_foreign_offset_is_refused(table: Table) -> None:
         parts(table, None, gone)
     with pytest.raises(UnsupportedError, match=r"expected an offset of version 1"):
         latest(table, {**at(table, 0, 1), "scan_all_files": True})
+    for damaged in ({"version": 1}, {**at(table, 0, 1), "position": None}, {"logOffset": 3}):
+        with pytest.raises(UnsupportedError, match=r"expected an offset of version 1"):
+            latest(table, damaged)
 
 
 @pytest.mark.parametrize(

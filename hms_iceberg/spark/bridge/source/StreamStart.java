@@ -40,7 +40,11 @@ final class StreamStart {
     try {
       InputStream in = files.open(file());
       try {
-        return Bridge.JSON.readTree(in);
+        JsonNode offset = Bridge.JSON.readTree(in);
+        if (offset == null || !offset.isObject()) {
+          throw new IOException("it holds no offset");
+        }
+        return offset;
       } finally {
         in.close();
       }
@@ -76,6 +80,7 @@ final class StreamStart {
 
   private RuntimeException failure(String what, IOException cause) {
     return Bridge.failure("StorageError: cannot " + what + " where the stream began, in " + file() + " of its checkpoint: "
-        + cause.getMessage() + ". Start the stream again when the checkpoint can be used.", cause);
+        + cause.getMessage() + ". Start the stream again when the checkpoint can be used, or with a new checkpoint if the"
+        + " file is damaged.", cause);
   }
 }
