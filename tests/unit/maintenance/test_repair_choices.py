@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,11 +11,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.catalog import Catalog, load_catalog
 from hms_iceberg.errors import CorruptMetadataError, StorageDeniedError
 from hms_iceberg.maintenance import check_table
 from hms_iceberg.maintenance.repair import repair_table, undo_repair
 from hms_iceberg.table import Table
+from hms_iceberg.table.file_system import FileSystemTables
 from tests.support.tables import QUICK
 
 ARROW = pa.schema([("id", pa.int64())])
@@ -240,11 +241,21 @@ def test_a_later_version_that_does_not_come_of_the_one_that_is_read_is_taken_onl
     assert "of which the newest one does not come" in str(step.loses)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="whoever is root may read everything")
-def test_a_hint_that_must_not_be_read_is_an_error(folder: Folder) -> None:
-    folder.hint.chmod(0)
-    with pytest.raises(StorageDeniedError):
-        folder.ids()
+@pytest.mark.parametrize("denied", ["read", "list"])
+def test_a_hint_or_folder_that_may_not_be_looked_at_is_an_error_and_no_absent_table(
+    denied: str, folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if denied == "list":
+        folder.hint.unlink()
+
+    def refuse(storage: ArrowStorage, location: str) -> Any:
+        raise StorageDeniedError(f"You may not {denied} {location}.")
+
+    monkeypatch.setattr(ArrowStorage, denied, refuse)
+    location = str(folder.folder.parent)
+    for ask in (FileSystemTables().load, FileSystemTables().exists, FileSystemTables().drop):
+        with pytest.raises(StorageDeniedError, match=denied):
+            ask(location)
 
 
 def _of_another_table(folder: Folder) -> None:
