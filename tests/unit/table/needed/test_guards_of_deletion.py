@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,11 @@ from hms_iceberg.errors import CorruptMetadataError, FileAlreadyExistsError, Inv
 from hms_iceberg.maintenance import check_table, expire_snapshots, remove_orphan_files, rewrite_table_path
 from hms_iceberg.maintenance.check.findings import RepeatedFile
 from hms_iceberg.maintenance.repair.carry_out_repair import repair_table
+from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.spec.snapshots_and_refs import StatisticsFile
 from hms_iceberg.table import StaticTable, Table
 from hms_iceberg.table.file_system import FileSystemTables
+from hms_iceberg.transaction.workspace import FileWorkspace, delete_dropped_versions
 from tests.support.spelled_places import NOW, SCHEMA, RowsMetastore, some_rows
 
 
@@ -139,6 +142,14 @@ def hive(catalog: Catalog, table: str, *partitions: str) -> list[str]:
     return [file_at(f"{place}/000000_{number}", 7 + number) for number, place in enumerate(partitions or (table,))]
 
 
+def deeper(files: list[str]) -> list[str]:
+    """The files, each in a folder of its own."""
+    moved = [f"{os.path.dirname(each)}/a/b/{os.path.basename(each)}" for each in files]
+    for source, target in zip(files, moved, strict=True):
+        os.renames(source, target)
+    return moved
+
+
 # Each makes another table in or around the subject's folder, and tells the files that are its own.
 OTHERS: dict[str, Callable[[Catalog, str], list[str]]] = {
     "iceberg below": lambda catalog, own: iceberg(catalog, f"{own}/./deep/other"),
@@ -148,6 +159,7 @@ OTHERS: dict[str, Callable[[Catalog, str], list[str]]] = {
         catalog, f"{own}_other", **{"write.data.path": f"{own}/data"}
     ),
     "hive below": lambda catalog, own: hive(catalog, f"{own}/other"),
+    "hive below, in folders": lambda catalog, own: deeper(hive(catalog, f"{own}/other")),
     "hive in the data": lambda catalog, own: hive(catalog, f"{own}/data/../data/other"),
     "hive in the same folder": lambda catalog, own: hive(catalog, own),
     "hive in the same data": lambda catalog, own: hive(catalog, f"{own}/data"),
@@ -210,6 +222,51 @@ def test_what_an_expired_snapshot_calls_its_own_stays_if_it_is_the_table_s(table
     before = ids(table)
     expire_snapshots(table, snapshot_ids=[each.snapshot_id for each in table.snapshots()[2:-1]])
     assert ids(table) == before and all(map(os.path.exists, named))
+
+
+def test_a_file_is_not_added_twice_by_two_names(table: Table, folder: str) -> None:
+    path = file_at(f"{folder}/in/f.parquet", 8)
+    os.symlink(path, f"{folder}/in/link.parquet")
+    for other in (f"{folder}/in/../in/f.parquet", f"file:{path}", f"{folder}/in/link.parquet", path):
+        with pytest.raises(InvalidInputError, match=r"f\.parquet is named more than once"):
+            table.add_files([path, other])
+    assert ids(table) == [1, 2]
+
+
+def test_versions_that_fall_off_the_log_stay_if_the_log_has_them_by_another_name(table: Table) -> None:
+    log, newest = table.metadata.metadata_log, table.metadata_location
+    table.set_properties(
+        {"write.metadata.delete-after-commit.enabled": "true", "write.metadata.previous-versions-max": "1"}
+    )
+    assert not any(os.path.exists(each.metadata_file) for each in log) and os.path.exists(newest)
+    spelled = newest.replace("/shop/", "/shop/./")
+    base = MetadataVersion(table.metadata_location, table.metadata)
+    old = replace(base.metadata.metadata_log[-1], metadata_file=spelled)
+    new = MetadataVersion(newest, base.metadata)
+    workspace = FileWorkspace(table.storage)
+    delete_dropped_versions(MetadataVersion(base.location, replace(base.metadata, metadata_log=(old,))), new, workspace)
+    assert os.path.exists(newest)
+
+
+def test_a_row_without_a_location_owns_nothing(catalog: Catalog, table: Table, folder: str) -> None:
+    path = file_at(f"{folder}/in/f.parquet", 8)
+    table.add_files([path])
+    assert isinstance(catalog.metastore, RowsMetastore)
+    catalog.metastore.add_hive(("shop", "odd"), "")
+    catalog.metastore.add_hive(("shop", "odder"), "", ())
+    catalog.purge_table("shop.subject")
+    assert not os.path.exists(path)
+
+
+def test_a_hidden_folder_is_the_table_s_own_whatever_it_is_called(catalog: Catalog, folder: str) -> None:
+    own = f"{folder}/shop/hidden/_data"
+    properties = {"write.data.path": f"file:{folder}/./shop//hidden/_data"}
+    table = catalog.create_table("shop.hidden", SCHEMA, properties=properties)
+    table.append(some_rows(1))
+    stray = file_at(f"{own}/stray.parquet", 9)
+    file_at(f"{folder}/shop/hidden/_other/x.parquet", 9)
+    assert remove_orphan_files(table, **NOW).locations == (stray,)
+    assert ids(table) == [1]
 
 
 def test_every_name_of_a_file_that_others_need_is_kept(catalog: Catalog, table: Table) -> None:
