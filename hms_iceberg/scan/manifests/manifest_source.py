@@ -23,6 +23,7 @@ from hms_iceberg.scan.manifests.metric_columns import Metric
 from hms_iceberg.scan.partition_columns import PartitionColumns
 from hms_iceberg.spec.manifests.avro_container import read_container
 from hms_iceberg.spec.manifests.manifest_avro import decode_manifest_list
+from hms_iceberg.spec.manifests.manifest_list_avro import with_few_repeats
 from hms_iceberg.spec.manifests.manifest_values import FileSource, ManifestFile
 from hms_iceberg.spec.snapshots_and_refs import MANIFESTS_OF, Snapshot
 from hms_iceberg.storage import Storage
@@ -89,13 +90,11 @@ def manifests_of(snapshot: Snapshot, storage: FileSource, *, checked: bool = Tru
         CorruptManifestError: it cannot be read.
     """
     if snapshot.manifest_list is not None:
-        data = list_bytes(snapshot, storage)
         return decode_manifest_list(
-            data, snapshot.manifest_list, snapshot.snapshot_id, checked=checked, each_once=checked
+            list_bytes(snapshot, storage), snapshot.manifest_list, snapshot.snapshot_id, checked=checked
         )
-    if len(set(snapshot.manifest_locations or ())) < len(snapshot.manifest_locations or ()):
-        raise CorruptManifestError(f"Snapshot {snapshot.snapshot_id} names a manifest twice")
-    return [_unlisted(location, snapshot, storage) for location in snapshot.manifest_locations or ()]
+    unlisted = (_unlisted(location, snapshot, storage) for location in snapshot.manifest_locations or ())
+    return list(with_few_repeats(unlisted, f"snapshot {snapshot.snapshot_id}"))
 
 
 def _unlisted(location: str, snapshot: Snapshot, storage: FileSource) -> ManifestFile:

@@ -32,6 +32,9 @@ from hms_iceberg.spec.manifests.manifest_values import (
 from hms_iceberg.spec.places import Place
 from hms_iceberg.spec.values.single_values import to_bytes
 
+# A list that was damaged names a manifest twice, or some.
+_MOST_REPEATS = 100
+
 
 def encode_manifest_list(
     manifests: Iterable[ManifestFile],
@@ -87,7 +90,7 @@ def encode_manifest_list(
 
 
 def decode_manifest_list(
-    data: bytes, location: str = "", snapshot_id: int | None = None, *, checked: bool = True, each_once: bool = False
+    data: bytes, location: str = "", snapshot_id: int | None = None, *, checked: bool = True
 ) -> list[ManifestFile]:
     """Reads a manifest list of any version.
 
@@ -96,7 +99,6 @@ def decode_manifest_list(
         location: where it is stored, for messages.
         snapshot_id: whose list it is to be; None if that does not matter.
         checked: whether rows that contradict themselves are refused.
-        each_once: whether a list that names a manifest twice is refused: its rows would be counted twice.
 
     Returns:
         The manifests in the file's order; what v1 does not store has its default (content data, sequence number 0).
@@ -111,7 +113,7 @@ def decode_manifest_list(
         _check_snapshot(container, snapshot_id, what)
         records = read_records(container, layout.parsed, what)
         decoded = (_decode_manifest_file(record, layout) for record in records)
-        manifests = list(_each_once(decoded, what) if each_once else decoded)
+        manifests = list(with_few_repeats(decoded, what))
     except CorruptManifestError:
         raise
     except CorruptFileError as error:
@@ -127,12 +129,26 @@ def decode_manifest_list(
     return manifests
 
 
-def _each_once(manifests: Iterable[ManifestFile], what: str) -> Iterator[ManifestFile]:
-    named: set[Place] = set()
+def with_few_repeats(manifests: Iterable[ManifestFile], what: str) -> Iterator[ManifestFile]:
+    """The manifests of a list. One that is named again is read again, as its rows count again, which could take any
+    time.
+
+    Args:
+        manifests: the manifests.
+        what: what names them, for the message.
+
+    Raises:
+        CorruptManifestError: it names manifests again and again.
+    """
+    named, repeats = set[Place](), 0
     for manifest in manifests:
         place = Place.of(manifest.manifest_path)
-        if place in named:
-            raise CorruptManifestError(f"Cannot read {what}: it names the manifest {manifest.manifest_path!r} twice")
+        repeats += place in named
+        if repeats > _MOST_REPEATS:
+            raise CorruptManifestError(
+                f"Cannot read {what}: it names the manifest {manifest.manifest_path!r} and others more than "
+                f"{_MOST_REPEATS} times too often. See what `hms-iceberg repair` would do"
+            )
         named.add(place)
         yield manifest
 

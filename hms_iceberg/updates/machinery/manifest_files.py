@@ -45,8 +45,7 @@ def manifest_list_of(snapshot: Snapshot | None, reader: FileReader) -> list[Mani
         return []
     if snapshot.manifest_list is None:
         return _legacy_manifests(snapshot)
-    data = list_bytes(snapshot, reader)
-    return decode_manifest_list(data, snapshot.manifest_list, snapshot.snapshot_id, each_once=True)
+    return decode_manifest_list(list_bytes(snapshot, reader), snapshot.manifest_list, snapshot.snapshot_id)
 
 
 def _legacy_manifests(snapshot: Snapshot) -> list[ManifestFile]:
