@@ -14,7 +14,7 @@ from typing import Any
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.spec.data_types import IcebergType, NestedField, NestedType
 from hms_iceberg.spec.json_model import JsonModel, set_json_form
-from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.schema import SCHEMA_NAME_MAPPING, Schema
 from hms_iceberg.spec.table_properties import NAME_MAPPING
 
 NAME_MAPPING_PROPERTY = NAME_MAPPING.name
@@ -88,6 +88,9 @@ def create_name_mapping(schema: Schema) -> NameMapping:
         schema: the table's schema.
     """
     return NameMapping(tuple(_mapped(field) for field in schema.fields))
+
+
+SCHEMA_NAME_MAPPING.set(create_name_mapping)
 
 
 def _mapped(field: NestedField) -> MappedField:

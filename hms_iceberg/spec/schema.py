@@ -11,7 +11,7 @@ from dataclasses import field as dataclass_field
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import count
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from hms_iceberg.errors import InvalidSchemaError, UnknownColumnError
 from hms_iceberg.hooks import Hook
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 SCHEMA_HTML: Hook[[Schema], str] = Hook("hms_iceberg.report.notebook")
 
+SCHEMA_NAME_MAPPING: Hook[[Schema], Any] = Hook("hms_iceberg.spec.field_mapping")
+
 ARROW_SCHEMA: Hook[[Schema], pa.Schema] = Hook("hms_iceberg.arrow.columns.arrow_schema")
 
 
@@ -47,9 +49,12 @@ class Schema(JsonModel):
         schema_id: the number of this schema among the table's schemas.
         identifier_field_ids: ids of the fields that together identify a row.
 
+    An id may stand for two fields, since whoever creates a table numbers the fields anew; looking one up by it is an
+    error, and so is such a schema anywhere else.
+
     Raises:
-        InvalidSchemaError: ids or names in one struct collide, an `unknown` column is required, or an identifier field
-            is not a required primitive outside of lists, maps and optional structs.
+        InvalidSchemaError: names in one struct collide, an `unknown` column is required, or an identifier field is not
+            a required primitive outside of lists, maps and optional structs.
     """
 
     _json_home: ClassVar[str] = "hms_iceberg.spec.schema_json"
@@ -61,6 +66,7 @@ class Schema(JsonModel):
     _ambiguous: dict[str, list[int]] = dataclass_field(init=False, repr=False, compare=False)
     _names: dict[int, str] = dataclass_field(init=False, repr=False, compare=False)
     _parents: dict[int, int] = dataclass_field(init=False, repr=False, compare=False)
+    _repeated: dict[int, str] = dataclass_field(init=False, repr=False, compare=False)  # what is wrong with an id
 
     def __init__(self, *fields: NestedField, schema_id: int = 0, identifier_field_ids: Iterable[int] = ()) -> None:
         object.__setattr__(self, "fields", tuple(fields))
@@ -79,9 +85,10 @@ class Schema(JsonModel):
         parents: dict[int, int] = {}
         short_names: dict[str, int] = {}
         ambiguous: dict[str, list[int]] = {}
+        repeated: dict[int, str] = {}
         for field, parent, name, short in _walk(self.fields, None, "", ""):
             if field.field_id in by_id:
-                raise InvalidSchemaError(
+                repeated[field.field_id] = (
                     f"Invalid schema: field id {field.field_id} is used by both {names[field.field_id]!r} and "
                     f"{name!r}; every field needs an id of its own"
                 )
@@ -107,6 +114,18 @@ class Schema(JsonModel):
         object.__setattr__(self, "_ambiguous", ambiguous)
         object.__setattr__(self, "_names", names)
         object.__setattr__(self, "_parents", parents)
+        object.__setattr__(self, "_repeated", repeated)
+
+    def require_own_ids(self, *ids: int) -> None:
+        """Refuses fields that share their id with another one; of all fields if no ids are given.
+
+        Raises:
+            InvalidSchemaError: names both.
+        """
+        if self._repeated:
+            for field_id in ids or self._repeated:
+                if field_id in self._repeated:
+                    raise InvalidSchemaError(self._repeated[field_id])
 
     def _repr_html_(self) -> str:
         """The schema as HTML, for notebooks."""
@@ -114,7 +133,12 @@ class Schema(JsonModel):
 
     @property
     def index_by_id(self) -> dict[int, NestedField]:
-        """Every field, nested ones included, by its id."""
+        """Every field, nested ones included, by its id.
+
+        Raises:
+            InvalidSchemaError: two fields share an id.
+        """
+        self.require_own_ids()
         return self._by_id
 
     @property
@@ -128,11 +152,13 @@ class Schema(JsonModel):
     @property
     def parent_ids(self) -> dict[int, int]:
         """The id of the enclosing field, for every nested field."""
+        self.require_own_ids()
         return self._parents
 
     @property
     def column_names(self) -> list[str]:
         """The dotted names of all fields, nested ones included, in order."""
+        self.require_own_ids()
         return list(self._names.values())
 
     @cached_property
@@ -154,7 +180,7 @@ class Schema(JsonModel):
     @property
     def field_ids(self) -> set[int]:
         """The ids of all fields, nested ones included."""
-        return set(self._by_id)
+        return set(self.index_by_id)
 
     def as_arrow(self) -> pa.Schema:
         """The Arrow schema of the same columns, with field ids in the fields' metadata.
@@ -242,9 +268,19 @@ class Schema(JsonModel):
         """
         return self.find_field(name_or_id, case_sensitive).field_type
 
-    def find_column_name(self, field_id: int) -> str | None:
-        """The dotted name of a field, or None if the schema has no such id."""
-        return self._names.get(field_id)
+    def find_column_name(self, column_id: int) -> str | None:
+        """The dotted name of a field, or None if the schema has no such id.
+
+        Raises:
+            InvalidSchemaError: two fields have this id.
+        """
+        self.require_own_ids(column_id)
+        return self._names.get(column_id)
+
+    @property
+    def name_mapping(self) -> Any:
+        """The names of the columns by id, a `NameMapping`, as for files that hold no field ids."""
+        return SCHEMA_NAME_MAPPING(self)
 
     def has_field(self, field_id: int) -> bool:
         """True if the schema has a field with this id."""
@@ -256,13 +292,14 @@ class Schema(JsonModel):
 
     def ancestor_ids(self, field_id: int) -> Iterator[int]:
         """The ids of the fields that enclose a field, from the inside out."""
-        parents = self.parent_ids
+        parents = self._parents
         while (parent := parents.get(field_id)) is not None:
             yield parent
             field_id = parent
 
     def _check_identifier(self, field_id: int) -> None:
-        field = self.index_by_id.get(field_id)
+        self.require_own_ids(field_id)
+        field = self._by_id.get(field_id)
         if field is None:
             raise InvalidSchemaError(f"Invalid identifier field {field_id}: the schema has no field with this id")
         name = self.find_column_name(field_id)
@@ -276,7 +313,7 @@ class Schema(JsonModel):
         if field.optional:
             raise InvalidSchemaError(f"Invalid identifier field {name!r}: the column is optional; make it required")
         for ancestor_id in self.ancestor_ids(field_id):
-            ancestor = self.index_by_id[ancestor_id]
+            ancestor = self._by_id[ancestor_id]
             if not isinstance(ancestor.field_type, StructType):
                 raise InvalidSchemaError(
                     f"Invalid identifier field {name!r}: it is nested in {self.find_column_name(ancestor_id)!r}, "
@@ -307,6 +344,7 @@ class Schema(JsonModel):
 
         A nested field by its own id is kept whole. The keys of a map are always kept whole.
         """
+        self.require_own_ids()
         chosen = frozenset(ids)
         fields = _pruned(self.as_struct(), chosen)
         kept = Schema(*fields, schema_id=self.schema_id)

@@ -124,7 +124,9 @@ def schema_from_json(data: Any) -> Schema:
             f"Cannot read a schema: 'identifier-field-ids' is {_shown(identifiers)}, expected a list of numbers"
         )
     schema_id = 0 if data.get("schema-id") is None else _integer(data, "schema-id")
-    return Schema(*_fields_from_json(data), schema_id=schema_id, identifier_field_ids=identifiers)
+    schema = Schema(*_fields_from_json(data), schema_id=schema_id, identifier_field_ids=identifiers)
+    schema.require_own_ids()
+    return schema
 
 
 def _fields_from_json(data: Mapping[str, Any]) -> list[NestedField]:

@@ -195,12 +195,12 @@ class UpdateSchema(PendingChange):
         """
         return self._add(MoveColumn(_path(path), self._neighbour(path, before_path)))
 
-    def move_after(self, path: Name, after_path: Name) -> UpdateSchema:
+    def move_after(self, path: Name, after_name: Name) -> UpdateSchema:
         """Moves a column after another one of its struct.
 
         Args:
             path: the column that moves; a nested one with dots, or as a tuple.
-            after_path: a column of the same struct.
+            after_name: a column of the same struct.
 
         Returns:
             this change, so that calls can be chained.
@@ -209,7 +209,7 @@ class UpdateSchema(PendingChange):
             UnknownColumnError: one of them does not exist.
             InvalidSchemaChangeError: they are not columns of one struct.
         """
-        return self._add(MoveColumn(_path(path), self._neighbour(path, after_path), after=True))
+        return self._add(MoveColumn(_path(path), self._neighbour(path, after_name), after=True))
 
     def _neighbour(self, path: Name, other: Name) -> tuple[str, ...]:
         """The reference's path; a bare name stands for a sibling of a nested column."""
@@ -227,11 +227,19 @@ class UpdateSchema(PendingChange):
         """Sets the fields that together identify a row; none removes them."""
         return self._add(SetIdentifierFields(tuple(_path(name) for name in names)))
 
-    def union_by_name(self, new_schema: Schema | pa.Schema) -> UpdateSchema:
-        """Adds missing columns of another schema, promotes types, and makes columns optional if they are there."""
+    def union_by_name(self, new_schema: Schema | pa.Schema, format_version: int | None = None) -> UpdateSchema:
+        """Adds missing columns of another schema, promotes types, and makes columns optional if they are there.
+
+        Args:
+            new_schema: the other schema.
+            format_version: of which version the types for an Arrow schema are; the table's by default.
+
+        Returns:
+            this change, so that calls can be chained.
+        """
         from hms_iceberg.arrow.columns.arrow_schema import from_arrow
 
-        version = self._metadata.format_version
+        version = format_version or self._metadata.format_version
         schema = new_schema if isinstance(new_schema, Schema) else from_arrow(new_schema, format_version=version)
         return self._add(UnionByName(schema))
 

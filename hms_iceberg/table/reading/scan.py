@@ -13,8 +13,10 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
+from hms_iceberg.arrow.columns.dictionaries import with_dictionaries
 from hms_iceberg.arrow.reading.read import count_rows, read_all, read_tasks, up_to
 from hms_iceberg.errors import InvalidInputError, NoSuchRefError, NoSuchSnapshotError
+from hms_iceberg.expressions.residuals import inclusive_projection
 from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.expressions.tree import AlwaysTrue, And, BooleanExpression
 from hms_iceberg.hooks import Hook
@@ -104,11 +106,9 @@ class RowSource(ABC):
 
     # ----------------------------------------------------------------------------------------- narrowing
 
-    def filter(self: S, expression: str | BooleanExpression) -> S:
-        """Only rows that also match `expression`."""
-        if isinstance(expression, str):
-            expression = parse(expression)
-        return replace(self, row_filter=And(self._filter, expression))
+    def filter(self: S, expr: str | BooleanExpression) -> S:
+        """Only rows that also match `expr`."""
+        return replace(self, row_filter=And(self._filter, parse(expr) if isinstance(expr, str) else expr))
 
     def select(self: S, *names: str) -> S:
         """Only these columns; of those selected so far, if any were."""
@@ -344,6 +344,12 @@ class TableScan(RowSource):
             return self.metadata.schema()
         return self.metadata.schema_by_id(self.schema_id)
 
+    @property
+    def partition_filters(self) -> dict[int, BooleanExpression]:
+        """What the partitions of each spec, by its id, must match for a file to have matching rows."""
+        specs = self.metadata.partition_specs
+        return {spec.spec_id: inclusive_projection(self.filter_schema, spec)(self._filter) for spec in specs}
+
     # ------------------------------------------------------------------------------------------- reading
 
     def _request(self, decide: bool = False) -> ScanRequest:
@@ -395,14 +401,22 @@ class TableScan(RowSource):
         )
         return pa.RecordBatchReader.from_batches(to_arrow(projection), limited(batches, self.limit))
 
-    def to_arrow_batch_reader(self) -> pa.RecordBatchReader:
-        """The rows as record batches, read as they are asked for: in parallel, and in bounded memory."""
-        return self.read(self.plan_files())
+    def to_arrow_batch_reader(self, dictionary_columns: tuple[str, ...] = ()) -> pa.RecordBatchReader:
+        """The rows as record batches, read as they are asked for: in parallel, and in bounded memory.
 
-    def to_arrow(self) -> pa.Table:
-        """The rows as an Arrow table."""
-        if self.limit is not None:
-            return self.to_arrow_batch_reader().read_all()
+        Args:
+            dictionary_columns: columns of text or bytes that come as dictionaries.
+        """
+        return with_dictionaries(self.read(self.plan_files()), dictionary_columns)
+
+    def to_arrow(self, dictionary_columns: tuple[str, ...] = ()) -> pa.Table:
+        """The rows as an Arrow table.
+
+        Args:
+            dictionary_columns: columns of text or bytes that come as dictionaries.
+        """
+        if self.limit is not None or dictionary_columns:
+            return self.to_arrow_batch_reader(dictionary_columns).read_all()
         return read_all(self.plan_files(), self.filter_schema, self.projection(), self.metadata, self.storage)
 
     def to_polars_lazy(self) -> pl.LazyFrame:

@@ -215,7 +215,7 @@ def test_version_3_needs_a_next_row_id():
             "'snapshot-log' has an entry of 100000 ms before one of 1000 ms",
         ),
         ({"metadata-log": [{"metadata-file": "x", "timestamp-ms": 100_000}]}, "'metadata-log' has an entry"),
-        ({"schemas": [{**SCHEMA, "fields": SCHEMA["fields"] * 2}]}, "field id 1 is used by both"),
+        ({"schemas": [{**SCHEMA, "fields": SCHEMA["fields"] * 2}]}, "the name .a. stands for both field 1 and field 1"),
     ],
 )
 def test_metadata_that_contradicts_itself_is_refused(changes, message):

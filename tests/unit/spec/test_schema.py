@@ -19,6 +19,7 @@ from hms_iceberg.spec.data_types import (
     UnknownType,
 )
 from hms_iceberg.spec.schema import Schema, assign_fresh_ids, check_field_ids
+from hms_iceberg.spec.schema_json import schema_from_json, schema_to_json
 from tests.support.spec_strategies import schemas
 
 POINT = StructType(NestedField(10, "x", IntegerType()), NestedField(11, "y", IntegerType()))
@@ -81,9 +82,24 @@ def test_parents_and_the_highest_id_are_known():
     assert Schema().highest_field_id == 0
 
 
-def test_two_fields_cannot_share_an_id():
-    with pytest.raises(InvalidSchemaError, match="field id 1 is used by both 'a' and 'b'"):
-        Schema(NestedField(1, "a", LongType()), NestedField(1, "b", LongType()))
+def test_fields_that_share_an_id_cannot_be_looked_up_by_it_until_they_are_numbered_anew():
+    shared = Schema(NestedField(1, "a", LongType()), NestedField(2, "b", LongType()), NestedField(1, "c", LongType()))
+    look_ups = (
+        lambda: shared.index_by_id,
+        lambda: shared.parent_ids,
+        lambda: shared.field_ids,
+        lambda: shared.find_field(1),
+        lambda: shared.find_column_name(1),
+        lambda: shared.select("a"),
+        lambda: shared.highest_field_id,
+        lambda: schema_from_json(schema_to_json(shared)),
+        lambda: Schema(*shared.fields, identifier_field_ids=[1]),
+    )
+    for look_up in look_ups:
+        with pytest.raises(InvalidSchemaError, match="field id 1 is used by both 'a' and 'c'"):
+            look_up()
+    assert shared.find_column_name(2) == "b"
+    assert assign_fresh_ids(shared).index_by_name == {"a": 1, "b": 2, "c": 3}
 
 
 def test_two_fields_of_a_struct_cannot_share_a_name():
