@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
@@ -495,17 +495,3 @@ def namespace_name(namespace: str | Identifier) -> str:
             "Metastore has one level of namespaces."
         )
     return parts[0]
-
-
-def text_properties(properties: Mapping[str, Any]) -> dict[str, str]:
-    """Properties as text; booleans as `true` and `false`.
-
-    Raises:
-        InvalidInputError: a property without a value.
-    """
-    text = {}
-    for key, value in properties.items():
-        if value is None:
-            raise InvalidInputError(f"Property {key!r}: expected a value, got None. Leave the key out.")
-        text[key] = str(value).lower() if isinstance(value, bool) else str(value)
-    return text

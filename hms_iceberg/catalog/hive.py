@@ -7,7 +7,7 @@ from typing import Any
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.catalog.catalog import Catalog
 from hms_iceberg.hms.hive_metastore import HiveMetastore
-from hms_iceberg.metastore import text_properties
+from hms_iceberg.spec.json_model import text_properties
 
 
 class HiveCatalog(Catalog):

@@ -8,7 +8,7 @@ from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.catalog.catalog import Catalog
 from hms_iceberg.config import catalog_properties, default_catalog_name, known_catalogs
 from hms_iceberg.errors import ConfigurationError
-from hms_iceberg.metastore import text_properties
+from hms_iceberg.spec.json_model import text_properties
 from hms_iceberg.table.file_system_catalog import FileSystemCatalog
 
 

@@ -7,7 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from hms_iceberg.errors import InvalidInputError, NamespaceAlreadyExistsError, NoSuchNamespaceError
-from hms_iceberg.metastore import CatalogMetastore, Identifier, namespace_name, table_identifier, text_properties
+from hms_iceberg.metastore import CatalogMetastore, Identifier, namespace_name, table_identifier
+from hms_iceberg.spec.json_model import text_properties
 
 
 @dataclass(frozen=True)

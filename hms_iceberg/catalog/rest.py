@@ -9,13 +9,14 @@ from typing import Any
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.catalog.catalog import Catalog
 from hms_iceberg.encryption.key_services import KeyService
-from hms_iceberg.metastore import Identifier, MetadataVersion, table_identifier, text_properties
+from hms_iceberg.metastore import Identifier, MetadataVersion, table_identifier
 from hms_iceberg.rest_client.channel import RestChannel
 from hms_iceberg.rest_client.documents import Documents
 from hms_iceberg.rest_client.planning import planner
 from hms_iceberg.rest_client.rest_metastore import RestMetastore
 from hms_iceberg.scan.manifests.cache import planning_ready
 from hms_iceberg.scan.tasks import TaskPlanner
+from hms_iceberg.spec.json_model import text_properties
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitions.partition_specs import spec_to_json
 from hms_iceberg.spec.schema import Schema

@@ -26,6 +26,7 @@ from hms_iceberg.hms.connection.property_reader import PropertyReader
 from hms_iceberg.hms.hive_views import HiveViews
 from hms_iceberg.hms.rows.all_rows import HiveTableRows, list_names
 from hms_iceberg.hms.rows.column_types import check_column_names
+from hms_iceberg.hms.rows.name_lengths import check_namespace
 from hms_iceberg.hms.rows.namespaces import (
     NOT_CHANGED_BY_HIVE_2,
     change_database,
@@ -121,8 +122,9 @@ class HiveMetastore:
 
         Raises:
             NamespaceAlreadyExistsError: it is there already.
-            InvalidInputError: an owner type without an owner.
+            InvalidInputError: an owner type without an owner, or a name that is too long.
         """
+        check_namespace(name)
         database = new_database(name.lower(), properties, self._warehouse)
         try:
             self.client.create_database(database)
@@ -157,9 +159,10 @@ class HiveMetastore:
         """Refuses names that every metastore refuses.
 
         Raises:
-            InvalidInputError: says which characters a name may have.
+            InvalidInputError: says which characters a name may have, and how many.
         """
         check_new_name(identifier)
+        self._locks.check_name(identifier, {})
 
     def check_columns(self, identifier: Identifier, before: Schema | None, after: Schema) -> None:
         """Refuses names that are new and differ from another column's in case only. See the port.

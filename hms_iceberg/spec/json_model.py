@@ -250,6 +250,30 @@ def snapshot_number(snapshot_id: Any) -> int:
     return int(snapshot_id)
 
 
+def text_properties(properties: Mapping[str, Any], argument: str = "Properties") -> dict[str, str]:
+    """Properties as text: numbers as Python writes them, booleans as `true` and `false`.
+
+    Args:
+        properties: names and values.
+        argument: what they are, for messages.
+
+    Raises:
+        InvalidInputError: no mapping, a name that is no text, or a value that is none or has parts.
+    """
+    text = {}
+    for key, value in mapping(properties, argument).items():
+        if not isinstance(key, str) or isinstance(value, _NO_VALUES):
+            raise InvalidInputError(
+                f"{argument}: expected text, a number or true or false for {key!r}, got {value!r}. Write it as text, "
+                "or leave it out."
+            )
+        text[key] = str(value).lower() if isinstance(value, bool) else str(value)
+    return text
+
+
+_NO_VALUES = (type(None), bytes, Mapping, list, tuple, set, frozenset)
+
+
 def mapping(given: Any, argument: str) -> Mapping[str, Any]:
     """Checks that a value is a mapping from names to values.
 

@@ -21,8 +21,8 @@ from hms_iceberg.metastore import (
     ViewMetastore,
     namespace_name,
     table_identifier,
-    text_properties,
 )
+from hms_iceberg.spec.json_model import text_properties
 from hms_iceberg.spec.metadata.metadata_json import metadata_file_location
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.table_properties import GC_ENABLED

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from hms_iceberg.arrow.columns.arrow_schema import from_arrow
-from hms_iceberg.metastore import Identifier, ViewMetadataVersion, ViewMetastore, text_properties
+from hms_iceberg.metastore import Identifier, ViewMetadataVersion, ViewMetastore
+from hms_iceberg.spec.json_model import text_properties
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.view_metadata import (
     SQLViewRepresentation,

@@ -34,6 +34,7 @@ class HiveLease(Generic[V]):
         self._identifier = identifier
         self._swap: PointerSwap[V] = swap
         self._locks = locks
+        self._properties = properties
         self._mode = locks.mode(properties)
         self._lock: WriterLock | None = None
         self._is_granted = False
@@ -73,6 +74,7 @@ class HiveLease(Generic[V]):
         """Makes `new` the current version. See the port."""
         self._refuses_late = False
         if base is None:
+            self._locks.check_name(self._identifier, self._swap.lock_properties(new))
             self._swap.create(self._identifier, new)
             return
         self._follow_mode(base)
@@ -96,6 +98,7 @@ class HiveLease(Generic[V]):
             CommitFailedError: it was changed meanwhile.
             MetastoreAnswerLostError: nobody can tell whether it was renamed.
         """
+        self._locks.check_name(target, self._properties)
         lock = self._granted_lock()
         swap = self._swap
         rename_row(swap.client, self._identifier, target, swap.renamable, lock, self._locks.compares(lock))

@@ -11,6 +11,7 @@ from hms_iceberg.hms.connection.client import HmsClient
 from hms_iceberg.hms.locking.lock_settings import LockSettings
 from hms_iceberg.hms.locking.table_lock import TableLock
 from hms_iceberg.hms.locking.writer_lock import LocalLock, WriterLock
+from hms_iceberg.hms.rows.name_lengths import MOST_OF_A_LOCK, check_name
 from hms_iceberg.metastore import Identifier
 from hms_iceberg.spec.table_properties import LOCK_ENABLED
 
@@ -57,6 +58,21 @@ class LockChoice:
             ConfigurationError: it says something else.
         """
         return _mode(properties.get(LOCK_ENABLED.name, self.default), LOCK_ENABLED.name)
+
+    def check_name(self, identifier: Identifier, properties: Mapping[str, str]) -> None:
+        """Refuses a name that a table or view is to get and that is too long for its rows or its locks.
+
+        Args:
+            identifier: the name, as (namespace, name).
+            properties: those of the table.
+
+        Raises:
+            InvalidInputError: says how long it may be.
+        """
+        is_long = len(identifier[1]) > MOST_OF_A_LOCK  # else nobody is asked
+        mode = self.mode(properties)
+        needs_none = is_long and mode != "true" and self.capability.compares_for_certain(identifier[0])
+        check_name(identifier, is_locked=not needs_none)
 
     def new_lock(self, identifier: Identifier, mode: str) -> WriterLock:
         """A lock for one commit, not taken yet.

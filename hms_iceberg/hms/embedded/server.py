@@ -9,7 +9,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO
@@ -29,6 +29,8 @@ logger = logging.getLogger(__name__)
 
 LOOPBACK = "127.0.0.1"
 _STOP_SECONDS = 10.0
+_LOOK_SECONDS = 0.5
+_LITTLE = 1 / 60  # of one processor; an idle Java takes less
 
 
 class EmbeddedMetastore:
@@ -42,7 +44,8 @@ class EmbeddedMetastore:
         warehouse: URI or path of the warehouse; `<data_dir>/warehouse` by default.
         port: TCP port; a free one by default.
         host: address to listen on.
-        start_timeout: seconds until a server that does not answer is given up.
+        start_timeout: seconds until a server is given up that does not answer and does nothing either; one that works
+            is waited for, however slow the machine is.
         lock_expiry_seconds: a lock without a heartbeat for so long is dropped by the server.
         properties: further settings for its hive-site.xml.
         detached: whether the server lives on when its owner ends (see `hms_iceberg.hms.embedded.detached`).
@@ -140,7 +143,7 @@ class EmbeddedMetastore:
             JavaNotFoundError: no Java, or an older one than Java 17.
             MissingDependencyError: PySpark, whose jars hold the metastore, is not installed.
             ConfigurationError: the port is taken, or another metastore uses the data folder.
-            MetastoreUnavailableError: the server ended or did not answer in time; names its log.
+            MetastoreUnavailableError: the server ended, or neither answered nor did anything; names its log.
         """
         if self.is_running():
             return
@@ -150,6 +153,8 @@ class EmbeddedMetastore:
         from_template = self._prepare_files(jars, template)
         try:
             self._launch(java, "from-template" if from_template else self._database_state(template))
+        except _NoSignOfLifeError:
+            raise  # which says nothing about its database
         except MetastoreUnavailableError:
             if not from_template or template is None:
                 raise
@@ -242,7 +247,7 @@ class EmbeddedMetastore:
                 start_new_session=True,  # Ctrl-C is for the owner, which stops the server when it has cleaned up
             )
         assert self._process.stdout is not None
-        line = _read_line(self._process.stdout, self._start_timeout)
+        line = _read_line(self._process.stdout, self._start_timeout, self._signs_of_life)
         if not line.startswith("READY "):
             raise self._start_failure()
         self._process.stdout.close()
@@ -251,10 +256,9 @@ class EmbeddedMetastore:
     def _start_failure(self) -> Exception:
         assert self._process is not None
         try:
-            self._process.wait(2.0)
-            died = True
+            code, died = self._process.wait(2.0), True
         except subprocess.TimeoutExpired:
-            died = False
+            code, died = 0, False
         self.kill()
         said = (self.data_dir / "metastore.err").read_text(errors="replace")
         if "BindException" in said:
@@ -266,12 +270,26 @@ class EmbeddedMetastore:
             return ConfigurationError(
                 f"Another metastore uses the data folder {self.data_dir}. Stop it, or choose another folder."
             )
-        why = "it ended at once" if died else f"it did not answer within {self._start_timeout:.0f} s"
+        is_fault = died and code >= 0  # not one that somebody ended, such as a system without memory
+        why = (
+            (f"it ended with code {code}" if is_fault else f"signal {-code} ended it")
+            if died
+            else f"it did not answer, and did nothing, for {self._start_timeout:.0f} s"
+        )
         last = [line for line in said.splitlines() if line.strip()][-5:]
-        return MetastoreUnavailableError(
+        return (MetastoreUnavailableError if is_fault else _NoSignOfLifeError)(
             f"The embedded metastore could not be started: {why}. Its log is {self.log}; its last words: "
             + (" | ".join(last) or "none")
         )
+
+    def _signs_of_life(self) -> tuple[int, ...]:
+        """What changes while the server starts: the sizes of its log and its errors, and its time on the processor.
+
+        An idle one takes a little time as well, so that only as much counts as would be little in that time.
+        """
+        assert self._process is not None
+        sizes = [_size(self.log), _size(self.data_dir / "metastore.err")]
+        return (*sizes, int(_processor_seconds(self._process.pid) / (self._start_timeout * _LITTLE)))
 
     def _forget(self) -> None:
         process, self._process = self._process, None
@@ -284,20 +302,44 @@ class EmbeddedMetastore:
             process.returncode = 0  # a detached server is nobody's child to wait for
 
 
-def _read_line(pipe: IO[bytes], timeout: float) -> str:
-    """The first line of a pipe; shorter if the pipe ends, empty if nothing comes in time."""
-    deadline = time.monotonic() + timeout
-    received = b""
+class _NoSignOfLifeError(MetastoreUnavailableError):
+    """A server that did not start, which is no fault of its database."""
+
+
+def _read_line(pipe: IO[bytes], timeout: float, signs_of_life: Callable[[], tuple[int, ...]]) -> str:
+    """The first line of a pipe; shorter if the pipe ends, empty if nothing comes and no sign of life changes."""
+    received, signs, seen = b"", signs_of_life(), time.monotonic()
     with selectors.DefaultSelector() as selector:
         selector.register(pipe, selectors.EVENT_READ)
         while b"\n" not in received:
-            if not selector.select(max(0.0, deadline - time.monotonic())):
-                break
+            if not selector.select(min(timeout, _LOOK_SECONDS)):
+                now = signs_of_life()
+                if now != signs:
+                    signs, seen = now, time.monotonic()
+                elif time.monotonic() - seen >= timeout:
+                    break
+                continue
             part = os.read(pipe.fileno(), 4096)
             if not part:
                 break
             received += part
     return received.decode(errors="replace").strip()
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _processor_seconds(pid: int) -> float:
+    """How long a process was on a processor; 0 where the system does not tell."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        return 0.0
 
 
 def _tail(path: Path, length: int) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable
 
 from hms_iceberg.errors import LockTimeoutError
 
-PATIENCE_SECONDS = 2.0
+PATIENCE_SECONDS = 3.0
 """Who waits for longer is told for whom."""
 
 _LEAVING_SECONDS = 1.0
@@ -47,17 +47,21 @@ class Place:
 
         Args:
             timeout: seconds.
-            tell: is told why, once it takes long.
+            tell: is told why, once, if the first takes long; a queue that moves is no reason to worry.
 
         Raises:
             LockTimeoutError: it did not come in time; the place is given up.
         """
-        if self._first_in_line.wait(max(0.0, min(timeout, PATIENCE_SECONDS))):
+        deadline, has_told = time.monotonic() + timeout, False
+        while not self._first_in_line.wait(max(0.0, min(deadline - time.monotonic(), PATIENCE_SECONDS))):
+            if time.monotonic() >= deadline:
+                break
+            first = self._queue._first(self._key)
+            if not has_told and first is not None and time.monotonic() - first.since >= PATIENCE_SECONDS:
+                has_told = True
+                tell(f"Other threads of this process commit to the same table ({self._others()}).")
+        else:
             return
-        if timeout > PATIENCE_SECONDS:
-            tell(f"Other threads of this process commit to the same table ({self._others()}).")
-            if self._first_in_line.wait(timeout - PATIENCE_SECONDS):
-                return
         others = self._others()
         self.leave()
         raise LockTimeoutError(

@@ -341,7 +341,7 @@ class TableLock:
 
         Returns False if the metastore does not know the request any more.
         """
-        wait, position = self._settings.check_min_wait, -1
+        wait, position, moved = self._settings.check_min_wait, -1, time.monotonic()
         while True:
             ahead = self._ahead(deadline)
             if ahead == 0 or position == ahead == -1:
@@ -351,8 +351,9 @@ class TableLock:
             # A queue that moves is looked at often, most often by the next one; one that stands still, ever less.
             shortest, longest = self._settings.check_min_wait, self._settings.check_max_wait
             wait = min(longest, wait * 1.5) if ahead == position else shortest / 4 * max(1, ahead)
-            position = ahead
-            if time.monotonic() - began >= PATIENCE_SECONDS:
+            if ahead != position:
+                position, moved = ahead, time.monotonic()
+            elif time.monotonic() - moved >= PATIENCE_SECONDS:
                 self._tell(self._blockers())
             pause = wait * random.uniform(0.5, 1.0)
             if time.monotonic() + pause >= deadline:

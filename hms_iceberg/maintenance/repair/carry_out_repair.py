@@ -16,7 +16,7 @@ from hms_iceberg.maintenance.repair.repair_journal import (
     write_journal,
 )
 from hms_iceberg.maintenance.repair.repair_plan import RepairPlan, checked_base, plan_repair
-from hms_iceberg.metastore import CatalogMetastore, Identifier, MetadataVersion
+from hms_iceberg.metastore import CatalogMetastore, Identifier, MetadataVersion, table_identifier
 from hms_iceberg.spec.metadata.metadata_changes import changed
 from hms_iceberg.storage import Storage
 from hms_iceberg.table import Table
@@ -47,7 +47,7 @@ class RepairResult:
 
 def repair_table(
     catalog: Catalog,
-    identifier: Identifier,
+    identifier: str | Identifier,
     *,
     dry_run: bool = True,
     accept_loss: bool = False,
@@ -75,6 +75,7 @@ def repair_table(
         StorageError: the storage does not let a file be read, which says nothing about the file.
         InvalidInputError: no version of the metadata is left to go on from.
     """
+    identifier = table_identifier(identifier)
     metastore, damage = _to_repair(catalog.metastore, identifier)
     pointer = metastore.load(identifier)
     rows = table_rows_of(metastore)
@@ -165,7 +166,7 @@ class UndoneRepair:
         return f"{name}: back to {self.metadata_location}, as before the repair of the journal {self.journal}"
 
 
-def undo_repair(catalog: Catalog, identifier: Identifier, *, dry_run: bool = True) -> UndoneRepair:
+def undo_repair(catalog: Catalog, identifier: str | Identifier, *, dry_run: bool = True) -> UndoneRepair:
     """Lets the metastore name the metadata file again that it named before the table's last repair.
 
     A repair deletes nothing, so that all that this file names is as it was, damage included.
@@ -183,6 +184,7 @@ def undo_repair(catalog: Catalog, identifier: Identifier, *, dry_run: bool = Tru
         InvalidInputError: the last change of the table is no repair, or the metadata file of before cannot be read.
         CommitConflictError: the table was changed meanwhile; nothing was done.
     """
+    identifier = table_identifier(identifier)
     name = ".".join(identifier)
     metastore, _ = _to_repair(catalog.metastore, identifier)
     pointer, storage = metastore.load(identifier), catalog.storage

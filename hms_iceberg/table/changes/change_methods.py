@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from hms_iceberg.spec.json_model import mapping
+from hms_iceberg.spec.json_model import text_properties
 from hms_iceberg.spec.metadata.metadata_changes import FORMAT_VERSION_PROPERTY
 from hms_iceberg.table.changes.file_changes import (
     AppendFiles,
@@ -66,9 +66,8 @@ class ChangeMethods(ABC):
 
     def set_properties(self: Self, properties: Mapping[str, Any] | None = None, **more: Any) -> Self:
         """Sets table properties; `format-version` upgrades the table's format."""
-        given = mapping(properties or {}, "Table properties")
-        updates = {key: _text(value) for key, value in {**given, **more}.items()}
-        return self.add(SetProperties(updates=updates))
+        given = text_properties(properties or {}, "Table properties") | text_properties(more, "Table properties")
+        return self.add(SetProperties(updates=given))
 
     def remove_properties(self: Self, *names: str) -> Self:
         """Removes table properties; absent ones are ignored."""
@@ -132,9 +131,3 @@ class ChangeMethods(ABC):
     def new_row_delta(self) -> NewRowDelta:
         """Begins a change that adds rows, and deletes rows by position or by key, in one snapshot."""
         return NewRowDelta(self._begin())
-
-
-def _text(value: Any) -> Any:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value) if isinstance(value, (int, float)) else value

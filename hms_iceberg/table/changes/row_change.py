@@ -24,7 +24,7 @@ from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.expressions.tree import AlwaysFalse, BooleanExpression
 from hms_iceberg.scan.planner import ALL_MATCH, plan_scan
 from hms_iceberg.scan.tasks import FileScanTask, ScanPlan, ScanRequest, content_files
-from hms_iceberg.spec.json_model import mapping
+from hms_iceberg.spec.json_model import text_properties
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
@@ -86,7 +86,7 @@ class ChangeOptions:
             InvalidInputError: the branch is no name; or either is given if the table does not allow it, or beside
                 another branch.
         """
-        properties = dict(mapping(snapshot_properties or {}, "snapshot_properties"))
+        properties = text_properties(snapshot_properties or {}, "snapshot_properties")
         if branch is not None and not isinstance(branch, str):
             raise InvalidInputError(f"Branch of a change: expected its name, got {branch!r}.")
         wap_id, wap_branch = properties.get(WAP_ID), properties.pop(WAP_BRANCH, None)

@@ -8,6 +8,7 @@ from functools import reduce
 
 from hms_iceberg.encryption.encrypted_tables import encrypted_list, list_bytes
 from hms_iceberg.errors import InvalidInputError
+from hms_iceberg.spec.json_model import text_properties
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent, ManifestFile, PartitionKey
 from hms_iceberg.spec.metadata.metadata_changes import add_encryption_key, add_snapshot
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
@@ -198,7 +199,7 @@ class SummaryBuilder:
 
     def build(self, properties: Mapping[str, str]) -> dict[str, str]:
         """The changes' part of the summary; `properties` are the caller's own keys."""
-        summary = {**properties, **self._counts.as_text()}
+        summary = {**text_properties(properties, "Snapshot properties"), **self._counts.as_text()}
         if self._duplicates:
             summary["deleted-duplicate-files"] = str(self._duplicates)
         summary["changed-partition-count"] = str(len(self._partitions))

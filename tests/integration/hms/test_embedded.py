@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -15,11 +16,12 @@ from click.testing import CliRunner
 
 from hms_iceberg.catalog import load_catalog
 from hms_iceberg.cli.servers.embedded_metastore import metastore as metastore_command
-from hms_iceberg.errors import ConfigurationError
+from hms_iceberg.errors import ConfigurationError, MetastoreUnavailableError
 from hms_iceberg.hms.connection.client import HmsClient
 from hms_iceberg.hms.connection.client_settings import ClientSettings
 from hms_iceberg.hms.connection.thrift_types import TException, ttypes
 from hms_iceberg.hms.embedded import EmbeddedMetastore, detached
+from hms_iceberg.hms.embedded import server as server_module
 from hms_iceberg.hms.embedded.server import answers
 
 OWNER = """
@@ -153,3 +155,57 @@ def test_a_folder_may_have_any_name_and_the_data_outlive_a_crash(tmp_path: Path)
 def test_a_server_that_was_never_started_has_no_port() -> None:
     with pytest.raises(ConfigurationError, match=r"call start\(\) first"):
         _ = EmbeddedMetastore().uri
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="asks the system for a process's time on the processor")
+def test_a_slow_start_is_waited_for_and_a_server_that_stands_still_does_not_cost_the_prepared_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with EmbeddedMetastore(tmp_path / "first", start_timeout=1.0):
+        (prepared,) = (tmp_path / "cache" / "hms_iceberg").glob("metastore-*")
+    server = EmbeddedMetastore(tmp_path / "second", start_timeout=1.0)
+    failed: list[Exception] = []
+
+    def start() -> None:
+        try:
+            server.start()
+        except MetastoreUnavailableError as error:
+            failed.append(error)
+
+    starting = threading.Thread(target=start)
+    starting.start()
+    while (pid := server.pid) is None:
+        time.sleep(0.001)
+    os.kill(pid, signal.SIGSTOP)
+    starting.join(60)
+    (error,) = failed
+    assert "did nothing, for 1 s" in str(error)
+    assert prepared.exists()
+    server.start()  # on the database as it was left
+    server.stop()
+    assert prepared.exists()
+
+
+@pytest.mark.slow
+def test_a_server_that_somebody_ends_while_it_starts_does_not_cost_the_prepared_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepared = tmp_path / "prepared"
+    monkeypatch.setattr(server_module, "template_path", lambda jars: prepared)
+    with EmbeddedMetastore(tmp_path / "first"):
+        assert prepared.exists()
+    server = EmbeddedMetastore(tmp_path / "second")
+
+    def end() -> None:
+        while (pid := server.pid) is None:
+            time.sleep(0.001)
+        os.kill(pid, signal.SIGKILL)
+
+    ending = threading.Thread(target=end)
+    ending.start()
+    with pytest.raises(MetastoreUnavailableError, match="signal 9 ended it"):
+        server.start()
+    ending.join()
+    assert prepared.exists()

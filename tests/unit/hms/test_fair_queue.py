@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
 from hms_iceberg.errors import LockTimeoutError
-from hms_iceberg.hms.locking.fair_queue import FairQueue
+from hms_iceberg.hms.locking import fair_queue
+from hms_iceberg.hms.locking.fair_queue import FairQueue, Place
 
 
 def test_places_are_served_in_the_order_in_which_they_were_taken() -> None:
@@ -73,3 +75,32 @@ def test_an_empty_queue_takes_no_memory() -> None:
     queue = FairQueue()
     queue.enter("t").leave()
     assert queue._places == {}
+
+
+def test_who_waits_behind_one_that_stands_still_is_told_once_and_in_a_queue_that_moves_nobody_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fair_queue, "PATIENCE_SECONDS", 0.1)
+    queue, told = FairQueue(), list[str]()
+    places = [queue.enter("t") for _ in range(8)]
+
+    def work(place: Place) -> None:
+        place.wait(10, told.append)
+        time.sleep(0.04)
+        place.leave()
+
+    threads = [threading.Thread(target=work, args=(place,)) for place in places]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert told == []
+    still, second = queue.enter("t"), queue.enter("t")
+    leaves = threading.Timer(0.5, still.leave)
+    leaves.start()
+    second.wait(10, told.append)
+    leaves.join()
+    assert len(told) == 1
+    with pytest.raises(LockTimeoutError):
+        queue.enter("t").wait(0.05, told.append)
+    assert len(told) == 1

@@ -74,7 +74,7 @@ class Place:
 
     def repair(self, **options: bool) -> RepairResult:
         """Repairs the table."""
-        return repair_table(self.catalog, NAME, **options)
+        return repair_table(self.catalog, ".".join(NAME), **options)
 
     def files(self) -> dict[str, bytes]:
         """All files of the folder."""
