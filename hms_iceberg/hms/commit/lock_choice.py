@@ -11,7 +11,7 @@ from hms_iceberg.hms.connection.client import HmsClient
 from hms_iceberg.hms.locking.lock_settings import LockSettings
 from hms_iceberg.hms.locking.table_lock import TableLock
 from hms_iceberg.hms.locking.writer_lock import LocalLock, WriterLock
-from hms_iceberg.hms.rows.name_lengths import MOST_OF_A_LOCK, check_name
+from hms_iceberg.hms.rows.name_lengths import MOST_OF_A_LOCK, check_lockable
 from hms_iceberg.metastore import Identifier
 from hms_iceberg.spec.table_properties import LOCK_ENABLED
 
@@ -60,7 +60,7 @@ class LockChoice:
         return _mode(properties.get(LOCK_ENABLED.name, self.default), LOCK_ENABLED.name)
 
     def check_name(self, identifier: Identifier, properties: Mapping[str, str]) -> None:
-        """Refuses a name that a table or view is to get and that is too long for its rows or its locks.
+        """Refuses a name that a table or view is to get, if commits need locks and none could be given for it.
 
         Args:
             identifier: the name, as (namespace, name).
@@ -69,10 +69,10 @@ class LockChoice:
         Raises:
             InvalidInputError: says how long it may be.
         """
-        is_long = len(identifier[1]) > MOST_OF_A_LOCK  # else nobody is asked
-        mode = self.mode(properties)
-        needs_none = is_long and mode != "true" and self.capability.compares_for_certain(identifier[0])
-        check_name(identifier, is_locked=not needs_none)
+        if len(identifier[1]) <= MOST_OF_A_LOCK:
+            return  # and nobody has to be asked
+        if self.mode(properties) == "true" or not self.capability.compares_for_certain(identifier[0]):
+            check_lockable(identifier)
 
     def new_lock(self, identifier: Identifier, mode: str) -> WriterLock:
         """A lock for one commit, not taken yet.

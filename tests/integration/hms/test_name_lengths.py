@@ -35,6 +35,4 @@ def test_a_name_with_which_no_commit_could_be_made_is_refused_before_anything_is
     assert catalog.list_tables(namespace) == [(namespace, most)]
     with load_catalog("auto", type="hive", uri=metastore.uri, **{"iceberg.engine.hive.lock-enabled": False}) as other:
         other.create_table(f"{namespace}.{longer}", schema).append(pa.table({"id": [1]}))
-        with pytest.raises(InvalidInputError, match=r"257 characters.*256"):
-            other.create_table(f"{namespace}.{'t' * 257}", schema)
         other.drop_table(f"{namespace}.{longer}")
