@@ -31,14 +31,14 @@ from hms_iceberg.arrow.storage.filesystems import (
     parse_location,
     translated_errors,
 )
-from hms_iceberg.arrow.storage.hdfs.cluster_address import one_spelling
 from hms_iceberg.arrow.storage.hdfs.hadoop_settings import hadoop_settings
-from hms_iceberg.arrow.storage.hdfs.opening import HDFS_SCHEMES, default_cluster, moves_exclusively, own_authority
+from hms_iceberg.arrow.storage.hdfs.opening import HDFS_SCHEMES, default_cluster, moves_exclusively
+from hms_iceberg.arrow.storage.known_places import is_link, known_place, leads_up
 from hms_iceberg.encryption.encrypted_tables import open_decrypted
 from hms_iceberg.encryption.key_services import KeyService, key_service
-from hms_iceberg.errors import ConfigurationError, StorageError
+from hms_iceberg.errors import StorageError
 from hms_iceberg.scan.manifests.cache import cache_for
-from hms_iceberg.spec.places import Place, split_location
+from hms_iceberg.spec.places import Place
 from hms_iceberg.spec.read_limit import ReadLimit
 from hms_iceberg.storage import PREVIEWED_MANIFEST, FileInfo, Storage
 
@@ -235,28 +235,11 @@ class ArrowStorage:
         """The place of a file or folder, which need not be there; local links are followed."""
         if self._default is not None and location.startswith("/"):
             location = self._default + location
-        place = Place.of(location)
-        if place.family == "file":
-            # What has a null character is no file's name, and is in no folder but its own.
-            path = place.path if "\0" in location else os.path.realpath(place.path or "/").rstrip("/")
-            return place._replace(path=path)
-        if place.family == "abfs" and self._properties.get("adls.account-name"):
-            return place._replace(authority=place.authority.partition("@")[0])  # the only account that is asked
-        if place.family in HDFS_SCHEMES:
-            with suppress(ConfigurationError):  # nothing says where it is: then text has to do
-                _, authority, _ = split_location(location)
-                authority = authority or own_authority(place.family, self._properties)
-                return Place.of(one_spelling(place.family, authority, place.path, self._hadoop))
-        return place
+        return known_place(location, self._properties, lambda: self._hadoop)
 
     def leads_elsewhere(self, location: str, place: Place) -> bool:
         """Whether a location's last segment is a local link, or a mount of `viewfs`."""
-        if place.family == "file":
-            try:
-                return stat.S_ISLNK(os.lstat(place.path).st_mode)
-            except (OSError, ValueError):
-                return False
-        return location[:7].lower() == "viewfs:" and self.place_of(location) != place
+        return is_link(place) or (location[:7].lower() == "viewfs:" and self.place_of(location) != place)
 
     @cached_property
     def key_service(self) -> KeyService | None:
@@ -334,16 +317,10 @@ def _list_local(given: str, root: str) -> Iterator[FileInfo]:
                     if not entry.is_dir():
                         status = entry.stat()
                         yield FileInfo(location, status.st_size, status.st_mtime_ns // 1_000_000, is_linked)
-                    elif not (entry.is_symlink() and _leads_up(entry.path)):
+                    elif not (entry.is_symlink() and leads_up(entry.path)):
                         folders.append((location, entry.path, is_linked))
                 except FileNotFoundError:
                     continue  # deleted while we looked
-
-
-def _leads_up(link: str) -> bool:
-    """Whether a link leads to a folder that it is in, so that a listing through it would have no end."""
-    inside = os.path.join(os.path.realpath(os.path.dirname(link)), "")
-    return inside.startswith(os.path.join(os.path.realpath(link), ""))
 
 
 # ---------------------------------------------------------------------------------- files that are being written

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hms_iceberg.arrow.storage import arrow_storage
+from hms_iceberg.arrow.storage import known_places
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.arrow.storage.filesystems import parse_location
 from hms_iceberg.spec.places import Place
@@ -149,7 +149,7 @@ def test_links_are_followed_once_for_all_files_below_them(folder: Path, monkeypa
         asked.append(path)
         return realpath(path, *more)
 
-    monkeypatch.setattr(arrow_storage.os.path, "realpath", counted)
+    monkeypatch.setattr(known_places.os.path, "realpath", counted)
     places = Places(ArrowStorage())
     found = {places.of(f"{folder}/link/in/{number % 50}/{number}") for number in range(1000)}
     assert len(found) == 1000
