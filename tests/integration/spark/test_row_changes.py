@@ -12,6 +12,7 @@ import pytest
 
 from hms_iceberg.spec.data_types import LongType
 from hms_iceberg.spec.partition_transforms import BucketTransform, IdentityTransform
+from tests.support.path_deletes import commit_deletes, path_delete
 from tests.support.pyspark_home import spark_release
 from tests.support.spark_tables import Rows, check_files, data_files, from_arrow, rows_of
 
@@ -528,3 +529,27 @@ def test_branches_are_changed_alone(spark: SparkSession, make: Callable[..., Tab
         ).collect()
         assert rows_of(spark, f"select id, v from {name}") == [(1, 1), (2, 2), (3, 3)]
         assert rows_of(spark, f"select id, v from {name}.branch_audit") == [(1, 10)]
+
+
+@pytest.mark.parametrize(("version", "mode"), [(2, COPY), (2, MERGE), (3, MERGE)])
+def test_rows_that_are_deleted_by_path_under_another_spec_stay_so(
+    version: int, mode: str, make: Callable[..., Table], spark: SparkSession
+) -> None:
+    for number, statement in enumerate(("delete from {} where {}", "update {} set x = 9.0 where {}")):
+        table = make(f"by_path{number}", version, mode)
+        with table.update_spec() as spec:
+            spec.add_identity("kind")
+        rows = [(n, "a" if n < 6 else "b", n, 1.0) for n in range(10)]
+        table.append(pa.table(dict(zip(ROWS.schema.names, zip(*rows, strict=True), strict=True)), schema=ROWS.schema))
+        (task,) = table.scan("kind = 'a'").plan_files()
+        with table.update_spec() as spec:
+            spec.add_field("id", "bucket[4]")
+        commit_deletes(table, path_delete(table, task.file, [1, 4], 2, ("b", 3), "named"))
+        left = {row[0]: row for row in rows if row[0] not in (1, 4)}
+        assert sorted(map(tuple, spark.sql(f"select * from {name_of(table)}").collect())) == sorted(left.values())
+        spark.sql(statement.format(name_of(table), "kind = 'a' and id < 3"))
+        if number:
+            left |= {n: (*left[n][:3], 9.0) for n in (0, 2)}
+        else:
+            left = {n: row for n, row in left.items() if n not in (0, 2)}
+        assert sorted(rows_left(table)) == sorted(left.values())
