@@ -143,6 +143,12 @@ def test_two_deletion_vectors_for_a_file_are_corrupt() -> None:
         table.plan()
 
 
+def test_a_deletion_vector_may_come_with_its_file() -> None:
+    table = ManifestTable(SCHEMA, format_version=3)
+    table.commit(data("a"), data("b"), vector("a"))
+    assert table.assigned() == {"a": ["d.puffin@4"], "b": []}
+
+
 def test_a_deletion_vector_older_than_its_file_is_corrupt() -> None:
     table = ManifestTable(SCHEMA, format_version=3)
     table.commit(vector("a"))
@@ -205,8 +211,13 @@ def test_nan_keys_match_nan_although_no_bounds_hold_them() -> None:
         content_file("numbers", DataFileContent.DATA, **metrics(1.0, 0)),
         content_file("unknown", DataFileContent.DATA, **metrics(1.0, None)),
     )
-    table.commit(content_file("d", DataFileContent.EQUALITY_DELETES, equality_ids=(3,), **metrics(2.0, 1)))
-    assert table.assigned() == {"nan": ["d"], "numbers": [], "unknown": ["d"]}
+    table.commit(
+        *(
+            content_file(name, DataFileContent.EQUALITY_DELETES, equality_ids=(3,), **metrics(2.0, nans))
+            for name, nans in (("some", 1), ("perhaps", None), ("none", 0))
+        )
+    )
+    assert table.assigned() == {"nan": ["perhaps", "some"], "numbers": [], "unknown": ["perhaps", "some"]}
 
 
 def test_keys_of_a_dropped_column_are_compared_by_its_old_type() -> None:
