@@ -250,6 +250,24 @@ def test_replacing_all_of_a_table_without_partitions_sees_changes_of_all(
     assert outcome(world, ReplacePartitions((data_file(0, 8),), isolation), change) == expected
 
 
+@pytest.mark.parametrize(
+    "theirs",
+    [
+        lambda file: FastAppend((data_file(20, 29, "Bonn"),)),
+        lambda file: DeleteFiles((file,)),
+        lambda file: RowDelta((position_deletes(file),)),
+    ],
+    ids=["append", "removal", "position deletes"],
+)
+def test_replacing_all_of_a_table_sees_changes_of_its_former_partitions(
+    by_city: World, theirs: Callable[[DataFile], Update]
+) -> None:
+    by_city.append(file := data_file(0, 9, "Bonn"))
+    by_city.commit(PartitionSpecUpdate((RemovePartitionField("city"),)))
+    spec_id = by_city.version().metadata.default_spec_id
+    assert outcome(by_city, ReplacePartitions((data_file(spec_id=spec_id),), SERIALIZABLE), theirs(file)) == "conflict"
+
+
 def test_rewritten_deletes_are_a_conflict_with_those_who_take_their_data_or_make_others_for_it() -> None:
     world = World.with_table(metadata(format_version=3))
     file, other = data_file(), data_file()
@@ -266,6 +284,20 @@ def test_rewritten_deletes_are_a_conflict_with_those_who_take_their_data_or_make
     assert outcome(world, mine(), RowDelta((newer,), (old,))) == "conflict"
     old = newer
     assert outcome(world, mine(), DeleteFiles((file,))) == "conflict"
+
+
+@pytest.mark.parametrize("is_for_it", [True, False])
+def test_vectors_written_in_the_place_of_deletes_by_key_stand_beside_no_other_and_need_their_file(
+    is_for_it: bool,
+) -> None:
+    for theirs in (lambda file: RowDelta((deletion_vector(file),)), lambda file: DeleteFiles((file,))):
+        world = World.with_table(metadata(format_version=3))
+        file, other = data_file(), data_file()
+        world.append(file, other)
+        world.commit(RowDelta((by_key := equality_deletes(file),)))
+        mine = RewriteFiles((by_key,), (deletion_vector(file),))
+        expected = "conflict" if is_for_it else "replayed"
+        assert outcome(world, mine, theirs(file if is_for_it else other)) == expected
 
 
 def test_rewritten_position_deletes_need_the_data_files_that_they_were_written_for(by_city: World) -> None:
