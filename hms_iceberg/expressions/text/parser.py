@@ -63,11 +63,11 @@ _COMPARISONS = {
 _RESERVED = frozenset(("and", "or", "not", "in", "is", "like", "between"))
 
 
-def parse(text: str) -> BooleanExpression:
+def parse(expr: str) -> BooleanExpression:
     """The tree of a filter string.
 
     Args:
-        text: a condition as in SQL's `where`, without that word; see the head of this module.
+        expr: a condition as in SQL's `where`, without that word; see the head of this module.
 
     Returns:
         The unbound tree. `str(tree)` is a filter string that parses to an equal tree.
@@ -75,9 +75,9 @@ def parse(text: str) -> BooleanExpression:
     Raises:
         ExpressionParseError: the text is no such condition; the message shows the position.
     """
-    if not isinstance(text, str):
-        raise ExpressionParseError(f"Cannot read the filter: expected a string, got {text!r} ({type(text).__name__})")
-    parser = _FilterParser(text)
+    if not isinstance(expr, str):
+        raise ExpressionParseError(f"Cannot read the filter: expected a string, got {expr!r} ({type(expr).__name__})")
+    parser = _FilterParser(expr)
     try:
         return parser.whole()
     except RecursionError:

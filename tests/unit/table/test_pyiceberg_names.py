@@ -11,18 +11,25 @@ import pytest
 
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.catalog import Catalog
-from hms_iceberg.errors import InvalidInputError, MissingDependencyError, MissingFileError, UnknownColumnError
+from hms_iceberg.errors import (
+    InvalidInputError,
+    InvalidSchemaError,
+    MissingDependencyError,
+    MissingFileError,
+    UnknownColumnError,
+)
 from hms_iceberg.expressions import EqualTo
 from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.partitioning import PartitionField, PartitionFieldValue, PartitionKey, PartitionSpec
 from hms_iceberg.schema import Schema, prune_columns
-from hms_iceberg.spec.data_types import DateType, NestedField, TimestampType
+from hms_iceberg.spec.data_types import DateType, DoubleType, NestedField, StringType, StructType, TimestampType
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partition_transforms import IdentityTransform, MonthTransform
 from hms_iceberg.spec.snapshots_and_refs import Operation
 from hms_iceberg.table import Table
 from hms_iceberg.table.metadata import TableMetadataV1, TableMetadataV2, TableMetadataV3
+from hms_iceberg.table.sorting import SortField, SortOrder
 from hms_iceberg.table.update.schema import UpdateSchema
 from hms_iceberg.table.update.snapshot import ManageSnapshots, UpdateSnapshot
 from hms_iceberg.table.update.sorting import UpdateSortOrder
@@ -217,3 +224,49 @@ def test_the_builders_of_changes_are_found_where_pyiceberg_has_them(table: Table
         assert isinstance(transaction.update_snapshot(), UpdateSnapshot)
     assert isinstance(table.manage_snapshots(), ManageSnapshots)
     assert prune_columns(table.schema(), {2}).column_names == ["city"]
+
+
+def test_columns_of_text_come_as_dictionaries_if_asked_for(table: Table) -> None:
+    scan = table.scan().filter(expr="id > 1")
+    for rows in (
+        scan.to_arrow(dictionary_columns=("city", "id")),
+        scan.to_arrow_batch_reader(dictionary_columns=("city",)).read_all(),
+        table.scan("id > 1", limit=2).to_arrow(dictionary_columns=("city",)),
+    ):
+        assert rows.schema.types == [pa.int64(), pa.dictionary(pa.int32(), pa.string())]
+        assert rows.to_pylist() == [{"id": 2, "city": "Rome"}, {"id": 3, "city": "Rome"}]
+    with pytest.raises(InvalidInputError):
+        scan.to_arrow(dictionary_columns="city")  # type: ignore[arg-type]
+
+
+def test_a_schema_and_a_scan_tell_names_and_partitions_as_pyiceberg_does(table: Table) -> None:
+    assert table.schema().find_column_name(column_id=2) == "city"
+    assert table.schema().name_mapping.to_json() == (
+        '[{"field-id":1,"names":["id"]},{"field-id":2,"names":["city"]}]'
+    ).replace(",", ", ").replace(":", ": ")
+    filters = table.scan("city = 'Rome' and id > 1").partition_filters
+    assert {spec_id: str(each) for spec_id, each in filters.items()} == {0: "true", 1: "city = 'Rome'"}
+    with table.update_schema() as change:
+        change.move_after(path="id", after_name="city").union_by_name(
+            pa.schema([("more", pa.int32())]), format_version=2
+        )
+    assert table.schema().column_names == ["city", "id", "more"]
+
+
+def test_the_first_example_of_pyicebergs_api_makes_a_table(table: Table, tmp_path: Path) -> None:
+    assert table.catalog is not None
+    details = StructType(NestedField(field_id=4, name="created_by", field_type=StringType(), required=False))
+    schema = Schema(
+        NestedField(field_id=1, name="datetime", field_type=TimestampType(), required=True),
+        NestedField(field_id=2, name="symbol", field_type=StringType(), required=True),
+        NestedField(field_id=4, name="ask", field_type=DoubleType(), required=False),
+        NestedField(field_id=5, name="details", field_type=details, required=False),
+    )
+    spec = PartitionSpec(PartitionField(source_id=1, field_id=1000, transform=MonthTransform(), name="month"))
+    order = SortOrder(SortField(source_id=2, transform=IdentityTransform()))
+    made = table.catalog.create_table("db.bids", schema, partition_spec=spec, sort_order=order)
+    assert made.schema().index_by_name == {"datetime": 1, "symbol": 2, "ask": 3, "details": 4, "details.created_by": 5}
+    assert (made.spec().fields[0].source_id, made.sort_order().fields[0].source_id) == (1, 2)
+    ambiguous = PartitionSpec(PartitionField(source_id=4, field_id=1000, transform=IdentityTransform(), name="x"))
+    with pytest.raises(InvalidSchemaError, match="field id 4 is used by both"):
+        table.catalog.create_table("db.other", schema, partition_spec=ambiguous)
