@@ -12,7 +12,7 @@ from typing import Any
 
 from hms_iceberg.errors import ConfigurationError, CorruptFileError
 
-READ_LIMIT = "read.limit-bytes"
+READ_LIMIT = "io.read-limit-bytes"
 """The property of a catalog."""
 GIBIBYTE = 1 << 30
 # So many bytes any file may become, and so many times its size: JSON and manifests shrink to a few hundredths at most.

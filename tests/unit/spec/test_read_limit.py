@@ -48,7 +48,7 @@ def gzipped(unit: bytes, size: int) -> bytes:
 def test_metadata_that_would_take_too_much_memory_is_refused_before_it_does(read: Any, data: bytes) -> None:
     limit = ReadLimit(128 * MEBIBYTE)
     tracemalloc.start()
-    with pytest.raises(CorruptMetadataError, match=r"s3://b/m\.json.*read\.limit-bytes"):
+    with pytest.raises(CorruptMetadataError, match=r"s3://b/m\.json.*io\.read-limit-bytes"):
         read(data, "s3://b/m.json", limit=limit)
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
