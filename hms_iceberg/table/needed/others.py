@@ -266,7 +266,7 @@ class Owners:
                 partitioned.append(row)
             self._note(row, folders_of_row(row, places))
         for row, locations in locations_of_partitions(rows, partitioned, iter):
-            self._note(row, map(places.anywhere, locations))
+            self._note(row, (places.anywhere(each) for each in locations if each))
 
     def _note(self, row: TableRow, folders: Iterable[Place]) -> None:
         near = self._around.intersection(folders)

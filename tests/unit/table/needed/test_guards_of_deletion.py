@@ -20,7 +20,7 @@ from hms_iceberg.errors import CorruptMetadataError, FileAlreadyExistsError, Inv
 from hms_iceberg.maintenance import check_table, expire_snapshots, remove_orphan_files, rewrite_table_path
 from hms_iceberg.maintenance.check.findings import RepeatedFile
 from hms_iceberg.maintenance.repair.carry_out_repair import repair_table
-from hms_iceberg.metastore import MetadataVersion
+from hms_iceberg.metastore import MetadataVersion, TablePointer
 from hms_iceberg.spec.snapshots_and_refs import StatisticsFile
 from hms_iceberg.table import StaticTable, Table
 from hms_iceberg.table.file_system import FileSystemTables
@@ -253,7 +253,9 @@ def test_a_row_without_a_location_owns_nothing(catalog: Catalog, table: Table, f
     table.add_files([path])
     assert isinstance(catalog.metastore, RowsMetastore)
     catalog.metastore.add_hive(("shop", "odd"), "")
-    catalog.metastore.add_hive(("shop", "odder"), "", ())
+    catalog.metastore.add_hive(("shop", "odder"), "", ("",))
+    oddest = ("shop", "oddest")
+    catalog.metastore._rows[oddest] = TablePointer(oddest, "", {"uuid": "other"}, "")
     catalog.purge_table("shop.subject")
     assert not os.path.exists(path)
 
