@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.maintenance import check_table, expire_snapshots
 from hms_iceberg.metastore import MetadataVersion
+from hms_iceberg.spec.data_types import StringType
 from hms_iceberg.spec.snapshots_and_refs import StatisticsFile
 from hms_iceberg.table.table import Table
 from hms_iceberg.transaction.workspace import read_version
@@ -197,3 +199,41 @@ def test_an_expired_manifest_that_is_gone_does_not_stop_the_others(table: Table)
     local_path(manifest.manifest_path).unlink()
     expire_snapshots(table, older_than=ALL)
     assert needed(table) <= files(table) <= needed(table) | lost
+
+
+def test_an_expiry_keeps_as_many_snapshots_as_it_is_told_and_none_is_no_number(table: Table) -> None:
+    before = table.metadata_location
+    for count in (0, -1):
+        with pytest.raises(InvalidInputError, match=f"at least 1, cannot be: {count}"):
+            expire_snapshots(table, older_than=ALL, retain_last=count)
+    assert table.refresh().metadata_location == before
+    ids = [each.snapshot_id for each in table.snapshots()]
+    for expiry in (
+        lambda: table.maintenance.expire_snapshots().older_than(ALL).retain_last(3).commit(),
+        lambda: table.maintenance.expire_snapshots().by_ids(ids[-3:-2]).by_id(ids[-2]).older_than(0).commit(),
+    ):
+        expiry()
+    assert [each.snapshot_id for each in table.snapshots()] == ids[-1:]
+
+
+def test_an_expiry_that_is_broken_off_changes_nothing(table: Table) -> None:
+    before = table.metadata_location
+    with suppress(ZeroDivisionError), table.maintenance.expire_snapshots() as expiry:
+        expiry.older_than(ALL)
+        raise ZeroDivisionError
+    assert table.refresh().metadata_location == before
+
+
+def test_schemas_that_no_snapshot_refers_to_go_only_if_it_is_asked_for(table: Table) -> None:
+    table.update_schema().add_column("other", StringType()).commit()
+    table.append(rows(30))
+    expire_snapshots(table, older_than=ALL)
+    assert len(table.metadata.schemas) == 2
+    expire_snapshots(table, older_than=ALL, clean_expired_metadata=True)
+    assert len(table.metadata.schemas) == 1
+
+
+def test_files_stay_where_it_is_not_asked_to_delete_them(table: Table) -> None:
+    before = files(table)
+    result = expire_snapshots(table, older_than=ALL, clean_expired_files=False)
+    assert (len(result.snapshot_ids), result.deleted, result.left, files(table)) == (4, 0, {}, before)

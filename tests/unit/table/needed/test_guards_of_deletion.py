@@ -24,6 +24,7 @@ from hms_iceberg.metastore import MetadataVersion, TablePointer
 from hms_iceberg.spec.snapshots_and_refs import StatisticsFile
 from hms_iceberg.table import StaticTable, Table
 from hms_iceberg.table.file_system import FileSystemTables
+from hms_iceberg.table.needed.neighbours import RememberedRows
 from hms_iceberg.transaction.workspace import FileWorkspace, delete_dropped_versions
 from tests.support.spelled_places import NOW, SCHEMA, RowsMetastore, some_rows
 
@@ -127,6 +128,73 @@ def test_the_current_version_of_a_table_by_path_stays_whatever_it_was_opened_by(
     assert remove_orphan_files(one.load_table("n.t"), **NOW).locations == ()
 
 
+def test_orphans_are_looked_for_among_the_tables_of_the_metastore_as_it_is_when_they_are_deleted(
+    catalog: Catalog, table: Table
+) -> None:
+    assert isinstance(catalog.metastore, RowsMetastore)
+    remembered = RememberedRows(catalog.metastore)
+    list(remembered.rows())
+    (theirs,) = hive(catalog, f"{table.location()}/data/other")
+    stray = file_at(f"{table.location()}/data/stray.parquet", 9)
+    assert set(remove_orphan_files(table, rows=remembered, dry_run=True, **NOW).locations) == {theirs, stray}
+    assert remove_orphan_files(table, dry_run=True, **NOW).locations == (stray,)
+    result = remove_orphan_files(table, rows=remembered, **NOW)
+    assert (result.locations, result.other_tables) == ((stray,), (os.path.dirname(theirs),))
+    assert os.path.exists(theirs)
+
+
+def test_what_an_expiry_deletes_is_compared_with_the_tables_of_the_metastore_as_it_is_then(
+    catalog: Catalog, table: Table
+) -> None:
+    assert isinstance(catalog.metastore, RowsMetastore)
+    own = {task.file.file_path for task in table.scan().plan_files()}
+    theirs = file_at(f"{table.location()}/data/other/000000_0", 9)
+    table.add_files([theirs])
+    remembered = RememberedRows(catalog.metastore)
+    list(remembered.rows())
+    catalog.metastore.add_hive(("shop", "other"), os.path.dirname(theirs))
+    table.delete()
+    told = {"older_than": 2**62, "retain_last": 1, "rows": remembered}
+    assert expire_snapshots(table, dry_run=True, **told).kept == {}  # type: ignore[arg-type]
+    assert set(expire_snapshots(table, dry_run=True, older_than=2**62, retain_last=1).kept) == {theirs}
+    result = expire_snapshots(table, **told)  # type: ignore[arg-type]
+    assert set(result.kept) == {theirs} and os.path.exists(theirs) and not any(map(os.path.exists, own))
+
+
+def test_the_hive_table_before_a_migration_keeps_its_files_unless_it_is_told_that_it_need_not(
+    catalog: Catalog, table: Table
+) -> None:
+    assert isinstance(catalog.metastore, RowsMetastore)
+    catalog.metastore.add_hive(("shop", "subject_backup_"), table.location())
+    theirs = file_at(f"{table.location()}/000000_0", 9)
+    assert remove_orphan_files(table, **NOW).locations == ()
+    assert remove_orphan_files(table, keep_backup=False, **NOW).locations == (theirs,)
+    assert not os.path.exists(theirs) and ids(table) == [1, 2]
+    theirs = file_at(f"{table.location()}/000000_1", 9)
+    table.add_files([theirs])
+    table.delete()
+    for keep in (True, False):
+        found = expire_snapshots(table, older_than=2**62, retain_last=1, dry_run=True, keep_backup=keep)
+        who = "the Hive table shop.subject_backup_, its way back from the migration"
+        assert found.kept == ({theirs: who} if keep else {})
+    assert list(expire_snapshots(table, older_than=2**62, retain_last=1).kept) == [theirs] and os.path.exists(theirs)
+
+
+def test_schemes_and_servers_that_are_said_to_be_equal_name_one_file(table: Table) -> None:
+    stray = file_at(f"{table.location()}/data/stray.parquet", 9)
+    for told, spelled in (
+        ({"equal_schemes": {"old, older": "file"}}, ("old:", "older://", "OLD:")),
+        ({"equal_authorities": {"one, other": ""}}, ("file://one", "file://other")),
+        ({"equal_schemes": {"old": "file"}, "equal_authorities": {"one": ""}}, ("old://one", "file://one")),
+    ):
+        for start in spelled:
+            files = [replace(each, location=start + each.location) for each in table.storage.list(table.location())]
+            with pytest.raises(InvalidInputError, match="equal_schemes, equal_authorities"):
+                remove_orphan_files(table, files=files, location=f"{start}{table.location()}", **NOW)
+            found = remove_orphan_files(table, files=files, dry_run=True, **NOW, **told)  # type: ignore[arg-type]
+            assert found.locations == (start + stray,)
+
+
 # ------------------------------------------------------------------------- the deepest folder decides
 
 
@@ -168,9 +236,14 @@ OTHERS: dict[str, Callable[[Catalog, str], list[str]]] = {
 
 
 @pytest.mark.parametrize("other", OTHERS)
-@pytest.mark.parametrize("how", ["expiry", "purge"])
+@pytest.mark.parametrize("how", ["orphans", "expiry", "purge"])
 def test_a_file_is_whose_folder_around_it_is_the_deepest(catalog: Catalog, table: Table, other: str, how: str) -> None:
     theirs = OTHERS[other](catalog, table.location())
+    if how == "orphans":
+        stray = file_at(f"{table.location()}/metadata/stray.avro", 9)
+        assert remove_orphan_files(table, **NOW).locations == (stray,)
+        assert all(map(os.path.exists, theirs)) and ids(table) == [1, 2]
+        return
     own = [task.file.file_path for task in table.scan().plan_files()]
     table.add_files([each.replace("/shop/", "/shop/./") for each in theirs])
     if how == "purge":
