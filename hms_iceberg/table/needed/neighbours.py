@@ -264,9 +264,8 @@ class Search:
 
     def _of_partitioned(self, row: TableRow) -> None:
         """The folder of partitions that are there, or come: not if it is the table's own too."""
-        place = self._places.anywhere(row.location)
-        if row.location and not self._holds_own(place):
-            self._claim_place(place, row.location)
+        if row.location:
+            self._claim(row.location)
 
     def _of_hive(self, name: str, location: str) -> None:
         """A folder of Hive files. One far above the table is not read down to it."""

@@ -12,7 +12,7 @@ import pytest
 
 from hms_iceberg.errors import InvalidInputError, UnsupportedError
 from hms_iceberg.maintenance import check_table, remove_orphan_files
-from hms_iceberg.maintenance.orphan_files import LEAST_AGE_MS
+from hms_iceberg.maintenance.orphan_files import LEAST_AGE_MS, PrefixMismatch
 from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.snapshots_and_refs import PartitionStatisticsFile, StatisticsFile
@@ -47,8 +47,12 @@ def on_disk(table: Table) -> set[Path]:
 
 def test_old_orphans_go_and_nothing_else(table: Table) -> None:
     before, content = on_disk(table), table.scan().to_arrow()
-    orphans = {put(table, "data/city=Ulm/lost.parquet"), put(table, "metadata/lost-m0.avro"), put(table, "stray.orc")}
-    young = put(table, "data/young.parquet", age_days=2)
+    orphans = {
+        put(table, "data/city=Ulm/lost.parquet"),
+        put(table, "metadata/lost-m0.avro"),
+        put(table, "stray.orc", 3.1),
+    }
+    young = put(table, "data/young.parquet", age_days=2.9)
     found = remove_orphan_files(table, dry_run=True)
     assert set(map(local_path, found.locations)) == orphans and found.deleted == 0 and on_disk(table) > orphans
     result = remove_orphan_files(table)
@@ -96,6 +100,28 @@ def test_an_inventory_of_the_store_may_take_the_place_of_a_listing(table: Table)
     assert below.locations == (str(orphans[0]),)
     result = remove_orphan_files(table, files=[*named, FileInfo(str(orphans[1]), 0, 2**62)])
     assert set(result.locations) == {str(orphans[0]), str(orphans[2])} and orphans[1].exists()
+
+
+def test_a_file_of_the_very_time_is_not_older_and_a_link_or_a_journal_in_an_inventory_is_nobodys(table: Table) -> None:
+    day = int(time.time() * 1000) - LEAST_AGE_MS - 60_000
+    stray, root = f"{table.location()}/data/stray.parquet", FileInfo(table.location(), 0, 0)
+    listed = [*table.storage.list(table.location()), root]
+    for file, is_orphan in (
+        (FileInfo(stray, 1, day), False),
+        (FileInfo(stray, 1, day - 1), True),
+        (FileInfo(stray, 1, 0, is_linked=True), False),
+        (FileInfo(f"{table.location()}/metadata/_repair-1.json", 1, 0), False),
+        (FileInfo(f"{table.location()}/metadata/_hive-migration.1.json", 1, 0), False),
+    ):
+        found = remove_orphan_files(table, files=[*listed, file], older_than=day, dry_run=True)
+        assert found.locations == ((file.location,) if is_orphan else ())
+
+
+def test_where_nothing_is_left_in_a_folder_nothing_is_an_orphan(table: Table) -> None:
+    for path in on_disk(table):
+        if path.suffix == ".parquet":
+            path.unlink()
+    assert remove_orphan_files(table, location=f"{table.location()}/data", **NOW).locations == ()
 
 
 def test_what_cannot_be_deleted_is_told_and_stops_no_other(table: Table) -> None:
@@ -167,7 +193,8 @@ def test_a_path_under_another_scheme_is_an_error_unless_said_otherwise(table: Ta
     folder = f"file://host{table.location()}"
     with pytest.raises(InvalidInputError, match=r"db\.events.*scheme or authority"):
         remove_orphan_files(table, location=folder, **NOW)
-    assert remove_orphan_files(table, location=folder, **NOW, prefix_mismatch_mode="ignore").locations == ()
+    for mode in ("ignore", "IGNORE", PrefixMismatch.IGNORE):
+        assert remove_orphan_files(table, location=folder, **NOW, prefix_mismatch_mode=mode).locations == ()
     same = {"host": ""}
     assert remove_orphan_files(table, location=folder, **NOW, equal_authorities=same).locations == ()
     found = remove_orphan_files(table, location=folder, **NOW, prefix_mismatch_mode="delete", dry_run=True)
@@ -179,5 +206,6 @@ def test_a_table_whose_files_may_belong_to_others_is_refused(table: Table) -> No
     with pytest.raises(UnsupportedError, match=r"db\.events.*gc\.enabled"):
         remove_orphan_files(table)
     table.remove_properties("gc.enabled")
-    with pytest.raises(InvalidInputError, match="prefix_mismatch_mode"):
-        remove_orphan_files(table, prefix_mismatch_mode="maybe")
+    for mode in ("maybe", None):
+        with pytest.raises(InvalidInputError, match="prefix_mismatch_mode"):
+            remove_orphan_files(table, prefix_mismatch_mode=mode)  # type: ignore[arg-type]

@@ -10,9 +10,11 @@ import pyarrow as pa
 import pytest
 
 from hms_iceberg.catalog import load_catalog
-from hms_iceberg.metastore import TableRow
+from hms_iceberg.errors import NoSuchTableError
+from hms_iceberg.metastore import TablePointer, TableRow
 from hms_iceberg.table.file_system_catalog import FileSystemCatalog
 from hms_iceberg.table.needed.neighbours import RememberedRows
+from tests.support.spelled_places import RowsMetastore
 
 ARROW = pa.schema([("id", pa.int64())])
 
@@ -65,6 +67,40 @@ def test_what_is_about_to_be_deleted_is_compared_with_rows_that_were_asked_for_a
     assert len(asked) == 2
     list(remembered.fresh().rows())
     assert len(asked) == 3
+
+
+def test_partitions_and_rows_without_a_property_are_remembered_and_single_rows_are_not() -> None:
+    metastore, name = RowsMetastore(), ("a", "t")
+    metastore.add_hive(name, "s3://w/t", ("s3://w/t/p=1",))
+    remembered = RememberedRows(metastore)
+
+    def answers(rows: RememberedRows) -> list[list[str]]:
+        row = rows.row(name)
+        assert row is not None
+        found = (rows.iceberg_rows_without("uuid"), rows.rows_with("key", "text"))
+        return [list(rows.partition_locations(name)), *(list(map(str, each)) for each in found), [row.location]]
+
+    assert answers(remembered) == [["s3://w/t/p=1"], [], [], ["s3://w/t"]]
+    metastore.hive[name] = "s3://w/moved", ("s3://w/t/p=2",)
+    metastore._rows["a", "u"] = TablePointer(("a", "u"), "s3://w/u", {"key": "a text"}, "")
+    assert answers(remembered) == [["s3://w/t/p=1"], [], ["a.u"], ["s3://w/moved"]]
+    assert answers(remembered.fresh()) == [["s3://w/t/p=2"], ["a.u"], ["a.u"], ["s3://w/moved"]]
+
+
+def test_where_a_table_is_gone_all_rows_are_asked_for_anew_unless_it_was_unknown_among_them() -> None:
+    metastore = RowsMetastore()
+    for name in ("t", "u"):
+        metastore.add_hive(("a", name), f"s3://w/{name}", ())
+    remembered = RememberedRows(metastore)
+    with pytest.raises(NoSuchTableError):
+        remembered.partition_locations(("a", "nobody"))
+    assert list(map(str, remembered.rows())) == ["a.t", "a.u"]
+    del metastore.hive["a", "t"], metastore._rows["a", "t"]
+    metastore.add_hive(("a", "renamed"), "s3://w/t", ())
+    for name, known in (("nobody", ["a.t", "a.u"]), ("t", ["a.u", "a.renamed"])):
+        with pytest.raises(NoSuchTableError):
+            remembered.partition_locations(("a", name))
+        assert list(map(str, remembered.rows())) == known
 
 
 def test_old_rows_are_asked_for_anew(folders: FileSystemCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
