@@ -13,12 +13,14 @@ from hms_iceberg.errors import (
     CommitStateUnknownError,
     CorruptManifestError,
     InvalidInputError,
+    StorageDeniedError,
     UnsupportedError,
 )
 from hms_iceberg.maintenance import check_table, expire_snapshots
 from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.spec.data_types import StringType
 from hms_iceberg.spec.snapshots_and_refs import StatisticsFile
+from hms_iceberg.storage import Storage
 from hms_iceberg.table.table import Table
 from hms_iceberg.transaction.workspace import read_version
 from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of
@@ -237,3 +239,17 @@ def test_files_stay_where_it_is_not_asked_to_delete_them(table: Table) -> None:
     before = files(table)
     result = expire_snapshots(table, older_than=ALL, clean_expired_files=False)
     assert (len(result.snapshot_ids), result.deleted, result.left, files(table)) == (4, 0, {}, before)
+
+
+def test_a_file_that_cannot_be_deleted_is_told_and_the_others_go(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    doomed = expire_snapshots(table, older_than=ALL, dry_run=True).files.all()
+    stubborn, delete = next(iter(doomed)), type(table.storage).delete
+
+    def refuse(storage: Storage, location: str) -> None:
+        if location == stubborn:
+            raise StorageDeniedError(f"Cannot delete {location}.")
+        delete(storage, location)
+
+    monkeypatch.setattr(type(table.storage), "delete", refuse)
+    result = expire_snapshots(table, older_than=ALL)
+    assert (result.deleted, result.left) == (len(list(doomed)) - 1, {stubborn: f"Cannot delete {stubborn}."})
