@@ -58,6 +58,7 @@ class Locks:
 
     def __init__(self) -> None:
         self.taken: list[Lock] = []
+        self.names: list[str] = []
         self.is_free = True
 
     def mode(self, properties: Mapping[str, str]) -> str:
@@ -70,6 +71,9 @@ class Locks:
 
     def compares(self, lock: Lock) -> bool:
         return not lock.excludes_all
+
+    def check_name(self, identifier: Identifier, properties: Mapping[str, str]) -> None:
+        self.names.append(identifier[1])
 
     @property
     def calls(self) -> list[list[str]]:
@@ -241,6 +245,46 @@ def test_a_lock_is_asked_for_while_the_metadata_is_written_and_what_it_brings_is
     lease.begin()
     lease.release()
     assert locks.calls[-1] == ["begin with row", "release behind"]
+
+
+def test_a_row_that_was_read_before_the_lock_was_waited_for_is_read_again_and_one_without_comparison_always(
+    lease: HiveLease[MetadataVersion], locks: Locks, client: OneRowClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = count_reads(client)
+    lease.begin()
+    locks.taken[-1].row = (client.row, time.monotonic())
+    lease.swap(BASE, NEW)
+    assert len(reads) == 1, "a server that does not compare tells the row last"
+    lease.release()
+    monkeypatch.setattr(locks, "compares", lambda lock: True)
+    lease.load()
+    lease.acquire()
+    lease.begin()
+    lease.swap(NEW, OTHERS)
+    assert len(reads) == 3 and locks.calls[-1] == ["wait"], "what is granted is not asked for"
+
+
+def test_a_late_request_is_refused_only_where_the_last_swap_compared(client: OneRowClient, locks: Locks) -> None:
+    unlocked = switched(BASE, "false")
+    lease = make_lease(client, locks, BASE.metadata.properties)
+    assert not lease.refuses_late
+    lease.swap(unlocked, unlocked)  # nobody held a lock that was switched off
+    assert lease.refuses_late and [lock.excludes_all for lock in locks.taken] == [False]
+    client.row = None
+    lease.swap(None, NEW)
+    assert not lease.refuses_late and client.row is not None
+    assert locks.names == ["events"]
+
+
+def test_a_table_is_renamed_under_the_lock_that_was_acquired(
+    lease: HiveLease[MetadataVersion], locks: Locks, client: OneRowClient
+) -> None:
+    with pytest.raises(AssertionError):
+        lease.rename(("db", "renamed"))
+    lease.acquire()
+    lease.rename(("db", "renamed"))
+    assert client.sent[-1].tableName == "renamed" and client.expected == [{}]
+    assert locks.names == ["renamed"] * 2
 
 
 def count_reads(client: OneRowClient) -> list[str]:

@@ -17,18 +17,22 @@ from hms_iceberg.errors import (
     TableAlreadyExistsError,
     UnsupportedError,
 )
-from hms_iceberg.metastore import MetadataVersion
-from hms_iceberg.spec.data_types import LongType
+from hms_iceberg.metastore import Identifier, MetadataVersion
+from hms_iceberg.spec.data_types import LongType, NestedField
 from hms_iceberg.spec.metadata.metadata_changes import set_properties
+from hms_iceberg.spec.metadata.metadata_json import metadata_to_json
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.schema import Schema
 from hms_iceberg.transaction.outcome import Approach
 from hms_iceberg.transaction.transaction import Created, CreatedOrReplaced, Existing, Transaction
+from hms_iceberg.updates.machinery.update import Workspace
 from hms_iceberg.updates.rows.append import FastAppend
 from hms_iceberg.updates.schema.schema_changes import AddColumn
 from hms_iceberg.updates.schema.schema_update import SchemaUpdate
 from hms_iceberg.updates.table_settings import SetProperties
 from tests.support import memory_metastore as outcomes
-from tests.support.tables import NAME, World, data_file, metadata
+from tests.support.memory_metastore import InMemoryLease, InMemoryMetastore
+from tests.support.tables import LOCATION, NAME, World, data_file, metadata
 
 
 @pytest.fixture
@@ -79,6 +83,41 @@ def test_where_files_of_the_table_are_gone_it_is_told_what_became_of_the_table(
         transaction.commit()
 
 
+def test_where_files_of_a_new_table_are_gone_nobody_dropped_it(world: World) -> None:
+    class Missing(SetProperties):
+        def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
+            raise MissingFileError("There is no file x.")
+
+    creates = Transaction(("db", "new"), Created(metadata()), world.metastore, world.storage)
+    creates.add(Missing({}), preview=False)
+    with pytest.raises(MissingFileError, match="no file x"):
+        creates.commit()
+
+
+def test_a_metadata_file_whose_name_is_used_again_is_read_again(world: World) -> None:
+    location = f"{LOCATION}/metadata/v1.metadata.json"
+    first, second = metadata(), metadata()
+    world.metastore.drop_table(NAME)
+    world.metastore.swap(NAME, None, MetadataVersion(location, first))
+    world.storage.create(location, metadata_to_json(first))
+    transaction = world.begin(SetProperties({"a": "1"}))
+    world.storage.files[location] = metadata_to_json(second)
+    with pytest.raises(CommitConflictError, match=str(second.table_uuid)):
+        transaction.commit()
+
+
+def test_the_lock_of_a_table_that_is_there_is_asked_for_ahead_once_an_attempt(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[None] = []
+    monkeypatch.setattr(InMemoryLease, "begin", lambda lease: begun.append(None))
+    Transaction(("db", "new"), Created(metadata()), world.metastore, world.storage).commit()
+    assert begun == []
+    world.metastore.script.append(outcomes.conflict)
+    world.append(data_file())
+    assert len(begun) == 2
+
+
 @pytest.mark.parametrize("first", [Approach.LOOK, Approach.TRUST])
 def test_a_name_that_became_a_hive_table_s_is_told_as_that(world: World, first: Approach) -> None:
     transaction = Transaction(NAME, Existing(world.version()), world.metastore, world.storage, first=first)
@@ -127,12 +166,41 @@ def test_a_change_that_cannot_be_made_is_not_added_and_one_without_a_preview_fai
         transaction.add(wrong)
     assert len(transaction.updates) == 1
     transaction.add(SetProperties({"b": "2"}), preview=False)
+    transaction.add(SetProperties({"c": "3"}), preview=False)
     after = transaction.commit().metadata
-    assert (after.properties["a"], after.properties["b"]) == ("1", "2")
+    assert [after.properties[key] for key in "abc"] == ["1", "2", "3"]
     late = world.begin()
     late.add(wrong, preview=False)
     with pytest.raises(InvalidInputError):
         late.commit()
+
+
+class Shows(InMemoryMetastore):
+    """A metastore that shows columns, and takes no column `odd`."""
+
+    def check_columns(self, identifier: Identifier, before: Schema | None, after: Schema) -> None:
+        """Refuses it, unless it has it already."""
+        if "odd" in after.column_names and (before is None or "odd" not in before.column_names):
+            raise InvalidInputError(f"Cannot show the column odd of {identifier}")
+
+
+def test_columns_that_the_metastore_cannot_show_are_refused_when_they_are_asked_for_and_when_they_are_committed() -> (
+    None
+):
+    odd = SchemaUpdate((AddColumn(("odd",), LongType()),))
+    world = World(metastore=Shows())
+    world.metastore.create_namespace("db", {})
+    Transaction(NAME, Created(metadata()), world.metastore, world.storage).commit()
+    with pytest.raises(InvalidInputError, match="odd"):
+        world.begin(odd)
+    late = world.begin()
+    late.add(odd, preview=False)
+    with pytest.raises(InvalidInputError, match="odd"):
+        late.commit()
+    schema = Schema(NestedField(1, "odd", LongType()))
+    with pytest.raises(InvalidInputError, match="odd"):
+        Transaction(("db", "new"), Created(metadata(schema)), world.metastore, world.storage)
+    assert world.metastore.swaps == 1
 
 
 # --------------------------------------------------------------------------------- create and replace
@@ -176,6 +244,13 @@ def test_a_table_that_comes_or_goes_while_it_is_created_or_replaced_is_replaced_
     replaces.commit()
     assert (how(world), replaces.attempts) == ("replaced", 2)
     assert world.metastore.locks_taken == locks + 1, "there is a row to lock now"
+
+
+def test_what_others_changed_in_a_table_that_is_replaced_is_replaced_with_it(world: World) -> None:
+    replaces = replacement(world)
+    replaces.add(SetProperties({"a": "mine"}))
+    world.commit(SetProperties({"a": "theirs"}))
+    assert replaces.commit().metadata.properties["a"] == "mine"
 
 
 def test_no_row_is_locked_where_there_is_none_to_lock(world: World) -> None:

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import pytest
 from tenacity import RetryCallState, Retrying
 
 from hms_iceberg.errors import CommitFailedError
+from hms_iceberg.metastore import Identifier
 from hms_iceberg.transaction.outcome import Approach, Eagerness, Freshness, commit_policy, status_policy
+from hms_iceberg.transaction.transaction import Created, CreatedOrReplaced, Existing, Transaction
+from hms_iceberg.updates.rows.append import FastAppend
+from hms_iceberg.updates.table_settings import SetProperties
+from tests.support import memory_metastore as outcomes
+from tests.support.memory_metastore import InMemoryLease, InMemoryMetastore
+from tests.support.tables import NAME, World, data_file, metadata
 
 
 def waits_of(
@@ -95,3 +103,41 @@ def test_a_version_that_was_current_a_moment_ago_is_trusted_and_one_that_others_
     contended = Freshness(now - 2, is_contended=True)
     assert contended.first_approach() is contended.renewed().first_approach() is Approach.LOCK
     assert Freshness.of(now - 2).renewed().first_approach() is Approach.TRUST
+
+
+@pytest.mark.parametrize(
+    ("first", "blocks_others", "waits"),
+    [(Approach.TRUST, False, False), (Approach.LOOK, True, False), (Approach.LOOK, False, True)],
+)
+def test_the_next_attempt_waits_unless_others_wait_for_it_or_the_first_only_trusted_its_version(
+    first: Approach, blocks_others: bool, waits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World.with_table(metadata(properties={"commit.retry.min-wait-ms": "60000"}))
+    transaction = Transaction(NAME, Existing(world.version()), world.metastore, world.storage, first=first)
+    transaction.add(FastAppend((data_file(),)))
+    world.append(data_file())
+    if first is Approach.LOOK:
+        world.metastore.script.append(outcomes.conflict)
+    waited: list[float] = []
+    monkeypatch.setattr("tenacity.nap.time.sleep", waited.append)
+    monkeypatch.setattr(InMemoryLease, "blocks_others", blocks_others)
+    transaction.commit()
+    assert transaction.attempts == 2 and len(world.live()) == 2
+    assert (sum(waited) > 0) is waits
+
+
+def test_a_table_is_locked_as_it_says_before_the_change_and_a_new_one_as_it_will_say() -> None:
+    class Told(InMemoryMetastore):
+        def lease(self, identifier: Identifier, properties: Mapping[str, str]) -> Any:
+            told.append(properties["how"])
+            return super().lease(identifier, properties)
+
+    told: list[str] = []
+    world = World(metastore=Told())
+    world.metastore.create_namespace("db", {})
+    Transaction(NAME, Created(metadata(properties={"how": "created"})), world.metastore, world.storage).commit()
+    world.commit(SetProperties({"how": "changed"}))
+    anew = metadata(properties={"how": "replaced"})
+    replaced = CreatedOrReplaced(lambda: anew, lambda before: anew, world.version())
+    Transaction(NAME, replaced, world.metastore, world.storage).commit()
+    assert told == ["created", "created", "changed"]
