@@ -217,6 +217,21 @@ def test_a_refusal_for_another_reason_proves_nothing_and_the_scratch_view_goes(e
     assert client.calls == []
 
 
+@pytest.mark.parametrize("error", [MetastoreError("another reason"), MetastoreUnavailableError("away")])
+def test_an_error_at_the_change_that_should_be_made_proves_nothing_either(error: Exception) -> None:
+    client = ScratchClient()
+    alter = client.alter_table
+
+    def refuse(database: str, name: str, row: ttypes.Table, environment: Mapping[str, str]) -> None:
+        alter(database, name, row, environment)
+        raise error
+
+    client.alter_table = refuse  # type: ignore[method-assign]
+    with pytest.raises(type(error), match=str(error)):
+        known(client).compares_for_certain("db")
+    assert client.tables == {}
+
+
 # -------------------------------------------------------------------------------------------- scratch rows
 
 
@@ -323,6 +338,17 @@ def test_a_commit_does_without_a_lock_only_where_the_server_compares(mode: str, 
     assert type(lock) is kind
     assert client.calls, "it is found out before the lock is held"
     assert locks.compares(lock) is compares
+
+
+def test_where_the_default_database_is_closed_it_is_tried_out_in_the_table_s_own() -> None:
+    for ask in (
+        lambda locks: locks.new_lock(NAME, "auto"),
+        lambda locks: locks.check_name(("db", "t" * 129), {"engine.hive.lock-enabled": "auto"}),
+    ):
+        client = ScratchClient()
+        client.refused = {"default": MetastoreError("no permission")}
+        ask(choice(client))
+        assert client.calls == ["default", "db"]
 
 
 def test_a_server_is_not_asked_to_compare_under_a_lock_where_the_catalog_says_so() -> None:

@@ -17,6 +17,7 @@ from hms_iceberg.errors import (
     TableAlreadyExistsError,
     UnsupportedError,
 )
+from hms_iceberg.expressions.parser import parse
 from hms_iceberg.metastore import Identifier, MetadataVersion
 from hms_iceberg.spec.data_types import LongType, NestedField
 from hms_iceberg.spec.metadata.metadata_changes import set_properties
@@ -25,10 +26,11 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.transaction.outcome import Approach
 from hms_iceberg.transaction.transaction import Created, CreatedOrReplaced, Existing, Transaction
-from hms_iceberg.updates.machinery.update import Workspace
+from hms_iceberg.updates.machinery.update import Update, Workspace
 from hms_iceberg.updates.rows.append import FastAppend
-from hms_iceberg.updates.schema.schema_changes import AddColumn
+from hms_iceberg.updates.schema.schema_changes import AddColumn, DeleteColumn
 from hms_iceberg.updates.schema.schema_update import SchemaUpdate
+from hms_iceberg.updates.since_snapshot import RequireUnchanged
 from hms_iceberg.updates.table_settings import SetProperties
 from tests.support import memory_metastore as outcomes
 from tests.support.memory_metastore import InMemoryLease, InMemoryMetastore
@@ -103,6 +105,40 @@ def test_a_metadata_file_whose_name_is_used_again_is_read_again(world: World) ->
     transaction = world.begin(SetProperties({"a": "1"}))
     world.storage.files[location] = metadata_to_json(second)
     with pytest.raises(CommitConflictError, match=str(second.table_uuid)):
+        transaction.commit()
+
+
+class Alone(SetProperties):
+    """Properties that suit no table with a property `theirs`."""
+
+    def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
+        """The change."""
+        if "theirs" in base.properties:
+            raise InvalidInputError("There is one already.")
+        return super().apply(base, workspace)
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "said"),
+    [
+        (
+            (RequireUnchanged(parse("amount > 7")), SetProperties({"a": "1"})),
+            SchemaUpdate((DeleteColumn(("amount",)),)),
+            r"after a concurrent commit dropped or renamed a column of it \(mem:.*'amount'",
+        ),
+        (
+            (Alone({"a": "1"}),),
+            SetProperties({"theirs": "1"}),
+            r"possible when it was made, and is not any more after a concurrent commit \(mem:.*There is one already",
+        ),
+    ],
+)
+def test_a_change_that_another_one_made_impossible_says_which_commit_it_was(
+    world: World, mine: tuple[Update, ...], theirs: Update, said: str
+) -> None:
+    transaction = world.begin(*mine)
+    world.commit(theirs)
+    with pytest.raises(CommitConflictError, match=said):
         transaction.commit()
 
 
