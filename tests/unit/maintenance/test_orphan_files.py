@@ -63,7 +63,8 @@ def test_old_orphans_go_and_nothing_else(table: Table) -> None:
 
 def test_a_new_enough_table_has_no_orphans_even_without_a_grace_period(table: Table) -> None:
     before = on_disk(table)
-    assert remove_orphan_files(table, **NOW).locations == ()
+    for keep_backup in (True, False):
+        assert remove_orphan_files(table, keep_backup=keep_backup, **NOW).locations == ()
     assert on_disk(table) == before
 
 

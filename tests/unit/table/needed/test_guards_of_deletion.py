@@ -26,6 +26,7 @@ from hms_iceberg.table import StaticTable, Table
 from hms_iceberg.table.file_system import FileSystemTables
 from hms_iceberg.table.needed.neighbours import RememberedRows
 from hms_iceberg.transaction.workspace import FileWorkspace, delete_dropped_versions
+from hms_iceberg.updates.table_settings import SetLocation
 from tests.support.spelled_places import NOW, SCHEMA, RowsMetastore, some_rows
 
 
@@ -178,6 +179,21 @@ def test_the_hive_table_before_a_migration_keeps_its_files_unless_it_is_told_tha
         who = "the Hive table shop.subject_backup_, its way back from the migration"
         assert found.kept == ({theirs: who} if keep else {})
     assert list(expire_snapshots(table, older_than=2**62, retain_last=1).kept) == [theirs] and os.path.exists(theirs)
+
+
+def test_files_that_a_table_left_where_it_lived_before_its_location_was_moved_stay(
+    catalog: Catalog, folder: str
+) -> None:
+    first = catalog.create_table("shop.first", SCHEMA, location=f"{folder}/shop/shared")
+    first.append(some_rows(1))
+    with first.transaction() as transaction:
+        transaction.add(SetLocation(f"{folder}/elsewhere"))
+    first.append(some_rows(2))
+    second = catalog.create_table("shop.second", SCHEMA, location=f"{folder}/shop/shared")
+    second.append(some_rows(3))
+    stray = file_at(f"{folder}/shop/shared/data/stray.parquet", 9)
+    assert remove_orphan_files(second, **NOW).locations == (stray,)
+    assert (ids(first), ids(second)) == ([1, 2], [3])
 
 
 def test_schemes_and_servers_that_are_said_to_be_equal_name_one_file(table: Table) -> None:
