@@ -181,6 +181,13 @@ def test_the_hive_table_before_a_migration_keeps_its_files_unless_it_is_told_tha
     assert list(expire_snapshots(table, older_than=2**62, retain_last=1).kept) == [theirs] and os.path.exists(theirs)
 
 
+def test_the_first_version_of_a_table_by_path_stays_where_other_versions_have_no_numbers(
+    table: Table,
+) -> None:
+    shutil.copy(table.metadata_location, f"{table.location()}/metadata/v1.metadata.json")
+    assert remove_orphan_files(table, **NOW).locations == ()
+
+
 def test_files_that_a_table_left_where_it_lived_before_its_location_was_moved_stay(
     catalog: Catalog, folder: str
 ) -> None:
