@@ -189,11 +189,10 @@ def test_every_type_makes_a_row_that_the_server_takes(catalog: Catalog, namespac
         ListType(30, MapType(31, StringType(), 32, nested, False), False),
     ]
     fields = [NestedField(number, f"c{number}", kind, doc="d" * 400) for number, kind in enumerate(kinds, 1)]
-    schema = Schema(*fields, NestedField(90, "a.b Ü", LongType()), NestedField(91, "C1", LongType()))
+    schema = Schema(*fields, NestedField(90, "a.b Ü", LongType()))
     catalog.create_table((namespace, "all_types"), schema, properties={"format-version": "3"})
     found = client.get_table(namespace, "all_types").sd.cols
-    assert len(found) == 12
-    assert found[-1].name.startswith("c1_")
+    assert len(found) == 11
     assert found[9].type == "string", "Hive cannot hold the name of a field within it"
     assert found[0].comment == "d" * 256
 
