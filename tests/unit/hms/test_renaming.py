@@ -181,6 +181,16 @@ def test_a_lost_answer_to_a_rename_that_nobody_sees_made_is_unknown(client: Rows
             rename(client)
 
 
+@pytest.mark.parametrize("looks_that_fail", [0, 99])
+def test_a_rename_is_not_taken_for_made_because_its_table_was_dropped_or_nobody_could_look(
+    client: RowsClient, looks_that_fail: int
+) -> None:
+    client.before = fail(MetastoreAnswerLostError("cut"), lambda: client.rows.pop(NAME))
+    client.looks_that_fail = looks_that_fail
+    with pytest.raises(MetastoreAnswerLostError, match="Cannot tell whether"):
+        rename(client, compare=True)
+
+
 # --------------------------------------------------------------------------------------------------- views
 
 
@@ -227,6 +237,9 @@ def test_a_view_that_is_not_there_or_whose_name_is_taken_is_told_as_that(views: 
     assert not isinstance(told.value, ViewAlreadyExistsError)
     with pytest.raises(NoSuchViewError):
         views.pointer(views.read(NAME))
+    views.client.before.append(fail(TableAlreadyExistsError("taken"), lambda: setattr(views.client, "row", None)))
+    with pytest.raises(TableAlreadyExistsError, match="of that name exists"):
+        views.create(NAME, CURRENT)
 
 
 def test_a_table_s_row_tells_how_it_is_locked() -> None:

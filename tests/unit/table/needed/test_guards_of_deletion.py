@@ -78,6 +78,16 @@ def test_a_copy_of_a_folder_whose_files_are_named_elsewhere_keeps_them(table: Ta
     assert remove_orphan_files(table, location=f"{folder}/mounted", prefix_mismatch_mode="delete", **NOW).deleted > 5
 
 
+def test_a_file_that_only_has_the_name_of_one_that_is_named_elsewhere_is_an_orphan(table: Table, folder: str) -> None:
+    data = f"{folder}/mounted/data"
+    named = next(iter(table.scan().plan_files())).file.file_path
+    kept = file_at(f"{data}/{os.path.basename(named)}", 9)
+    orphan = file_at(f"{data}/other/{os.path.basename(named)}", 9)
+    ignored = {**NOW, "prefix_mismatch_mode": "ignore"}
+    assert remove_orphan_files(table, location=f"{folder}/mounted", **ignored).locations == (orphan,)
+    assert os.path.exists(kept)
+
+
 def test_a_listing_without_any_file_that_the_table_names_there_tells_nothing(table: Table) -> None:
     data = f"{table.location()}/data"
     stray = file_at(f"{data}/stray.parquet", 9)
@@ -318,6 +328,18 @@ def test_what_an_expired_snapshot_calls_its_own_stays_if_it_is_the_table_s(table
     before = ids(table)
     expire_snapshots(table, snapshot_ids=[each.snapshot_id for each in table.snapshots()[2:-1]])
     assert ids(table) == before and all(map(os.path.exists, named))
+
+
+def test_a_snapshot_that_calls_the_version_after_its_expiry_its_own_does_not_take_it_along(folder: str) -> None:
+    table = FileSystemTables().create(SCHEMA, f"{folder}/t")
+    table.append(some_rows(1))
+    next_but_one = f"{folder}/./t/metadata/v5.metadata.json"
+    with table.update_statistics() as update:
+        update.set_statistics(StatisticsFile(table.refresh().snapshots()[-1].snapshot_id, next_but_one, 1, 1, ()))
+    table.append(some_rows(2))
+    expire_snapshots(table, older_than=2**62)
+    assert table.metadata_location.endswith("/v5.metadata.json") and len(table.snapshots()) == 1
+    assert ids(FileSystemTables().load(f"{folder}/t")) == [1, 2]
 
 
 def test_a_file_is_not_added_twice_by_two_names(table: Table, folder: str) -> None:

@@ -94,6 +94,14 @@ def test_a_row_without_a_location_says_nothing_of_the_root_of_a_disk_that_is_sea
     assert told(looked.found()) == (set(), set(), set())
 
 
+def test_a_file_in_a_table_around_the_folder_that_is_searched_is_needed() -> None:
+    for rows in (iceberg(f"{LOCATION}/inner"), hive(f"{LOCATION}/inner"), hive(ELSEWHERE, f"{LOCATION}/inner")):
+        looked = search(f"{LOCATION}/inner/deep")
+        looked.in_metastore(rows)
+        assert looked.found().needs(Places(None).anywhere(f"{LOCATION}/inner/deep/x"))
+        assert not looked.found().needs(Places(None).anywhere(f"{LOCATION}/x"))
+
+
 # ------------------------------------------------------------------------------------------ metadata files
 
 
