@@ -230,3 +230,25 @@ def test_only_appends_and_dynamic_overwrites_are_made_again() -> None:
     assert world.commit(CherryPick(source)).current_snapshot_id == source, "what is on main's head is any change"
     with pytest.raises(InvalidInputError, match=rf"Cannot cherry-pick snapshot {ahead} .*main's head {source}"):
         world.commit(CherryPick(ahead))
+
+
+def test_an_overwrite_that_is_not_dynamic_is_not_made_again() -> None:
+    world = by_city()
+    (file,) = (entry.data_file for entry in world.live() if entry.data_file.partition == ("Bonn",))
+    source = staged(world, RowDelta((position_deletes(file), data_file(0, 3, "Bonn"))))
+    world.append(data_file(5, 6, "Ulm"))
+    with pytest.raises(InvalidInputError, match="Only appends and dynamic overwrites can be made again"):
+        world.commit(CherryPick(source))
+
+
+def test_a_dynamic_overwrite_of_an_empty_table_is_picked_on_what_came_to_other_partitions() -> None:
+    for city, is_refused in (("Ulm", False), ("Bonn", True)):
+        world = World.with_table(metadata(spec=BY_CITY))
+        source = staged(world, ReplacePartitions((data_file(0, 3, "Bonn"),)))
+        world.append(data_file(5, 6, city))
+        if is_refused:
+            with pytest.raises(CommitConflictError):
+                world.commit(CherryPick(source))
+        else:
+            world.commit(CherryPick(source))
+            assert len(world.live_paths()) == 2
