@@ -141,6 +141,8 @@ def test_a_field_that_is_not_there_or_there_already_is_told(
     world = by_city()
     with pytest.raises(kind, match=said):
         changed(world, change)
+    with pytest.raises(InvalidPartitionSpecError, match="x"):
+        changed(world, RenamePartitionField("city", "x"), AddPartitionField("id", FOUR, "x"))
     void = by_city(1)
     changed(void, RemovePartitionField("city"))
     for gone in (RemovePartitionField("city"), RenamePartitionField("city", "x")):
