@@ -113,7 +113,7 @@ def _copied(library: Path) -> Path:
     found = library.stat()
     copy = shared_folder() / f"{found.st_size}-{found.st_mtime_ns}-{library.name}"
     if not is_own(copy) or copy.stat().st_size != found.st_size:
-        made = copy.with_name(f"{copy.name}.{os.getpid()}")
+        made = copy.with_name(f"{copy.name}.{os.urandom(8).hex()}")  # containers that share a folder share numbers
         try:
             shutil.copyfile(library, made)
             made.chmod(0o500)

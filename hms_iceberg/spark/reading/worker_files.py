@@ -145,6 +145,8 @@ def split(plan: ScanPlan, lacking_types: Collection[str]) -> tuple[ScanPlan, Sca
 def _only_in_python(files: pl.DataFrame, metadata: TableMetadata) -> pl.Series:
     """Which ORC and Avro files the bridge cannot read: encrypted ones, and those of tables with variants or shapes."""
     found = files["file_format"].str.to_uppercase() != "PARQUET"
+    if not found.any():
+        return found
     kinds = {type(field.field_type) for schema in metadata.schemas for field in schema.index_by_id.values()}
     if kinds.isdisjoint((VariantType, GeometryType, GeographyType)):
         found &= files["key_metadata"].is_not_null()

@@ -26,7 +26,7 @@ final class AvroBatches extends FileBatches {
   private final DataFileReader file;
   private final AvroColumns columns;
   private final int batchSize;
-  private final OrcVectors.Positions positions = new OrcVectors.Positions();
+  private final Vectors.Positions positions = new Vectors.Positions();
   private BinaryDecoder block;
   private long left;
   private long position;

@@ -22,7 +22,7 @@ final class OrcBatches extends FileBatches {
   private final OrcColumns columns;
   private final RecordReader reader;
   private final VectorizedRowBatch batch;
-  private final OrcVectors.Positions positions = new OrcVectors.Positions();
+  private final Vectors.Positions positions = new Vectors.Positions();
 
   private OrcBatches(
       FilePart part, ColumnsToRead wanted, Reader file, OrcColumns columns, RecordReader reader, int batchSize) {

@@ -240,29 +240,4 @@ final class OrcVectors {
       return isNullAt(rowId) ? null : new ColumnarMap(keys, values, (int) read.offsets[at], (int) read.lengths[at]);
     }
   }
-
-  /** The positions of a batch's rows in the file. */
-  static final class Positions extends Vectors.Readable {
-    private long first;
-
-    Positions() {
-      super(org.apache.spark.sql.types.LongType$.MODULE$);
-    }
-
-    void set(long position) {
-      first = position;
-    }
-
-    public boolean hasNull() {
-      return false;
-    }
-
-    public boolean isNullAt(int rowId) {
-      return false;
-    }
-
-    public long getLong(int rowId) {
-      return first + rowId;
-    }
-  }
 }

@@ -111,6 +111,31 @@ final class Vectors {
     }
   }
 
+  /** The positions of a batch's rows in the file. */
+  static final class Positions extends Readable {
+    private long first;
+
+    Positions() {
+      super(org.apache.spark.sql.types.LongType$.MODULE$);
+    }
+
+    void set(long position) {
+      first = position;
+    }
+
+    public boolean hasNull() {
+      return false;
+    }
+
+    public boolean isNullAt(int rowId) {
+      return false;
+    }
+
+    public long getLong(int rowId) {
+      return first + rowId;
+    }
+  }
+
   /** Hands every question on to another column; subclasses say which row. */
   abstract static class Delegating extends ColumnVector {
     final ColumnVector inner;
