@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from datetime import date, datetime, timezone
 from decimal import Decimal
+from hashlib import sha256
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import pyarrow as pa
 import pytest
+from pyarrow import orc
 
-from hms_iceberg.types import DecimalType, DoubleType, IntegerType, LongType, StringType
+from hms_iceberg.types import DecimalType, DoubleType, IntegerType, LongType, StringType, TimestampType
 from tests.support.spark_tables import Rows, arrow_of, data_files, rows_of
 
 if TYPE_CHECKING:
@@ -106,10 +109,15 @@ def test_rows_keep_their_positions_where_a_file_is_split_and_parts_of_it_are_lef
 ) -> None:
     name, count = f"{namespace}.large", 60_000
     numbers = pa.array(range(count), pa.int64())
-    given = pa.table({"id": numbers, "text": [f"{n * 7919 % count:05}" * 4 for n in range(count)]})
+    given = pa.table(
+        {
+            "id": numbers,
+            "text": [f"{n * 7919 % count:05}{sha256(bytes([n % 251, n // 251])).hexdigest()}" for n in range(count)],
+        }
+    )
     properties = {
         "write.format.default": file_format,
-        "write.orc.stripe-size-bytes": "400000",
+        "write.orc.stripe-size-bytes": "200000",
         "write.parquet.row-group-size-bytes": "400000",
     }
     table = catalog.create_table(name, given.schema, properties=properties)
@@ -126,9 +134,24 @@ def test_rows_keep_their_positions_where_a_file_is_split_and_parts_of_it_are_lef
     for low, high in ((0, 20), (10_000, 10_019), (29_990, 30_020), (59_990, 70_000)):
         wanted = [(n, n) for n in range(low, min(high, count - 1) + 1) if n % 1000 != 17]
         assert rows_of(spark, f"select id, _pos from split_rows where id between {low} and {high}") == wanted
+    for edge in edges(file.file_path, file_format):
+        assert rows_of(spark, f"select count(*), max(id) from split_rows where id <= {edge}") == [
+            (sum(n % 1000 != 17 for n in range(edge + 1)), edge)
+        ]
+        assert rows_of(spark, f"select id from split_rows where id >= {edge} and id < {edge + 1}") == [(edge,)]
     scattered = [n for n in range(count) if n * 7919 % count < 40 and n % 1000 != 17]
     assert rows_of(spark, "select id, _pos from split_rows where text < '00040'") == [(n, n) for n in scattered]
     spark.catalog.dropTempView("split_rows")
+
+
+def edges(location: str, file_format: str) -> list[int]:
+    """First and last rows of a file's parts, by whose statistics parts are left out."""
+    if file_format != "orc":
+        return [10_000]
+    file = orc.ORCFile(location.removeprefix("file:"))
+    ends = list(accumulate(file.read_stripe(number, columns=["id"]).num_rows for number in range(file.nstripes)))
+    assert len(ends) > 2
+    return [ends[0] - 1, ends[0], ends[1], 10_000]
 
 
 def every_type() -> pa.Table:
@@ -196,6 +219,7 @@ def test_every_type_is_read_as_the_python_api_reads_it_before_and_after_the_sche
         for column, kind in (("small", LongType()), ("real", DoubleType()), ("cents", DecimalType(20, 2))):
             update.update_column(column, kind)
             update.update_column(f"nested.n_{column}", kind)
+        update.update_column("day", TimestampType())
         update.rename_column("text", "words")
         update.rename_column("nested.n_text", "n_words")
         update.delete_column("large")
