@@ -46,7 +46,7 @@ final class InnerCatalog extends Rule {
       }
       return users;
     } catch (Exception e) {
-      throw Bridge.unchecked(e);
+      throw Failures.unchecked(e);
     }
   }
 }

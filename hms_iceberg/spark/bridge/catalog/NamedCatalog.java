@@ -44,7 +44,7 @@ public final class NamedCatalog
   public void initialize(String name, CaseInsensitiveStringMap options) {
     this.name = name;
     this.properties = new HashMap(options.asCaseSensitiveMap());
-    this.planner = Extension.active().planner;
+    this.planner = Extension.activePlanner();
     if (options.containsKey("default-namespace")) {
       this.defaultNamespace = new String[] {options.get("default-namespace")};
     }
@@ -66,16 +66,16 @@ public final class NamedCatalog
   /** What Python calls this catalog; it is opened when it is first used. */
   public synchronized JsonNode number() {
     if (number == null) {
-      ObjectNode question = Bridge.question("catalog");
+      ObjectNode question = Planner.question("catalog");
       question.put("name", name);
-      question.set("properties", Bridge.JSON.valueToTree(properties));
+      question.set("properties", Json.MAPPER.valueToTree(properties));
       number = planner.ask(question).header().get("catalog");
     }
     return number;
   }
 
   private JsonNode ask(String call, String namespace) {
-    ObjectNode question = Bridge.question(call);
+    ObjectNode question = Planner.question(call);
     question.set("catalog", number());
     question.put("namespace", namespace);
     return planner.ask(question).header();
@@ -126,8 +126,8 @@ public final class NamedCatalog
     if (pointer != null && pointer.isView) {
       return IcebergView.of(source, name, pointer.location, parts.length == 2, version, asOfMicros);
     }
-    return pointer == null
-        ? null : source.load(pointer.location, parts.length == 2 ? ident.name() : null, version, asOfMicros, options);
+    String part = parts.length == 2 ? ident.name() : null;
+    return pointer == null ? null : TableVersions.load(source, pointer.location, part, version, asOfMicros, options);
   }
 
   public TableSource source(Identifier ident) {
@@ -141,7 +141,7 @@ public final class NamedCatalog
     if (views == null || views.isNull()) {
       throw new NoSuchNamespaceException(namespace);
     }
-    return (List) Bridge.JSON.convertValue(views, List.class);
+    return (List) Json.MAPPER.convertValue(views, List.class);
   }
 
   /** A view is none, so that DROP TABLE drops none. */
@@ -179,7 +179,7 @@ public final class NamedCatalog
     }
 
     Pointer pointer() {
-      ObjectNode question = Bridge.question("find");
+      ObjectNode question = Planner.question("find");
       addTarget(question);
       JsonNode found = planner.ask(question).header();
       return found.get("metadata_location").isNull()
@@ -235,14 +235,14 @@ public final class NamedCatalog
 
   public void createNamespace(String[] namespace, Map metadata) throws NamespaceAlreadyExistsException {
     ObjectNode question = change("create-namespace", namespace);
-    question.set("properties", Bridge.JSON.valueToTree(metadata));
+    question.set("properties", Json.MAPPER.valueToTree(metadata));
     try {
       planner.ask(question);
     } catch (Exception e) {
       if (String.valueOf(e.getMessage()).startsWith("NamespaceAlreadyExistsError: ")) {
         throw new NamespaceAlreadyExistsException(namespace);
       }
-      throw Bridge.unchecked(e);
+      throw Failures.unchecked(e);
     }
   }
 
@@ -272,10 +272,10 @@ public final class NamedCatalog
 
   private ObjectNode change(String call, String[] namespace) {
     if (namespace.length != 1) {
-      throw Bridge.failure("InvalidInputError: " + String.join(".", namespace) + " is not the name of a namespace of "
+      throw Failures.of("InvalidInputError: " + String.join(".", namespace) + " is not the name of a namespace of "
           + name + ": a Hive Metastore has one level of namespaces.", null);
     }
-    ObjectNode question = Bridge.question(call);
+    ObjectNode question = Planner.question(call);
     question.set("catalog", number());
     return question.put("namespace", namespace[0]);
   }
@@ -322,8 +322,8 @@ public final class NamedCatalog
   }
 
   public Table alterTable(Identifier ident, TableChange[] changes) throws NoSuchTableException {
-    if (Statements.isStatement(changes)) {
-      Statements.run(source(ident), changes);
+    if (CarriedStatement.isStatement(changes)) {
+      CarriedStatement.run(source(ident), changes);
       return loadTable(ident);
     }
     Table table = loadTable(ident);

@@ -55,7 +55,7 @@ public final class SessionCatalog extends DelegatingCatalogExtension
 
   public void initialize(String name, CaseInsensitiveStringMap options) {
     this.options = new HashMap(options.asCaseSensitiveMap());
-    this.planner = Extension.active().planner;
+    this.planner = Extension.activePlanner();
   }
 
   /** Takes what the user chose as the catalog of everything that is not Iceberg. */
@@ -169,8 +169,8 @@ public final class SessionCatalog extends DelegatingCatalogExtension
     if (isAboutToBeReplaced()) {
       throw MetastoreRows.notReplaceable(TableName.text(ident));
     }
-    return new Source(table, this)
-        .load(pointer.location, parts.length == 2 ? ident.name() : null, version, asOfMicros, options);
+    String part = parts.length == 2 ? ident.name() : null;
+    return TableVersions.load(new Source(table, this), pointer.location, part, version, asOfMicros, options);
   }
 
   /** A table that is to be written. */
@@ -200,8 +200,8 @@ public final class SessionCatalog extends DelegatingCatalogExtension
     if (!(table instanceof IcebergTable)) {
       return super.alterTable(ident, changes);
     }
-    if (Statements.isStatement(changes)) {
-      Statements.run(source(ident), changes);
+    if (CarriedStatement.isStatement(changes)) {
+      CarriedStatement.run(source(ident), changes);
       return loadTable(ident);
     }
     return tables.alter(ident, (IcebergTable) table, changes);
@@ -280,13 +280,13 @@ public final class SessionCatalog extends DelegatingCatalogExtension
     try {
       return new StagedByOthers(this, ident, super.createTable(ident, columns, partitions, properties));
     } catch (TableAlreadyExistsException e) {
-      throw Bridge.unchecked(e);
+      throw Failures.unchecked(e);
     }
   }
 
   private void refuseReplacing(Identifier ident, Map properties) {
     if (metadataLocation(ident) != null) {
-      throw Bridge.failure("UnsupportedError: the Iceberg table " + TableName.text(ident) + " cannot be replaced by a table"
+      throw Failures.of("UnsupportedError: the Iceberg table " + TableName.text(ident) + " cannot be replaced by a table"
           + " of the format " + properties.get(TableCatalog.PROP_PROVIDER) + ". Nothing was changed. Drop it first, or"
           + " choose another name.", null);
     }
@@ -340,15 +340,15 @@ public final class SessionCatalog extends DelegatingCatalogExtension
     }
     String location = (String) parameters.get("metadata_location");
     if (location == null) {
-      throw Bridge.failure("CorruptMetadataError: the metastore says that " + TableName.text(ident)
+      throw Failures.of("CorruptMetadataError: the metastore says that " + TableName.text(ident)
           + " is an Iceberg table (table_type=ICEBERG) but has no metadata_location for it. Set the parameter to the table's newest"
           + " metadata file, or drop the row and register the table again.", null);
     }
     // Whoever changed the file of an encrypted table must not be believed, and v1.metadata.json may be a new one.
     if (!isView && (parameters.containsKey("encryption.key-id") || !UUID_IN_NAME.matcher(location).find())) {
-      ObjectNode question = Bridge.question("name-version");
+      ObjectNode question = Planner.question("name-version");
       question.put("location", location);
-      question.set("row", Bridge.JSON.valueToTree(parameters));
+      question.set("row", Json.MAPPER.valueToTree(parameters));
       location = planner.ask(question).header().get("metadata_location").asText();
     }
     return new Pointer(location, isView);

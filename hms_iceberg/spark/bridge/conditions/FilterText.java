@@ -99,7 +99,7 @@ final class FilterText {
   }
 
   private static ObjectNode node(String op, ArrayNode children) {
-    ObjectNode node = Bridge.JSON.createObjectNode();
+    ObjectNode node = Json.MAPPER.createObjectNode();
     node.put("op", op);
     if (children != null) {
       node.set("children", children);
@@ -108,7 +108,7 @@ final class FilterText {
   }
 
   private ArrayNode children(Expression expression) {
-    ArrayNode nodes = Bridge.JSON.createArrayNode();
+    ArrayNode nodes = Json.MAPPER.createArrayNode();
     for (Iterator it = CollectionConverters.asJava(expression.children()).iterator(); it.hasNext();) {
       nodes.add(of((Expression) it.next()));
     }
@@ -187,7 +187,7 @@ final class FilterText {
     }
     ArrayNode array = node.putArray("values");
     for (int i = 0; i < values.size(); i++) {
-      ObjectNode holder = Bridge.JSON.createObjectNode();
+      ObjectNode holder = Json.MAPPER.createObjectNode();
       if (!putValue(holder, "value", values.get(i))) {
         return unknown();
       }
@@ -217,7 +217,7 @@ final class FilterText {
     for (int i = 0; i < columns.size(); i++) {
       Attribute column = (Attribute) columns.get(i);
       if (column.exprId().equals(attribute.exprId())) {
-        ArrayNode path = Bridge.JSON.createArrayNode();
+        ArrayNode path = Json.MAPPER.createArrayNode();
         path.add(column.name());
         return path;
       }

@@ -106,7 +106,7 @@ final class PredicateText {
   }
 
   private static ObjectNode node(String op) {
-    ObjectNode node = Bridge.JSON.createObjectNode();
+    ObjectNode node = Json.MAPPER.createObjectNode();
     node.put("op", op);
     return node;
   }

@@ -30,13 +30,13 @@ final class Alterations {
     if (change instanceof TableChange.RemoveProperty) {
       return change("remove").put("key", ((TableChange.RemoveProperty) change).property());
     }
-    throw Bridge.failure("UnsupportedError: " + change.getClass().getSimpleName() + " is not something that can be changed"
+    throw Failures.of("UnsupportedError: " + change.getClass().getSimpleName() + " is not something that can be changed"
         + " of the Iceberg table " + table + ". Nothing was changed.", null);
   }
 
   private static ObjectNode ofColumn(TableChange.ColumnChange change, StructType schema) {
     ObjectNode said = columnChange(change, schema);
-    said.set("path", Bridge.JSON.valueToTree(change.fieldNames()));
+    said.set("path", Json.MAPPER.valueToTree(change.fieldNames()));
     return said;
   }
 
@@ -71,7 +71,7 @@ final class Alterations {
       Defaults.put(column, name(change), type, ((TableChange.UpdateColumnDefaultValue) change).newDefaultValue());
       return change("default", column);
     }
-    throw Bridge.failure("UnsupportedError: " + change.getClass().getSimpleName() + " of the column "
+    throw Failures.of("UnsupportedError: " + change.getClass().getSimpleName() + " of the column "
         + String.join(".", change.fieldNames()) + " is not supported for Iceberg tables. Nothing was changed.", null);
   }
 
@@ -97,15 +97,15 @@ final class Alterations {
   }
 
   private static ObjectNode column(TableChange.ColumnChange change, DataType type, boolean nullable, String comment) {
-    ObjectNode column = Bridge.JSON.createObjectNode();
+    ObjectNode column = Json.MAPPER.createObjectNode();
     column.put("name", name(change));
-    column.set("type", type == null ? Bridge.JSON.nullNode() : Definitions.type(type));
+    column.set("type", type == null ? Json.MAPPER.nullNode() : Definitions.type(type));
     column.put("nullable", nullable);
     return column.put("comment", comment);
   }
 
   private static ObjectNode change(String kind) {
-    return Bridge.JSON.createObjectNode().put("kind", kind);
+    return Json.MAPPER.createObjectNode().put("kind", kind);
   }
 
   private static ObjectNode change(String kind, ObjectNode column) {

@@ -43,7 +43,7 @@ final class Defaults {
     }
     Expression constant = ResolveDefaultColumns$.MODULE$.analyze(name, type, sql, "DDL");
     if (!constant.foldable() || !DefaultText.isConstant(sql)) {
-      throw Bridge.failure("UnsupportedError: the default " + sql + " of the column " + name + " is not a constant, and an"
+      throw Failures.of("UnsupportedError: the default " + sql + " of the column " + name + " is not a constant, and an"
           + " Iceberg table can keep constants only. Nothing was changed. Give the value where rows are written.", null);
     }
     add(value, constant.eval(null));

@@ -31,12 +31,12 @@ final class Definitions {
     for (int i = 0; i < partitions.length; i++) {
       terms.add(term(partitions[i]));
     }
-    question.set("properties", Bridge.JSON.valueToTree(properties));
+    question.set("properties", Json.MAPPER.valueToTree(properties));
     return question;
   }
 
   static ObjectNode column(String name, DataType type, boolean nullable, String comment) {
-    ObjectNode column = Bridge.JSON.createObjectNode();
+    ObjectNode column = Json.MAPPER.createObjectNode();
     column.put("name", name);
     column.set("type", type(type));
     column.put("nullable", nullable);
@@ -46,7 +46,7 @@ final class Definitions {
 
   static JsonNode type(DataType type) {
     try {
-      return Bridge.JSON.readTree(type.json());
+      return Json.MAPPER.readTree(type.json());
     } catch (JsonProcessingException e) {
       throw new IllegalStateException("Spark's type " + type + " has no readable JSON", e);
     }
@@ -54,13 +54,13 @@ final class Definitions {
 
   /** A transform by its name, the columns that it names, and its number, in whichever order they stand. */
   static ObjectNode term(Transform transform) {
-    ObjectNode term = Bridge.JSON.createObjectNode();
+    ObjectNode term = Json.MAPPER.createObjectNode();
     term.put("transform", transform.name());
     ArrayNode columns = term.putArray("columns");
     Expression[] arguments = transform.arguments();
     for (int i = 0; i < arguments.length; i++) {
       if (arguments[i] instanceof NamedReference) {
-        columns.add(Bridge.JSON.valueToTree(((NamedReference) arguments[i]).fieldNames()));
+        columns.add(Json.MAPPER.valueToTree(((NamedReference) arguments[i]).fieldNames()));
       } else if (arguments[i] instanceof Literal && ((Literal) arguments[i]).value() instanceof Number) {
         term.put("number", ((Number) ((Literal) arguments[i]).value()).longValue());
       }

@@ -62,7 +62,7 @@ final class WrittenFile implements Serializable {
   }
 
   ObjectNode json() {
-    ObjectNode file = Bridge.JSON.createObjectNode();
+    ObjectNode file = Json.MAPPER.createObjectNode();
     file.put("path", location);
     file.put("size", size);
     file.put("spec_id", specId);

@@ -35,7 +35,7 @@ final class Unbound implements UnboundFunction {
       throw new UnsupportedOperationException("Wrong number of inputs: expected " + usage());
     }
     if (count == 0) {
-      return new VersionFunction(Bridge.ask(Bridge.question("version")).header().get("version").asText());
+      return new VersionFunction(Extension.activePlanner().ask(Planner.question("version")).header().get("version").asText());
     }
     DataType value = arguments.fields()[count - 1].dataType();
     if (count == 1) {

@@ -37,7 +37,7 @@ final class MetastoreRows {
   }
 
   static RuntimeException notWritable(String name, String what) {
-    return Bridge.failure("UnsupportedError: " + what + " in this way is not supported for the Iceberg table " + name
+    return Failures.of("UnsupportedError: " + what + " in this way is not supported for the Iceberg table " + name
         + ". Nothing was changed. Use writeTo(...), insertInto, or the Python catalog (load_catalog(...).load_table(\""
         + name + "\") and then append, overwrite, delete).", null);
   }
@@ -45,7 +45,7 @@ final class MetastoreRows {
   /** For saveAsTable of another format, or of none. */
   static RuntimeException notReplaceable(String table) {
     String name = table.replaceFirst("^spark_catalog\\.", "");
-    return Bridge.failure("UnsupportedError: saveAsTable would put a table of another format, or other partitions, in the"
+    return Failures.of("UnsupportedError: saveAsTable would put a table of another format, or other partitions, in the"
         + " place of the Iceberg table " + name + ". Nothing was changed. Say format(\"iceberg\"), or use insertInto or"
         + " writeTo(\"" + name + "\").", null);
   }

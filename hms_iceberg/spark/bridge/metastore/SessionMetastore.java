@@ -24,9 +24,9 @@ final class SessionMetastore {
   /** What Python calls it. The settings are those that Spark's client of the metastore was made of. */
   static JsonNode number(Planner planner, String name, Map options) {
     SparkSession session = (SparkSession) SparkSession.active();
-    ObjectNode question = Bridge.question("session-catalog");
+    ObjectNode question = Planner.question("session-catalog");
     question.put("name", name);
-    question.set("options", Bridge.JSON.valueToTree(options));
+    question.set("options", Json.MAPPER.valueToTree(options));
     question.put("warehouse", session.sessionState().conf().warehousePath());
     question.set("hive", settings(session.sessionState().newHadoopConf()));
     return planner.ask(question).header().get("catalog");
@@ -34,7 +34,7 @@ final class SessionMetastore {
 
   /** Hive's settings as spark.hadoop.*, spark.hive.* and hive-site.xml give them, and who it is that asks. */
   private static ObjectNode settings(Configuration hadoop) {
-    ObjectNode settings = Bridge.JSON.createObjectNode();
+    ObjectNode settings = Json.MAPPER.createObjectNode();
     for (Iterator it = hadoop.iterator(); it.hasNext();) {
       String key = (String) ((Map.Entry) it.next()).getKey();
       if (key.startsWith("hive.") || key.startsWith("iceberg.")) {
@@ -49,7 +49,7 @@ final class SessionMetastore {
         settings.put(TOKEN, token.encodeToUrlString());
       }
     } catch (IOException e) {
-      throw Bridge.failure("ConfigurationError: cannot tell as whom to call the metastore: " + e.getMessage(), e);
+      throw Failures.of("ConfigurationError: cannot tell as whom to call the metastore: " + e.getMessage(), e);
     }
     return settings;
   }

@@ -33,7 +33,7 @@ final class TableName implements Identifier {
   /** The one namespace that a table of a metastore is in. */
   static String database(Identifier ident) {
     if (ident.namespace().length != 1) {
-      throw Bridge.failure("InvalidInputError: " + text(ident) + " is not the name of a table. Expected a namespace and a"
+      throw Failures.of("InvalidInputError: " + text(ident) + " is not the name of a table. Expected a namespace and a"
           + " name, such as db.events: a Hive Metastore has one level of namespaces.", null);
     }
     return ident.namespace()[0];

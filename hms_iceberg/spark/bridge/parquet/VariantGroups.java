@@ -30,7 +30,7 @@ final class VariantGroups {
 
   /** The comparisons of values within variants that must all hold, as JSON; null if there are none. */
   static String tests(JsonNode filter) {
-    ArrayNode found = Bridge.JSON.createArrayNode();
+    ArrayNode found = Json.MAPPER.createArrayNode();
     if (filter != null) {
       collect(filter, found);
     }

@@ -63,7 +63,7 @@ final class MetadataAnswer {
 
   /** Puts the answers in the place of the aggregates; without answers, it only finds out what they are. */
   static final class Replace extends AbstractPartialFunction {
-    final ArrayNode asked = Bridge.JSON.createArrayNode();
+    final ArrayNode asked = Json.MAPPER.createArrayNode();
     boolean other;
     private final Map names;
     private final JsonNode answers;
@@ -100,7 +100,7 @@ final class MetadataAnswer {
       }
       String op = function instanceof Count ? "count" : function instanceof Min ? "min"
           : function instanceof Max ? "max" : null;
-      ObjectNode question = Bridge.JSON.createObjectNode();
+      ObjectNode question = Json.MAPPER.createObjectNode();
       question.put("op", op);
       if (op != null && arguments.get(0) instanceof AttributeReference) {
         Object name = names.get(((AttributeReference) arguments.get(0)).exprId());

@@ -49,8 +49,8 @@ final class MetadataScan implements ScanBuilder, SupportsPushDownRequiredColumns
   private final StructType known;
   private final StructType full;
   private StructType read;
-  private ArrayNode order = Bridge.JSON.createArrayNode();
-  private ArrayNode aggregates = Bridge.JSON.createArrayNode();
+  private ArrayNode order = Json.MAPPER.createArrayNode();
+  private ArrayNode aggregates = Json.MAPPER.createArrayNode();
   private boolean hasAverage;
   private int limit = -1;
 
@@ -75,7 +75,7 @@ final class MetadataScan implements ScanBuilder, SupportsPushDownRequiredColumns
 
   /** The first rows by columns whose order is the same in Python. */
   public boolean pushTopN(SortOrder[] orders, int rows) {
-    ArrayNode keys = Bridge.JSON.createArrayNode();
+    ArrayNode keys = Json.MAPPER.createArrayNode();
     for (int i = 0; i < orders.length; i++) {
       String[] name = orders[i].expression() instanceof NamedReference
           ? ((NamedReference) orders[i].expression()).fieldNames() : new String[0];
@@ -120,7 +120,7 @@ final class MetadataScan implements ScanBuilder, SupportsPushDownRequiredColumns
     if (functions.length == 0 || aggregation.groupByExpressions().length > 0) { // none are asked for by DISTINCT
       return false;
     }
-    ArrayNode asked = Bridge.JSON.createArrayNode();
+    ArrayNode asked = Json.MAPPER.createArrayNode();
     StructField[] fields = new StructField[functions.length];
     for (int i = 0; i < functions.length; i++) {
       Answered answered = Answered.by(functions[i], full);

@@ -77,7 +77,7 @@ public final class PlanScans extends Rule {
   private static void refuseConstraint(LogicalPlan plan) {
     Scan scan = Scan.of(plan);
     if (scan != null) {
-      throw Bridge.failure("UnsupportedError: cannot add a check constraint to the table " + scan.table().name()
+      throw Failures.of("UnsupportedError: cannot add a check constraint to the table " + scan.table().name()
           + ": Iceberg tables have no constraints. Nothing was changed.", null);
     }
     for (scala.collection.Iterator it = plan.children().iterator(); it.hasNext();) {

@@ -57,13 +57,13 @@ final class UnsupportedTypes {
     }
     String nanoseconds = SQLConf.get().getConfString(NANOSECONDS, null);
     if (nanoseconds != null && !NANOSECONDS_AS.contains(nanoseconds)) {
-      throw Bridge.failure("ConfigurationError: the setting " + NANOSECONDS + " is \"" + nanoseconds
+      throw Failures.of("ConfigurationError: the setting " + NANOSECONDS + " is \"" + nanoseconds
           + "\"; it may be micros or bigint.", null);
     }
     if (nanoseconds != null) {
       all.add("nanoseconds as " + nanoseconds);
     }
-    return Bridge.JSON.valueToTree(all);
+    return Json.MAPPER.valueToTree(all);
   }
 
   /** Spark 4.1 has shapes, but refuses every query of a table that has one until a setting allows them. */
@@ -155,7 +155,7 @@ final class UnsupportedTypes {
   private static void refuse(String table, StructField field, String prefix) {
     String name = prefix + field.name();
     if (field.metadata().contains(TYPE)) {
-      throw Bridge.failure("UnsupportedError: Cannot read the column " + name + " of the table " + table
+      throw Failures.of("UnsupportedError: Cannot read the column " + name + " of the table " + table
           + " from Spark: its type is " + field.metadata().getString(TYPE) + ", which this Spark cannot hold. Leave the"
           + " column out, or read it with the Python API (load_table(...).scan().to_arrow()).", null);
     }

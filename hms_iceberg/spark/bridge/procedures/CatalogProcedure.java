@@ -60,8 +60,8 @@ public final class CatalogProcedure implements UnboundProcedure, BoundProcedure 
   public Iterator call(InternalRow arguments) {
     SparkSession session = (SparkSession) SparkSession.active();
     boolean onlyReads = description.get("only_reads").asBoolean();
-    ObjectNode question = Bridge.question(onlyReads ? "read-by-procedure" : "call-procedure");
-    ObjectNode given = Bridge.JSON.createObjectNode();
+    ObjectNode question = Planner.question(onlyReads ? "read-by-procedure" : "call-procedure");
+    ObjectNode given = Json.MAPPER.createObjectNode();
     for (int i = 0; i < parameters.length; i++) {
       if (!arguments.isNullAt(i)) {
         DataType type = parameters[i].dataType();
@@ -81,12 +81,12 @@ public final class CatalogProcedure implements UnboundProcedure, BoundProcedure 
     }
     question.put("procedure", name());
     question.set("catalog", catalog.number());
-    question.set("current_namespace", Bridge.JSON.valueToTree(TableArgument.currentNamespace(session, catalog)));
+    question.set("current_namespace", Json.MAPPER.valueToTree(TableArgument.currentNamespace(session, catalog)));
     question.set("arguments", given);
-    Answer answer = Bridge.ask(question);
+    Answer answer = Extension.activePlanner().ask(question);
     if (answer.header().has("rewrite")) {
       try {
-        answer = new GroupRewrites(session, Extension.active().planner, answer.header().get("rewrite")).finished();
+        answer = new GroupRewrites(session, Extension.activePlanner(), answer.header().get("rewrite")).finished();
       } finally {
         CachedTables.refresh(question); // groups that are done are committed, whatever becomes of others
       }

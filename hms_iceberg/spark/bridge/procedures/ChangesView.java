@@ -25,7 +25,7 @@ final class ChangesView {
     }
     LogicalPlan once = ((Dataset) session.range(0L, 1L, 1L, 1)).logicalPlan(); // one row, so that it is read once
     LogicalPlan plan = WorkerFiles.inWorkers(
-        "read_iceberg_changes", Extension.active().planner.worker(), command, output, once);
+        "read_iceberg_changes", Extension.activePlanner().worker(), command, output, once);
     Dataset$.MODULE$.ofRows(session, plan).createOrReplaceTempView(view.get("name").asText());
   }
 }

@@ -18,7 +18,7 @@ final class FileListArgument {
     Dataset files = (Dataset) session.table(view);
     require(files, "file_path", DataTypes.StringType, "string");
     require(files, "last_modified", DataTypes.TimestampType, "timestamp");
-    ArrayNode listed = Bridge.JSON.createArrayNode();
+    ArrayNode listed = Json.MAPPER.createArrayNode();
     Dataset columns = (Dataset) files.selectExpr(new String[] {"file_path", "unix_millis(last_modified)"});
     for (Iterator it = columns.toLocalIterator(); it.hasNext();) {
       Row row = (Row) it.next();
@@ -34,7 +34,7 @@ final class FileListArgument {
   private static void require(Dataset files, String column, DataType type, String name) {
     DataType found = files.schema().apply(column).dataType();
     if (!found.equals(type)) {
-      throw Bridge.failure("InvalidInputError: Invalid " + column + " column: " + found.simpleString() + " is not a "
+      throw Failures.of("InvalidInputError: Invalid " + column + " column: " + found.simpleString() + " is not a "
           + name, null);
     }
   }

@@ -106,7 +106,7 @@ final class GroupRewrites {
   }
 
   private ObjectNode question(String call, int group) {
-    ObjectNode question = Bridge.question(call);
+    ObjectNode question = Planner.question(call);
     new Source(planner, rewrite, group).addTarget(question);
     return question;
   }
@@ -116,7 +116,7 @@ final class GroupRewrites {
     Map options = new HashMap();
     options.put("split-size", Json.at(rewrite.get("splits"), number).asText());
     options.put("file-open-cost", "1");
-    IcebergTable files = (IcebergTable) source.load(source.metadataLocation(), null, null, null, options);
+    IcebergTable files = (IcebergTable) TableVersions.load(source, source.metadataLocation(), null, null, null, options);
     LogicalPlan rows = alongCurve(rows(files), number);
     Target target = new Target(files, rows.schema());
     // It has the functions to sort by.

@@ -19,7 +19,7 @@ final class Procedures {
     JsonNode found = Functions.isSystem(ident.namespace())
         ? (JsonNode) known().get(ident.name().toLowerCase(Locale.ROOT)) : null;
     if (found == null) {
-      throw Bridge.failure("InvalidInputError: there is no procedure " + TableName.text(ident) + ". Those of this catalog"
+      throw Failures.of("InvalidInputError: there is no procedure " + TableName.text(ident) + ". Those of this catalog"
           + " are system." + String.join(", system.", new ArrayList(known().keySet())) + ".", null);
     }
     return new CatalogProcedure(catalog, found);
@@ -37,7 +37,7 @@ final class Procedures {
   }
 
   private static Map known() {
-    return (Map) Bridge.askOnce(Bridge.question("procedures"), new Table());
+    return (Map) Extension.activePlanner().askOnce(Planner.question("procedures"), new Table());
   }
 
   static final class Table implements Planner.AnswerReader {

@@ -17,7 +17,7 @@ final class TableArgument {
     CatalogManager manager = session.sessionState().catalogManager();
     if (parts.length > 1 && manager.isCatalogRegistered(parts[0])) {
       if (!parts[0].equals(((CatalogPlugin) catalog).name())) {
-        throw Bridge.failure("InvalidInputError: Cannot run procedure in catalog '" + ((CatalogPlugin) catalog).name()
+        throw Failures.of("InvalidInputError: Cannot run procedure in catalog '" + ((CatalogPlugin) catalog).name()
             + "': '" + text + "' is a table in catalog '" + parts[0] + "'. Call the procedure of that catalog.", null);
       }
       parts = (String[]) Arrays.copyOfRange(parts, 1, parts.length);
@@ -41,14 +41,14 @@ final class TableArgument {
 
   private static String[] parts(SparkSession session, String text) {
     if (text.trim().isEmpty()) {
-      throw Bridge.failure("InvalidInputError: Cannot handle an empty identifier for parameter 'table': expected the name"
+      throw Failures.of("InvalidInputError: Cannot handle an empty identifier for parameter 'table': expected the name"
           + " of a table, such as db.events.", null);
     }
     try {
       List parts = CollectionConverters.asJava(session.sessionState().sqlParser().parseMultipartIdentifier(text));
       return (String[]) parts.toArray(new String[0]);
     } catch (Exception e) {
-      throw Bridge.failure("InvalidInputError: Cannot parse identifier for parameter 'table': " + text + " ("
+      throw Failures.of("InvalidInputError: Cannot parse identifier for parameter 'table': " + text + " ("
           + e.getMessage().trim() + ")", e);
     }
   }

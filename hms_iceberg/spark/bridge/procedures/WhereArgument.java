@@ -22,14 +22,14 @@ final class WhereArgument {
     try {
       plan = ((Dataset) session.sql("SELECT * FROM " + table + " WHERE " + text)).queryExecution().analyzed();
     } catch (Exception e) {
-      throw Bridge.failure("InvalidInputError: Cannot parse predicates in where option: " + text + " ("
+      throw Failures.of("InvalidInputError: Cannot parse predicates in where option: " + text + " ("
           + e.getMessage().trim() + ")", e);
     }
     plan = (LogicalPlan) UnwrapCastInBinaryComparison.apply((LogicalPlan) ConstantFolding.apply(plan));
     plan = (LogicalPlan) LikeSimplification.apply(plan);
     Filter filter = find(plan);
     if (filter == null) {
-      throw Bridge.failure("InvalidInputError: Cannot parse predicates in where option: " + text + " (it is more than a"
+      throw Failures.of("InvalidInputError: Cannot parse predicates in where option: " + text + " (it is more than a"
           + " condition)", null);
     }
     Expression condition = filter.condition();

@@ -137,7 +137,7 @@ final class FileColumns {
   }
 
   private static DataType simpleToRead(DataType wanted, Type type) {
-    return Generation.typeToRead(timestampToRead(wanted, type), type);
+    return WidenedColumn.typeToRead(timestampToRead(wanted, type), type);
   }
 
   /** A variant, or parts of one: a struct whose fields have no ids, but say in their metadata what they are of it. */
@@ -227,7 +227,7 @@ final class FileColumns {
           ((MapType) read).valueType());
       return ColumnView.map(wanted, key, value);
     }
-    return isUuid(wanted, type) ? ColumnView.uuid() : Generation.view(wanted, read);
+    return isUuid(wanted, type) ? ColumnView.uuid() : WidenedColumn.of(wanted, read);
   }
 
   private Object missing(StructField field, boolean top) {

@@ -62,7 +62,7 @@ public final class IcebergFormat extends ParquetFileFormat {
 
   /** If columns may be filled in, or rows left out, the generated code must not insist on Spark's vectors. */
   public Option vectorTypes(StructType required, StructType partition, SQLConf conf) {
-    boolean same = plain && Generation.keepsVectors(conf);
+    boolean same = plain && WidenedColumn.keepsVectors(conf);
     StructField[] fields = ((StructType) withIds(required, idSchema)).fields();
     for (int i = 0; i < fields.length; i++) {
       same = same && fields[i].dataType() instanceof AtomicType && !fields[i].metadata().contains(FileColumns.KIND)

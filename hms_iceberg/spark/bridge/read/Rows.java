@@ -67,7 +67,7 @@ final class Rows extends AbstractIterator implements Closeable {
         }
         if (live == null) {
           batch.setNumRows(count);
-          next = Generation.batch(batch);
+          next = WidenedColumn.copied(batch);
           return true;
         }
         if (live.length > 0) {

@@ -10,6 +10,6 @@ abstract class CountedBatch implements BatchWrite {
   abstract void commit(WriterCommitMessage[] messages, ObjectNode counts);
 
   public void commit(WriterCommitMessage[] messages) {
-    commit(messages, Bridge.JSON.createObjectNode());
+    commit(messages, Json.MAPPER.createObjectNode());
   }
 }

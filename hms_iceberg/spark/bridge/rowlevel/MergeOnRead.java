@@ -44,7 +44,7 @@ final class MergeOnRead extends RowOperation implements SupportsDelta {
     } else if (filter == null) {
       filter = scanned;
     } else if (!filter.equals(scanned)) {
-      ObjectNode either = Bridge.JSON.createObjectNode();
+      ObjectNode either = Json.MAPPER.createObjectNode();
       either.put("op", "or");
       ArrayNode children = either.putArray("children");
       children.add(filter);

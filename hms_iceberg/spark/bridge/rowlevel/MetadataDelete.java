@@ -9,11 +9,11 @@ final class MetadataDelete {
 
   /** Whether each file holds only rows that match, or none. */
   static boolean isPossible(IcebergTable table, Predicate[] predicates) {
-    return Bridge.ask(question("can-delete", table, predicates)).header().get("possible").asBoolean();
+    return Extension.activePlanner().ask(question("can-delete", table, predicates)).header().get("possible").asBoolean();
   }
 
   static void commit(IcebergTable table, Predicate[] predicates) {
-    Bridge.ask(question("delete-where", table, predicates));
+    Extension.activePlanner().ask(question("delete-where", table, predicates));
   }
 
   private static ObjectNode question(String call, IcebergTable table, Predicate[] predicates) {

@@ -59,7 +59,7 @@ final class ReplacedFiles {
       Object[] paths = (Object[]) new Dataset(query, Encoders.STRING()).collect();
       matched = new HashSet(Arrays.asList(paths));
       if (!planned.containsAll(matched)) { // rows of a file that is replaced, but not read, would be lost
-        throw Bridge.failure("CommitConflictError: cannot change rows of the table " + table.name() + ": rows match in"
+        throw Failures.of("CommitConflictError: cannot change rows of the table " + table.name() + ": rows match in"
             + " files that were not planned for them. Nothing was changed. Repeat the statement.", null);
       }
     }

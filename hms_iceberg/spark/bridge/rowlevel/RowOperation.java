@@ -77,7 +77,7 @@ abstract class RowOperation implements RowLevelOperation {
   /** The write of the rows, for which Python is asked now. */
   final TableWrite write(LogicalWriteInfo info) {
     if (Structs.has(info.schema(), MetadataColumns.DELETED) && table.hides(MetadataColumns.DELETED)) {
-      throw Bridge.failure("UnsupportedError: cannot " + commandName() + " rows of the table " + table.name() + ": Spark"
+      throw Failures.of("UnsupportedError: cannot " + commandName() + " rows of the table " + table.name() + ": Spark"
           + " takes metadata columns that a condition names for columns to write, if a literal of the statement needs a"
           + " cast. Give literals the types of their columns (_pos = 0L).", null);
     }
@@ -101,7 +101,7 @@ abstract class RowOperation implements RowLevelOperation {
     public RowLevelOperation build() {
       JsonNode change = table.rowChange(info.command().toString().toLowerCase(Locale.ROOT));
       if (change.has("error")) {
-        throw Bridge.failure(change.get("error").asText(), null);
+        throw Failures.of(change.get("error").asText(), null);
       }
       if ("copy-on-write".equals(change.get("mode").asText()) && Generation.copies(table.properties())) {
         return new CopyOnWrite(table, info);

@@ -48,7 +48,7 @@ abstract class RowsWrite extends CountedBatch implements RequiresDistributionAnd
     describe(messages, question);
     handedOver = true;
     write.committed();
-    Bridge.ask(question);
+    Extension.activePlanner().ask(question);
   }
 
   public void abort(WriterCommitMessage[] messages) {

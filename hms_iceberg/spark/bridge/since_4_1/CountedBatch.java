@@ -12,11 +12,11 @@ abstract class CountedBatch implements BatchWrite {
   abstract void commit(WriterCommitMessage[] messages, ObjectNode counts);
 
   public void commit(WriterCommitMessage[] messages) {
-    commit(messages, Bridge.JSON.createObjectNode());
+    commit(messages, Json.MAPPER.createObjectNode());
   }
 
   public void commit(WriterCommitMessage[] messages, WriteSummary summary) {
-    ObjectNode counts = Bridge.JSON.createObjectNode();
+    ObjectNode counts = Json.MAPPER.createObjectNode();
     if (summary instanceof MergeSummary) {
       put((MergeSummary) summary, counts);
     }

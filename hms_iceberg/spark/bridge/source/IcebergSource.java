@@ -78,7 +78,7 @@ public class IcebergSource implements SupportsCatalogOptions, StreamSourceProvid
     CaseInsensitiveStringMap options = new CaseInsensitiveStringMap(CollectionConverters.asJava(parameters));
     IcebergTable streamed = streamed(options);
     ObjectNode question = streamed.question("stream-check");
-    question.set("options", Bridge.JSON.valueToTree(new HashMap(options)));
+    question.set("options", Json.MAPPER.valueToTree(new HashMap(options)));
     streamed.planner().ask(question);
     return new Tuple2("iceberg", streamed.schema());
   }
@@ -88,13 +88,13 @@ public class IcebergSource implements SupportsCatalogOptions, StreamSourceProvid
       scala.collection.immutable.Map parameters) {
     CaseInsensitiveStringMap options = new CaseInsensitiveStringMap(CollectionConverters.asJava(parameters));
     return new IcebergStream(
-        (SparkSession) context.sparkSession(), checkpoint, streamed(options), Bridge.JSON.valueToTree(new HashMap(options)));
+        (SparkSession) context.sparkSession(), checkpoint, streamed(options), Json.MAPPER.valueToTree(new HashMap(options)));
   }
 
   private static IcebergTable streamed(CaseInsensitiveStringMap options) {
     Table table = loaded(options);
     if (!(table instanceof IcebergTable)) {
-      throw Bridge.failure("UnsupportedError: cannot stream " + table.name() + ": it is not made of appended rows."
+      throw Failures.of("UnsupportedError: cannot stream " + table.name() + ": it is not made of appended rows."
           + " Stream the table itself, or read this with spark.read.", null);
     }
     return (IcebergTable) table;
@@ -130,7 +130,7 @@ public class IcebergSource implements SupportsCatalogOptions, StreamSourceProvid
   private static String path(CaseInsensitiveStringMap options) {
     String path = options.get("path");
     if (path == null) {
-      throw Bridge.failure("InvalidInputError: format(\"iceberg\") needs a table: load(\"db.t\"), save(\"db.t\"), or"
+      throw Failures.of("InvalidInputError: format(\"iceberg\") needs a table: load(\"db.t\"), save(\"db.t\"), or"
           + " load(\"path/to/table\").", null);
     }
     return path;

@@ -61,7 +61,7 @@ final class IcebergStream implements Source, SupportsTriggerAvailableNow {
   }
 
   private ObjectNode question(String call) {
-    ObjectNode question = Bridge.question(call);
+    ObjectNode question = Planner.question(call);
     question.put("name", table.name());
     question.put("metadata_location", newest());
     question.set("options", options);
@@ -79,7 +79,7 @@ final class IcebergStream implements Source, SupportsTriggerAvailableNow {
 
   /** A batch that has finished is asked for as well when a query starts again: what is read is planned when it is run. */
   public Dataset getBatch(Option start, Offset end) {
-    ObjectNode batch = Bridge.JSON.createObjectNode();
+    ObjectNode batch = Json.MAPPER.createObjectNode();
     batch.set("start", start.isEmpty() ? begin.known() : Json.read(((Offset) start.get()).json()));
     batch.set("end", Json.read(end.json()));
     batch.set("options", options);

@@ -40,7 +40,7 @@ final class StreamStart {
     try {
       InputStream in = files.open(file());
       try {
-        JsonNode offset = Bridge.JSON.readTree(in);
+        JsonNode offset = Json.MAPPER.readTree(in);
         if (offset == null || !offset.isObject()) {
           throw new IOException("it holds no offset");
         }
@@ -79,7 +79,7 @@ final class StreamStart {
   }
 
   private RuntimeException failure(String what, IOException cause) {
-    return Bridge.failure("StorageError: cannot " + what + " where the stream began, in " + file() + " of its checkpoint: "
+    return Failures.of("StorageError: cannot " + what + " where the stream began, in " + file() + " of its checkpoint: "
         + cause.getMessage() + ". Start the stream again when the checkpoint can be used, or with a new checkpoint if the"
         + " file is damaged.", cause);
   }

@@ -61,7 +61,7 @@ final class CallStatement extends IcebergCommand {
     boolean named = parts.size() > 1 && manager.isCatalogRegistered((String) parts.get(0));
     CatalogPlugin catalog = named ? manager.catalog((String) parts.remove(0)) : manager.currentCatalog();
     if (!(catalog instanceof IcebergCatalog)) {
-      throw Bridge.failure("UnsupportedError: the catalog " + catalog.name() + " has no procedures.", null);
+      throw Failures.of("UnsupportedError: the catalog " + catalog.name() + " has no procedures.", null);
     }
     Identifier ident = TableName.of((String[]) parts.toArray(new String[0]));
     CatalogProcedure procedure = (CatalogProcedure) ((ProcedureCatalog) catalog).loadProcedure(ident);

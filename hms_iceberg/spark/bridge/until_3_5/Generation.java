@@ -12,7 +12,6 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.parquet.column.ParquetProperties;
 import org.apache.parquet.hadoop.ParquetWriter;
 import org.apache.parquet.hadoop.metadata.CompressionCodecName;
-import org.apache.parquet.schema.Type;
 import org.apache.spark.QueryContext;
 import org.apache.spark.SparkThrowable;
 import org.apache.spark.sql.AnalysisException;
@@ -37,7 +36,6 @@ import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.internal.SessionState;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
-import org.apache.spark.sql.vectorized.ColumnarBatch;
 import scala.Option;
 import scala.collection.immutable.Map$;
 import scala.collection.Seq;
@@ -133,23 +131,6 @@ final class Generation {
    */
   static boolean copies(Map properties) {
     return Integer.parseInt((String) properties.get("format-version")) < 3;
-  }
-
-  static DataType typeToRead(DataType wanted, Type type) {
-    return WidenedColumn.typeToRead(wanted, type);
-  }
-
-  static ColumnView view(DataType wanted, DataType read) {
-    return WidenedColumn.of(wanted, read);
-  }
-
-  /** Those of a widened column are on the heap. */
-  static boolean keepsVectors(SQLConf conf) {
-    return !conf.offHeapColumnVectorEnabled();
-  }
-
-  static ColumnarBatch batch(ColumnarBatch made) {
-    return WidenedColumn.copied(made);
   }
 
   static ParquetWriter writer(ParquetWriter.Builder builder, String codec, Configuration conf) throws IOException {

@@ -106,7 +106,7 @@ final class MetadataOfRows extends Rule {
   }
 
   private static RuntimeException refused() {
-    return Bridge.failure("UnsupportedError: Spark 3.5 cannot MERGE by metadata columns (_file, _pos, _spec_id,"
+    return Failures.of("UnsupportedError: Spark 3.5 cannot MERGE by metadata columns (_file, _pos, _spec_id,"
         + " _partition), nor change rows by _deleted, nor assign to one of them. Choose the rows by the table's own"
         + " columns, or use Spark 4.", null);
   }

@@ -34,13 +34,13 @@ final class AlterIcebergView extends IcebergCommand {
 
   static AlterIcebergView set(IcebergCatalog catalog, Identifier ident, Map properties) {
     ObjectNode question = catalog.source(ident).change("alter-view");
-    question.set("updates", Bridge.JSON.valueToTree(CollectionConverters.asJava(properties)));
+    question.set("updates", Json.MAPPER.valueToTree(CollectionConverters.asJava(properties)));
     return of(catalog, ident, question);
   }
 
   static AlterIcebergView unset(IcebergCatalog catalog, Identifier ident, Seq names, boolean ifExists) {
     ObjectNode question = catalog.source(ident).change("alter-view");
-    question.set("removals", Bridge.JSON.valueToTree(CollectionConverters.asJava(names)));
+    question.set("removals", Json.MAPPER.valueToTree(CollectionConverters.asJava(names)));
     question.put("if_exists", ifExists);
     return of(catalog, ident, question);
   }

@@ -50,7 +50,7 @@ final class CreateIcebergView extends IcebergCommand {
     putColumns(question, session, given, found);
     question.put("comment", statement.comment().isDefined() ? (String) statement.comment().get() : null);
     question.put("engine_version", org.apache.spark.package$.MODULE$.SPARK_VERSION());
-    question.set("properties", Bridge.JSON.valueToTree(CollectionConverters.asJava(statement.properties())));
+    question.set("properties", Json.MAPPER.valueToTree(CollectionConverters.asJava(statement.properties())));
     change(question, ident);
     return Collections.emptyList();
   }
@@ -58,7 +58,7 @@ final class CreateIcebergView extends IcebergCommand {
   private void putDefaults(ObjectNode question, CatalogManager catalogs) {
     String current = catalogs.currentCatalog().name();
     question.put("default_catalog", current.equals(catalog.name()) ? null : current);
-    question.set("default_namespace", Bridge.JSON.valueToTree(catalogs.currentNamespace()));
+    question.set("default_namespace", Json.MAPPER.valueToTree(catalogs.currentNamespace()));
   }
 
   private static void putColumns(ObjectNode question, SparkSession session, List given, StructField[] found) {

@@ -52,7 +52,7 @@ final class ExpandViews extends Rule {
     IcebergView view = (IcebergView) relation.table();
     int limit = AnalysisContext.get().maxNestedViewDepth(); // not known before the first view
     if (limit >= 0 && AnalysisContext.get().nestedViewDepth() > limit) {
-      throw Bridge.failure("InvalidInputError: the view " + view.name() + " is nested too deep in other views, or in"
+      throw Failures.of("InvalidInputError: the view " + view.name() + " is nested too deep in other views, or in"
           + " itself. Views may be nested spark.sql.view.maxNestedViewDepth levels deep.", null);
     }
     CatalogTable context = SparkVersions.viewContext(view.name(), view.schema(), view.defaults());
@@ -65,7 +65,7 @@ final class ExpandViews extends Rule {
     List asked = CollectionConverters.asJava(relation.output());
     List found = CollectionConverters.asJava(query.output());
     if (asked.size() != found.size()) {
-      throw Bridge.failure("CorruptMetadataError: the view " + view.name() + " has " + asked.size() + " columns, and its"
+      throw Failures.of("CorruptMetadataError: the view " + view.name() + " has " + asked.size() + " columns, and its"
           + " query " + found.size() + ". Replace the view.", null);
     }
     StructField[] fields = view.schema().fields();
@@ -95,7 +95,7 @@ final class ExpandViews extends Rule {
       try {
         parsed = session.sessionState().sqlParser().parseQuery(sql);
       } catch (Exception e) {
-        throw Bridge.unchecked(e);
+        throw Failures.unchecked(e);
       }
       LogicalPlan query = analyzer.org$apache$spark$sql$catalyst$analysis$Analyzer$$executeSameContext(parsed);
       analyzer.checkAnalysis(query);

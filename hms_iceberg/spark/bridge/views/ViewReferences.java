@@ -42,7 +42,7 @@ final class ViewReferences {
       }
     }
     if (!views.isEmpty() || !functions.isEmpty()) {
-      throw Bridge.failure("InvalidInputError: Cannot create view " + view + " that references temporary "
+      throw Failures.of("InvalidInputError: Cannot create view " + view + " that references temporary "
           + (views.isEmpty() ? "function: " + functions : "view: " + views) + ". Nothing was changed. Put its query in its"
           + " place.", null);
     }
@@ -85,7 +85,7 @@ final class ViewReferences {
     String name = viewName(plan);
     String next = name == null ? path : path + " -> " + name;
     if (name != null && name.equalsIgnoreCase(view)) {
-      throw Bridge.failure("InvalidInputError: Recursive cycle in view detected: " + view + " (cycle: " + next + "). Nothing"
+      throw Failures.of("InvalidInputError: Recursive cycle in view detected: " + view + " (cycle: " + next + "). Nothing"
           + " was changed.", null);
     }
     for (Iterator it = CollectionConverters.asJava(plan.children()).iterator(); it.hasNext();) {

@@ -125,7 +125,7 @@ final class ViewStatements extends Rule {
       return AlterIcebergView.rename(view.catalog, view.ident, renamed(view, ((RenameTable) plan).newName()));
     }
     if (plan instanceof AlterViewAs) {
-      throw Bridge.failure("UnsupportedError: ALTER VIEW " + view.name() + " AS is not supported. Nothing was changed."
+      throw Failures.of("UnsupportedError: ALTER VIEW " + view.name() + " AS is not supported. Nothing was changed."
           + " Use CREATE OR REPLACE VIEW instead.", null);
     }
     return new ShowIcebergView(view.catalog, view.ident, plan);
@@ -134,7 +134,7 @@ final class ViewStatements extends Rule {
   private Identifier renamed(Found view, Seq name) {
     Tuple2 target = (Tuple2) analyzer().CatalogAndIdentifier().unapply(name).get();
     if (target._1() != view.catalog) {
-      throw Bridge.failure("UnsupportedError: Cannot move the view " + view.name() + " from the catalog "
+      throw Failures.of("UnsupportedError: Cannot move the view " + view.name() + " from the catalog "
           + view.catalog.name() + " to " + ((CatalogPlugin) target._1()).name() + ". Nothing was changed. Name the catalog"
           + " in front of the new name, or create the view in the other one.", null);
     }

@@ -19,7 +19,7 @@ final class Answer {
     this.data = ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN);
     int length = this.data.getInt();
     try {
-      this.header = Bridge.JSON.readTree(bytes, 4, length);
+      this.header = Json.MAPPER.readTree(bytes, 4, length);
     } catch (IOException e) {
       throw new IllegalStateException("The planner's answer is not readable: " + e.getMessage(), e);
     }

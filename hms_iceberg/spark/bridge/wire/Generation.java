@@ -9,7 +9,6 @@ import java.util.List;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.parquet.hadoop.ParquetWriter;
-import org.apache.parquet.schema.Type;
 import org.apache.spark.SparkThrowable;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -30,7 +29,6 @@ import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
-import org.apache.spark.sql.vectorized.ColumnarBatch;
 import org.apache.spark.unsafe.types.VariantVal;
 import scala.Option;
 import scala.collection.IterableOnce;
@@ -52,7 +50,7 @@ final class Generation {
   /** Makes rules known that come before the resolution of names. */
   static void injectEarly(SparkSessionExtensions extensions, List rules) {
     for (int i = 0; i < rules.size(); i++) {
-      extensions.injectHintResolutionRule((Extension.RuleBuilder) rules.get(i));
+      extensions.injectHintResolutionRule((scala.Function1) rules.get(i));
     }
   }
 
@@ -124,26 +122,6 @@ final class Generation {
   /** Whether rows of a table with these properties can be copied with their lineage. */
   static boolean copies(Map properties) {
     return true;
-  }
-
-  /** The type as which Spark's reader of Parquet can read a column that is wanted as this one. */
-  static DataType typeToRead(DataType wanted, Type type) {
-    return wanted;
-  }
-
-  /** How a wanted column is made of what was read with `typeToRead`. */
-  static ColumnView view(DataType wanted, DataType read) {
-    return ColumnView.same();
-  }
-
-  /** Whether the vectors of a batch can be those that the session's settings say. */
-  static boolean keepsVectors(SQLConf conf) {
-    return true;
-  }
-
-  /** A batch whose vectors are those. */
-  static ColumnarBatch batch(ColumnarBatch made) {
-    return made;
   }
 
   /** Builds a writer whose codec has the level of compression that its configuration says. */

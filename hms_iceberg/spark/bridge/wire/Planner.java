@@ -38,6 +38,11 @@ final class Planner {
     this.worker = worker;
   }
 
+  /** A question without arguments. */
+  static ObjectNode question(String call) {
+    return Json.MAPPER.createObjectNode().put("call", call);
+  }
+
   /** A function of this process, from which others take how Python workers are started. */
   SimplePythonFunction worker() {
     return worker;
@@ -83,7 +88,7 @@ final class Planner {
     } catch (NoAnswer e) {
       throw e.failure();
     } catch (Exception e) {
-      throw Bridge.unchecked(e);
+      throw Failures.unchecked(e);
     }
   }
 
@@ -116,7 +121,7 @@ final class Planner {
     }
     JsonNode error = new Answer(answered).header().get("error");
     if (error != null) {
-      throw Bridge.failure(error.get("type").asText() + ": " + error.get("message").asText(), null);
+      throw Failures.of(error.get("type").asText() + ": " + error.get("message").asText(), null);
     }
     return answered;
   }
@@ -124,7 +129,7 @@ final class Planner {
   private static RuntimeException unknown(ObjectNode question, Throwable cause) {
     String name = question.hasNonNull("name") ? question.get("name").asText()
         : question.hasNonNull("table") ? question.get("table").asText() : null;
-    return Bridge.failure("CommitStateUnknownError: Nobody can tell yet whether " + question.get("call").asText()
+    return Failures.of("CommitStateUnknownError: Nobody can tell yet whether " + question.get("call").asText()
         + (name == null ? "" : " of " + name) + " was carried out: "
         + (cause instanceof InterruptedException ? "the statement was interrupted" : "the answer of Python was lost ("
         + cause.getMessage() + ")") + " while it was under way, and it may still be. Nothing that it wrote was deleted."
@@ -144,9 +149,9 @@ final class Planner {
     /** Spark knows an interruption when it sees one: a stream that is stopped, a query that is cancelled. */
     RuntimeException failure() {
       if (getCause() instanceof InterruptedException) {
-        return Bridge.unchecked((Exception) getCause());
+        return Failures.unchecked((Exception) getCause());
       }
-      return Bridge.failure("The Iceberg planner in Python did not answer: " + getCause().getMessage()
+      return Failures.of("The Iceberg planner in Python did not answer: " + getCause().getMessage()
           + " (does the Python process that extended this session still run?)", getCause());
     }
   }

@@ -341,7 +341,7 @@ final class SparkVersions {
       found.setAccessible(true); // of a class that is not public, as some are since 4.3
       return found.invoke(target, arguments);
     } catch (ReflectiveOperationException e) {
-      throw Bridge.unchecked(e.getCause() instanceof Exception ? (Exception) e.getCause() : e);
+      throw Failures.unchecked(e.getCause() instanceof Exception ? (Exception) e.getCause() : e);
     }
   }
 

@@ -60,10 +60,10 @@ final class Values {
   /** The other way: a value in Spark's internal form as JSON. */
   static JsonNode json(DataType type, Object value) {
     if (value == null) {
-      return Bridge.JSON.nullNode();
+      return Json.MAPPER.nullNode();
     }
     if (type instanceof ArrayType) {
-      ArrayNode array = Bridge.JSON.createArrayNode();
+      ArrayNode array = Json.MAPPER.createArrayNode();
       DataType element = ((ArrayType) type).elementType();
       Object[] values = ((ArrayData) value).toObjectArray(element);
       for (int i = 0; i < values.length; i++) {
@@ -72,7 +72,7 @@ final class Values {
       return array;
     }
     if (type instanceof MapType) {
-      ObjectNode object = Bridge.JSON.createObjectNode();
+      ObjectNode object = Json.MAPPER.createObjectNode();
       MapType map = (MapType) type;
       Object[] keys = ((MapData) value).keyArray().toObjectArray(map.keyType());
       Object[] values = ((MapData) value).valueArray().toObjectArray(map.valueType());
@@ -82,6 +82,6 @@ final class Values {
       return object;
     }
     return value instanceof UTF8String || value instanceof Decimal
-        ? Bridge.JSON.valueToTree(value.toString()) : Bridge.JSON.valueToTree(value);
+        ? Json.MAPPER.valueToTree(value.toString()) : Json.MAPPER.valueToTree(value);
   }
 }

@@ -48,7 +48,7 @@ final class RowWriters implements DataWriterFactory, StreamingDataWriterFactory,
           session, job, (scala.collection.immutable.Map) Map$.MODULE$.empty(), rules.fileSchema);
       conf = job.getConfiguration();
     } catch (IOException e) {
-      throw Bridge.failure("StorageError: cannot prepare the write: " + e.getMessage(), e);
+      throw Failures.of("StorageError: cannot prepare the write: " + e.getMessage(), e);
     }
     conf.unset("org.apache.spark.sql.parquet.variant.shredding.attributes"); // the table says which variants are shredded
     conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS");

@@ -85,7 +85,7 @@ final class TableWriteBuilder implements WriteBuilder, SupportsOverwriteV2, Supp
 
   /** What Apache Iceberg's snapshots tell of Spark and the application. */
   private static ObjectNode engine(SparkContext context) {
-    ObjectNode engine = Bridge.JSON.createObjectNode();
+    ObjectNode engine = Json.MAPPER.createObjectNode();
     engine.put("engine-name", "spark");
     engine.put("engine-version", context.version());
     engine.put("app-id", context.applicationId());
@@ -96,11 +96,11 @@ final class TableWriteBuilder implements WriteBuilder, SupportsOverwriteV2, Supp
 
   /** Keys of snapshot-property.* keep their case. */
   private static ObjectNode options(CaseInsensitiveStringMap options) {
-    return (ObjectNode) Bridge.JSON.valueToTree(options.asCaseSensitiveMap());
+    return (ObjectNode) Json.MAPPER.valueToTree(options.asCaseSensitiveMap());
   }
 
   private static ObjectNode settings(SparkSession session) {
-    ObjectNode settings = Bridge.JSON.createObjectNode();
+    ObjectNode settings = Json.MAPPER.createObjectNode();
     Map all = CollectionConverters.asJava(session.sessionState().conf().getAllConfs());
     for (Iterator it = all.entrySet().iterator(); it.hasNext();) {
       Map.Entry entry = (Map.Entry) it.next();

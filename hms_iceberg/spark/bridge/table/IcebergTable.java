@@ -64,7 +64,7 @@ public class IcebergTable extends EvolvingTable
   /** A table that is not committed yet, as its transaction would leave it. */
   IcebergTable(TableSource source, Described described) {
     this.source = source;
-    this.question = Bridge.question("load");
+    this.question = Planner.question("load");
     this.question.put("name", source.name());
     this.question.put("metadata_location", "not committed yet");
     this.description = described.description;
@@ -130,7 +130,7 @@ public class IcebergTable extends EvolvingTable
 
   /** Another question about what is read. */
   ObjectNode question(String call) {
-    ObjectNode asked = Bridge.question(call);
+    ObjectNode asked = Planner.question(call);
     asked.put("name", source.name());
     asked.put("metadata_location", metadataLocation());
     asked.set("snapshot_id", description.get("snapshot_id"));
@@ -256,7 +256,7 @@ public class IcebergTable extends EvolvingTable
     try {
       return planner().ask(Alterations.alter(question("may-change"), schema, changes)).header().get("possible").asBoolean();
     } catch (Exception e) {
-      throw Bridge.unchecked(e);
+      throw Failures.unchecked(e);
     }
   }
 
@@ -270,7 +270,7 @@ public class IcebergTable extends EvolvingTable
     boolean past = question.hasNonNull("version") || question.hasNonNull("as_of_micros")
         || options.has("snapshot-id") || options.has("as-of-timestamp") || options.has("tag");
     if (past) {
-      throw Bridge.failure("InvalidInputError: cannot write to a version of the past of the table " + name()
+      throw Failures.of("InvalidInputError: cannot write to a version of the past of the table " + name()
           + ". Write to the table, or to a branch (" + name() + ".branch_b).", null);
     }
     return options.has("branch") ? options.get("branch").asText() : null;

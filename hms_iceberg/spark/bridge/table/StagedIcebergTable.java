@@ -30,7 +30,7 @@ final class StagedIcebergTable extends IcebergTable implements StagedTable {
   }
 
   private void end(String call) {
-    ObjectNode question = Bridge.question(call);
+    ObjectNode question = Planner.question(call);
     question.set("staged", number);
     planner.ask(question);
   }

@@ -37,7 +37,7 @@ public final class StatementParser implements InvocationHandler {
     if (isPlan || "parseMultipartIdentifier".equals(method.getName())) { // every query begins with one of them
       extension.adopt(session);
       SessionThreads.enter(session);
-      extension.completeRules(session);
+      ExtendedSession.completeRules(extension, session);
     }
     try {
       return method.invoke(parser, arguments);
@@ -64,7 +64,7 @@ public final class StatementParser implements InvocationHandler {
     if (text.toUpperCase(Locale.ROOT).indexOf("ALTER") < 0) {
       return Generation.call(session, parser, text);
     }
-    ObjectNode question = Bridge.question("read-statement");
+    ObjectNode question = Planner.question("read-statement");
     String substituted = new VariableSubstitution().substitute(text);
     question.put("text", substituted);
     JsonNode read = extension.planner.ask(question).header();

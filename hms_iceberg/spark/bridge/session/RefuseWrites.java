@@ -85,7 +85,7 @@ final class RefuseWrites extends Rule {
           DataSourceV2Relation.create(catalog.loadTable(ident), Option.apply(catalog), Option.apply(ident)), query,
           table.storage().properties());
     } catch (NoSuchTableException e) {
-      throw Bridge.unchecked(e);
+      throw Failures.unchecked(e);
     }
   }
 

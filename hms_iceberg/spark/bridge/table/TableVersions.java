@@ -5,79 +5,45 @@ import java.util.Map;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.internal.SQLConf;
 
-/** Where an Iceberg table is found; a stream looks there again and again. */
-abstract class TableSource {
-  final Planner planner;
-
-  /** The planner of the session that looks for the table. */
-  TableSource(Planner planner) {
-    this.planner = planner;
-  }
-
-  /** The table's name, or its path. */
-  abstract String name();
-
-  /** The name that Spark shows, with its catalog. */
-  String shownName() {
-    return name();
-  }
-
-  /** The name of the newest version (see Pointer), or null if there is no such table. */
-  abstract String metadataLocation();
-
-  /** The same, or that of a view of the name; null if there is neither. */
-  Pointer pointer() {
-    String location = metadataLocation();
-    return location == null ? null : new Pointer(location, false);
-  }
-
-  /** The named catalog that the table is of, for a question about a read; none for the session's own and for paths. */
-  void addCatalog(ObjectNode question) {}
-
-  /** By what Python finds the table to change it: its catalog, namespace and name, or its path. */
-  abstract void addTarget(ObjectNode question);
-
-  /** A question that changes the table. */
-  ObjectNode change(String call) {
-    ObjectNode question = Bridge.question(call);
-    question.put("name", name());
-    addTarget(question);
-    return question;
-  }
+/** The versions of a table, as Spark's tables. */
+final class TableVersions {
+  private TableVersions() {}
 
   /**
    * One version of the table, or of its metadata.
    *
+   * @param source where the table is found
    * @param location the name of the version
    * @param part the metadata table or the selector that follows the table's name, or null
    * @param version what follows VERSION AS OF, or null
    * @param asOfMicros what follows TIMESTAMP AS OF, or null
    * @param options the options of the read that choose what is read, or null
    */
-  Table load(String location, String part, String version, Long asOfMicros, Map options) {
-    ObjectNode question = Bridge.question("load");
-    question.put("name", name());
+  static Table load(
+      TableSource source, String location, String part, String version, Long asOfMicros, Map options) {
+    ObjectNode question = Planner.question("load");
+    question.put("name", source.name());
     question.put("metadata_location", location);
     question.put("version", version);
     question.put("as_of_micros", asOfMicros);
     question.set("lacking_types", UnsupportedTypes.lacking()); // for UnsupportedTypes: the answer is kept
     if (options != null) {
-      question.set("options", Bridge.JSON.valueToTree(options));
+      question.set("options", Json.MAPPER.valueToTree(options));
     }
     String branch = SQLConf.get().getConfString("spark.wap.branch", null);
     if (branch != null) {
       question.put("wap_branch", branch);
     }
-    addCatalog(question);
+    source.addCatalog(question);
     String[] selector = part == null ? null : selector(part);
     if (selector != null) {
       question.withObject("/options").put(selector[0], selector[1]);
     }
     if (part == null || selector != null) {
-      return new IcebergTable(this, question);
+      return new IcebergTable(source, question);
     }
     return ChangesTable.NAME.equalsIgnoreCase(part)
-        ? (Table) new ChangesTable(planner, question) : (Table) new MetadataTable(planner, question, part);
+        ? (Table) new ChangesTable(source.planner, question) : (Table) new MetadataTable(source.planner, question, part);
   }
 
   /** db.t.branch_b, tag_t, snapshot_id_1 and at_timestamp_2 are versions of db.t, as the options of a read say. */

@@ -28,7 +28,7 @@ final class TableDefinitions {
   Table create(Identifier ident, Column[] columns, Transform[] partitions, Map properties) {
     TableSource source = catalog.source(ident);
     ObjectNode question = Definitions.define(source.change("create-table"), columns, partitions, properties);
-    return source.load(ask(question, ident).get("metadata_location").asText(), null, null, null, null);
+    return TableVersions.load(source, ask(question, ident).get("metadata_location").asText(), null, null, null, null);
   }
 
   /** A table that appears, or changes, with the rows that are written into it: all at once, or not at all. */
@@ -44,7 +44,7 @@ final class TableDefinitions {
     TableSource source = catalog.source(ident);
     ask(Alterations.alter(source.change("alter-table"), table.schema(), changes), ident);
     SessionCatalog.pinAnew(source);
-    return source.load(source.metadataLocation(), null, null, null, null);
+    return TableVersions.load(source, source.metadataLocation(), null, null, null, null);
   }
 
   boolean drop(Identifier ident, boolean purge) {
@@ -57,14 +57,14 @@ final class TableDefinitions {
     ObjectNode question = catalog.source(from).change("rename-table");
     String[] namespace = to.namespace();
     if (namespace.length == 2 && !namespace[0].equals(catalog.name())) {
-      throw Bridge.failure("UnsupportedError: Cannot move the table " + catalog.source(from).name() + " to "
+      throw Failures.of("UnsupportedError: Cannot move the table " + catalog.source(from).name() + " to "
           + TableName.text(to) + ": a table is renamed within its catalog, which is " + catalog.name() + ". Nothing was"
           + " changed.", null);
     }
     String[] parts = new String[namespace.length + 1];
     System.arraycopy(namespace, 0, parts, 0, namespace.length);
     parts[namespace.length] = to.name();
-    question.set("to", Bridge.JSON.valueToTree(parts));
+    question.set("to", Json.MAPPER.valueToTree(parts));
     ask(question, from, to);
   }
 
@@ -79,7 +79,7 @@ final class TableDefinitions {
     } catch (RuntimeException e) {
       throw e;
     } catch (Exception e) {
-      throw Bridge.unchecked(named(e, ident, taken));
+      throw Failures.unchecked(named(e, ident, taken));
     }
   }
 

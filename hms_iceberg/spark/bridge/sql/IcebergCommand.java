@@ -56,7 +56,7 @@ abstract class IcebergCommand extends LogicalPlan implements LeafRunnableCommand
     try {
       return CollectionTools.seq(rows((SparkSession) session));
     } catch (Exception e) {
-      throw Bridge.unchecked(e);
+      throw Failures.unchecked(e);
     }
   }
 

@@ -114,7 +114,7 @@ final class LikeTables extends Rule {
 
   private static void refuseOther(Table source) {
     if (source instanceof IcebergTable) {
-      throw Bridge.failure("UnsupportedError: CREATE TABLE LIKE of the Iceberg table " + source.name() + " makes Iceberg"
+      throw Failures.of("UnsupportedError: CREATE TABLE LIKE of the Iceberg table " + source.name() + " makes Iceberg"
           + " tables. Nothing was changed. Use CREATE TABLE ... AS SELECT ... LIMIT 0 for a table of another format.", null);
     }
   }
@@ -145,7 +145,7 @@ final class LikeTables extends Rule {
     try {
       return session.sessionState().sqlParser().parsePlan(text.append(properties.isEmpty() ? "" : ")").toString());
     } catch (Exception e) { // ParseException, of which 4.0 declares nothing
-      throw Bridge.unchecked(e);
+      throw Failures.unchecked(e);
     }
   }
 

@@ -21,7 +21,7 @@ final class IcebergView implements Table {
     this.source = source;
     this.catalog = catalog;
     this.location = location;
-    ObjectNode question = Bridge.question("view");
+    ObjectNode question = Planner.question("view");
     question.put("name", source.name());
     question.put("metadata_location", location);
     source.addCatalog(question);
@@ -32,14 +32,14 @@ final class IcebergView implements Table {
   static Table of(
       TableSource source, String catalog, String location, boolean isPart, String version, Long asOfMicros) {
     if (version != null || asOfMicros != null) {
-      throw Bridge.failure("UnsupportedError: " + source.name() + " is a view, which has no versions to read. Name the"
+      throw Failures.of("UnsupportedError: " + source.name() + " is a view, which has no versions to read. Name the"
           + " version in its query, or query its tables.", null);
     }
     return isPart ? null : new IcebergView(source, catalog, location);
   }
 
   static RuntimeException notWritable(String name, String what) {
-    return Bridge.failure("UnsupportedError: " + what + " from Spark is not supported for the Iceberg view " + name
+    return Failures.of("UnsupportedError: " + what + " from Spark is not supported for the Iceberg view " + name
         + ". Nothing was changed. Use the Python catalog instead (load_catalog(...).load_view(\"" + name + "\") and then"
         + " replace, set_properties, remove_properties).", null);
   }
@@ -57,7 +57,7 @@ final class IcebergView implements Table {
   }
 
   public Map properties() {
-    return new LinkedHashMap((Map) Bridge.JSON.convertValue(described.get("properties"), Map.class));
+    return new LinkedHashMap((Map) Json.MAPPER.convertValue(described.get("properties"), Map.class));
   }
 
   public Set capabilities() {
@@ -66,12 +66,12 @@ final class IcebergView implements Table {
 
   /** What statements show: as of a table, and what the view itself keeps. */
   Map shownProperties() {
-    return (Map) Bridge.JSON.convertValue(described.get("shown_properties"), Map.class);
+    return (Map) Json.MAPPER.convertValue(described.get("shown_properties"), Map.class);
   }
 
   /** The names of the query's columns, if an engine left them. */
   String[] queryColumns() {
-    return (String[]) Bridge.JSON.convertValue(described.get("query_columns"), String[].class);
+    return (String[]) Json.MAPPER.convertValue(described.get("query_columns"), String[].class);
   }
 
   String sql() {

@@ -1,22 +1,14 @@
 package hms_iceberg.bridge;
 
-import com.fasterxml.jackson.databind.ObjectMapper;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.UUID;
-import org.apache.spark.QueryContext;
 import org.apache.spark.api.python.SimplePythonFunction;
-import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.classic.SparkSession;
-import scala.Option;
-import scala.collection.immutable.Map$;
 
 /** The one door through which Python puts the extension into a session. */
 public final class Bridge {
-  public static final ObjectMapper JSON = new ObjectMapper();
-
   private Bridge() {}
 
   /**
@@ -30,7 +22,7 @@ public final class Bridge {
     Planner planner = planner(properties, python, worker);
     boolean done = false;
     try {
-      SparkSession extended = new Extension(planner).extended(session);
+      SparkSession extended = ExtendedSession.of(session, new Extension(planner));
       done = true;
       return extended;
     } finally {
@@ -75,40 +67,5 @@ public final class Bridge {
     } finally {
       planner.close();
     }
-  }
-
-  /** Asks for the session that runs a query in this thread. */
-  static Answer ask(ObjectNode question) {
-    return Extension.active().planner.ask(question);
-  }
-
-  /** The same for what has one answer for ever. */
-  static Object askOnce(ObjectNode question, Planner.AnswerReader reader) {
-    return Extension.active().planner.askOnce(question, reader);
-  }
-
-  interface AnswerReader extends Planner.AnswerReader {}
-
-  static ObjectNode question(String call) {
-    ObjectNode node = JSON.createObjectNode();
-    node.put("call", call);
-    return node;
-  }
-
-  /** An AnalysisException, which Scala declares unchecked and PySpark turns into its own typed error. */
-  static RuntimeException failure(String message, Throwable cause) {
-    Option none = Option.empty();
-    AnalysisException exception = new AnalysisException(
-        message, none, none, Option.apply(cause), none, Map$.MODULE$.empty(), new QueryContext[0]);
-    return Bridge.unchecked(exception);
-  }
-
-  static RuntimeException unchecked(Exception exception) {
-    Bridge.sneak(exception);
-    return new RuntimeException(exception);
-  }
-
-  private static void sneak(Exception exception) {
-    org.apache.spark.unsafe.Platform.throwException(exception);
   }
 }

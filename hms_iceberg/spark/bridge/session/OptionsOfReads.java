@@ -1,7 +1,6 @@
 package hms_iceberg.bridge;
 
 import java.util.HashMap;
-import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;

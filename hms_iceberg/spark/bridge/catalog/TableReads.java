@@ -25,12 +25,12 @@ final class TableReads {
     if (text.indexOf('/') >= 0) {
       int kind = text.indexOf('#');
       Path path = new Path(kind < 0 ? text : text.substring(0, kind));
-      return path.load(
-          path.metadataLocation(), kind < 0 ? null : text.substring(kind + 1), version, asOfMicros, options);
+      return TableVersions.load(
+          path, path.metadataLocation(), kind < 0 ? null : text.substring(kind + 1), version, asOfMicros, options);
     }
     Table table = byName(session, parts(session, text), version, asOfMicros, options);
     if (table == null) {
-      throw Bridge.failure("NoSuchTableError: there is no Iceberg table " + text + ". If it is a table of another"
+      throw Failures.of("NoSuchTableError: there is no Iceberg table " + text + ". If it is a table of another"
           + " format, read it with spark.table; a table by its path has a slash in its name.", null);
     }
     return table;
@@ -48,7 +48,7 @@ final class TableReads {
       List parts = CollectionConverters.asJava(session.sessionState().sqlParser().parseMultipartIdentifier(text));
       return (String[]) parts.toArray(new String[0]);
     } catch (Exception e) {
-      throw Bridge.failure("InvalidInputError: cannot read " + text + " as an Iceberg table: it is neither a name"
+      throw Failures.of("InvalidInputError: cannot read " + text + " as an Iceberg table: it is neither a name"
           + " (db.t, db.t.files) nor a path (with a slash in it). " + e.getMessage(), e);
     }
   }
@@ -105,7 +105,7 @@ final class TableReads {
     private final String path;
 
     Path(String path) {
-      super(Extension.active().planner);
+      super(Extension.activePlanner());
       this.path = path;
     }
 
@@ -114,7 +114,7 @@ final class TableReads {
     }
 
     String metadataLocation() {
-      ObjectNode question = Bridge.question("find");
+      ObjectNode question = Planner.question("find");
       question.put("path", path);
       return planner.ask(question).header().get("metadata_location").asText();
     }
