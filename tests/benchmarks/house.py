@@ -1,8 +1,7 @@
-"""Prints how much of the package one has to know: `python tests/benchmarks/house.py`.
+"""Prints how large the package is, room by room: `python tests/benchmarks/house.py`.
 
-With `-v` it names the files of each operation; with `--picture` it draws which room imports which, as Mermaid.
-
-Files that an operation runs through are those of which a function is entered (also in threads), imports left out.
+With `-v` it names the public names that have no docstring, and the internal ones whose docstring has sections. With
+`--picture` it draws which room imports which, as Mermaid.
 """
 
 from __future__ import annotations
@@ -11,73 +10,158 @@ import ast
 import io
 import re
 import sys
-import tempfile
-import threading
 import tokenize
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
-from types import FrameType
+from typing import NamedTuple
 
 import grimp
-import pyarrow as pa
 from click import echo
 
 import hms_iceberg
 
 ROOT = Path(hms_iceberg.__file__).parent
-SMALL, LARGE = 80, 500
+TESTS = Path(__file__).resolve().parents[1]
+LARGE, LONG = 500, 60
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+SECTIONS = re.compile(r"^(Args|Returns|Raises|Yields):$", re.M)
+
+# Rooms that a user imports from, beside the modules at the top, and modules whose classes others implement or catch.
+IMPORTED = {"catalog", "expressions", "maintenance", "migration", "report", "rest", "spark", "table", "view", "io"}
+PORTS = {"storage", "metastore", "errors"}
+
+Key = tuple[str, str]
 
 
-def files_entered(run: Callable[[], object]) -> set[str]:
-    """The files of the package of which a function is entered while `run` runs."""
-    found: set[str] = set()
+class Definition(NamedTuple):
+    """A class or function: its module, dotted name and node, and whether it is public."""
 
-    def note(frame: FrameType, event: str, argument: object) -> None:
-        code = frame.f_code
-        if event == "call" and code.co_name not in ("<module>", "<lambda>"):
-            is_class_body = "__qualname__" in frame.f_locals and "__module__" in frame.f_locals
-            if code.co_filename.startswith(str(ROOT)) and not is_class_body:
-                found.add(str(Path(code.co_filename).relative_to(ROOT)))
+    module: str
+    name: str
+    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    public: bool
 
-    threading.setprofile(note)
-    sys.setprofile(note)
-    try:
-        run()
-    finally:
-        sys.setprofile(None)
-        threading.setprofile(None)  # type: ignore[arg-type]
-    return found
+    @property
+    def doc(self) -> str:
+        """Its docstring."""
+        return ast.get_docstring(self.node) or ""
+
+    @property
+    def lines(self) -> int:
+        """How many lines it has."""
+        return (self.node.end_lineno or 0) - self.node.lineno + 1
 
 
-def operations(folder: Path) -> Iterable[tuple[str, set[str]]]:
-    """Name and files of each operation, on a table of format version 2 in a catalog of folders."""
-    from hms_iceberg.catalog import load_catalog
-    from hms_iceberg.table.table import Table
+class Package:
+    """The modules of the package, without what Thrift generated, by their names below the package."""
 
-    rows = pa.table({"id": pa.array(range(1000), pa.int64()), "name": [str(each % 7) for each in range(1000)]})
-    catalog = load_catalog("counts", type="hadoop", warehouse=str(folder))
-    catalog.create_namespace("db")
-    made = catalog.create_table("db.t", rows.schema, properties={"write.delete.mode": "merge-on-read"})
-    made.append(rows)
+    def __init__(self, root: Path = ROOT) -> None:
+        files = [each for each in sorted(root.rglob("*.py")) if "genthrift" not in each.parts]
+        self.texts = {
+            ".".join(each.relative_to(root).with_suffix("").parts).removesuffix("__init__").rstrip("."): each.read_text()
+            for each in files
+        }
+        self.trees = {name: ast.parse(text) for name, text in self.texts.items()}
 
-    def load() -> Table:
-        table = catalog.load_table("db.t")
-        assert isinstance(table, Table)
-        return table
+    def public_names(self) -> set[Key]:
+        """Module and name of each public class and function at the top of a module: the one meaning of "public".
 
-    yield "load, scan, to_arrow", files_entered(lambda: load().scan("id >= 10").to_arrow())
-    yield "load, append", files_entered(lambda: load().append(rows))
-    yield "load, delete (merge-on-read)", files_entered(lambda: load().delete("id = 5"))
+        Public is what a module that users import names in `__all__`, what stands in a port, and what is reached from
+        there: what annotations of results and attributes, and bases, of public classes and functions name, and so on.
+        Methods of a public class are public too. A name that begins with an underscore is not.
+        """
+        todo = [(module, name) for module, name in self._top if module in PORTS]
+        for module, tree in self.trees.items():
+            if module != "lazy" and (module.partition(".")[0] in IMPORTED or "." not in module):
+                for node in tree.body:
+                    if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+                        todo += [(module, name) for name in ast.literal_eval(node.value)]
+        found: set[Key] = set()
+        while todo:
+            key = self._home(*todo.pop())
+            if key in self._top and key not in found and not key[1].startswith("_"):
+                found.add(key)
+                todo += [(key[0], name) for name in _names_given(self._top[key])]
+        return found
+
+    def definitions(self) -> Iterator[Definition]:
+        """Every class and function, nested ones too."""
+        public = self.public_names()
+
+        def within(module: str, prefix: str, node: ast.AST, is_public: bool) -> Iterator[Definition]:
+            for each in ast.iter_child_nodes(node):
+                if isinstance(each, (*FUNCTIONS, ast.ClassDef)):
+                    known = is_public and not each.name.startswith("_") if prefix else (module, each.name) in public
+                    yield Definition(module, prefix + each.name, each, known)
+                    yield from within(module, f"{prefix}{each.name}.", each, known and isinstance(each, ast.ClassDef))
+                else:
+                    yield from within(module, prefix, each, is_public)
+
+        for module, tree in self.trees.items():
+            yield from within(module, "", tree, False)
+
+    @cached_property
+    def _top(self) -> dict[Key, ast.stmt]:
+        found: dict[Key, ast.stmt] = {}
+        for module, tree in self.trees.items():
+            for node in tree.body:
+                if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+                    found[module, node.name] = node
+                elif isinstance(node, ast.Assign):
+                    found[module, ast.unparse(node.targets[0])] = node
+        return found
+
+    @cached_property
+    def _imports(self) -> dict[Key, Key]:
+        return {
+            (module, each.asname or each.name): (node.module.removeprefix("hms_iceberg").lstrip("."), each.name)
+            for module, tree in self.trees.items()
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("hms_iceberg")
+            for each in node.names
+        }
+
+    def _home(self, module: str, name: str) -> Key:
+        while (module, name) not in self._top and (module, name) in self._imports:
+            module, name = self._imports[module, name]
+        return module, name
 
 
-def files_with(pattern: str, root: Path = ROOT) -> set[str]:
-    """The files of a folder in which a pattern occurs."""
-    found = re.compile(pattern)
-    return {str(each.relative_to(root)) for each in _sources(root) if found.search(each.read_text())}
+def _names_given(node: ast.stmt) -> set[str]:
+    """Names in the annotations of results and attributes, in the bases, and in what an alias stands for."""
+    if isinstance(node, ast.Assign):
+        given: list[ast.expr | None] = [node.value]
+    elif isinstance(node, ast.ClassDef):
+        methods = [each for each in node.body if isinstance(each, FUNCTIONS) and _is_reached(each.name)]
+        fields = [each.annotation for each in node.body if isinstance(each, ast.AnnAssign)]
+        given = [*node.bases, *fields, *(each.returns for each in methods)]
+    else:
+        given = [node.returns] if isinstance(node, FUNCTIONS) else []
+    text = " ".join(ast.unparse(each) for each in given if each is not None)
+    return set(re.findall(r"[A-Za-z]\w*", text))
 
 
-def _sources(root: Path) -> list[Path]:
-    return [each for suffix in ("*.py", "*.java") for each in sorted(root.rglob(suffix))]
+def _is_reached(method: str) -> bool:
+    return not method.startswith("_") or method == "__enter__"
+
+
+def code_and_docstrings(text: str) -> tuple[int, int]:
+    """How many lines of a module are neither blank, nor comments, nor docstrings; and how many are docstrings."""
+    skipped = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    found = {line for each in tokens if each.type not in skipped for line in range(each.start[0], each.end[0] + 1)}
+    docs: set[int] = set()
+    for node in ast.walk(ast.parse(text)):
+        for each in getattr(node, "body", None) or () if not isinstance(node, ast.Lambda | ast.IfExp) else ():
+            if (
+                isinstance(each, ast.Expr)
+                and isinstance(each.value, ast.Constant)
+                and isinstance(each.value.value, str)
+            ):
+                docs |= set(range(each.lineno, (each.end_lineno or each.lineno) + 1))
+    return len(found - docs), len(docs)
 
 
 def picture() -> str:
@@ -115,83 +199,42 @@ def main() -> None:
     if "--picture" in sys.argv:
         echo(picture())
         return
-    with tempfile.TemporaryDirectory() as folder:
-        for name, files in operations(Path(folder)):
-            echo(f"{name:32} {len(files):4} files")
-            if "-v" in sys.argv:
-                echo("\n".join(f"    {each}" for each in sorted(files)))
-    for name, pattern in (
-        ("type timestamp_ns", r"TimestampNanoType|timestamp_ns|TIMESTAMP_NANO|TimestampNano\b"),
-        ("type uuid", r"UUIDType|\"uuid\""),
-        ("transform truncate", r"TruncateTransform|\"truncate\""),
-    ):
-        echo(f"{name:32} {len(files_with(pattern)):4} files name it")
-    python = sorted(ROOT.rglob("*.py"))
-    lines = {each: len(each.read_text().splitlines()) for each in python}
-    small = [each for each, count in lines.items() if count <= SMALL and each.name != "__init__.py"]
-    java = sorted(ROOT.rglob("*.java"))
-    docs = [ast.get_docstring(node) or "" for each in python for node in _definitions(each)]
-    code = sum(len(code_lines(each.read_text())) for each in python)
-    echo(f"{'Python':32} {len(python):4} files, {sum(lines.values())} lines, {code} of them code")
-    large = [str(each.relative_to(ROOT)) for each, count in lines.items() if count > LARGE]
-    echo(f"{f'Python of more than {LARGE} lines':32} {len(large):4} files {' '.join(large)}")
-    echo(f"{'Java':32} {len(java):4} files, {sum(len(each.read_text().splitlines()) for each in java)} lines")
-    echo(f"{f'Python of at most {SMALL} lines':32} {len(small):4} files besides __init__.py")
-    riddles = sum(each.startswith(("The same", "That of", "What is ", "Those of")) for each in docs)
-    echo(f"{'docstrings that lean on others':32} {riddles:4} begin with The same, That of, Those of, What is")
-    functions = list(public_functions(python))
-    told = {(name, given) for name, given, doc, _ in functions if "Args:" in doc}
-    described = sum((name, given) in told for name, given, _, _ in functions)
-    untold = [
-        doc for _, _, doc, gives in functions if gives and re.match(r"[A-Z][a-z]+s ", doc) and "Returns:" not in doc
-    ]
-    echo(f"{'public functions':32} {len(functions):4} of several arguments, {described} with Args, own or inherited")
-    raising = sum("Raises:" in doc for _, _, doc, _ in functions)
-    echo(f"{'':32} {raising:4} with Raises; {len(untold)} say what they do, give a value, and have no Returns")
-
-
-def code_lines(text: str) -> set[int]:
-    """Numbers of the lines of a module that are neither blank, nor comments, nor docstrings."""
-    skipped = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
-    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-    found = {line for each in tokens if each.type not in skipped for line in range(each.start[0], each.end[0] + 1)}
-    for node in ast.walk(ast.parse(text)):
-        for each in getattr(node, "body", None) or () if not isinstance(node, ast.Lambda | ast.IfExp) else ():
-            if (
-                isinstance(each, ast.Expr)
-                and isinstance(each.value, ast.Constant)
-                and isinstance(each.value.value, str)
-            ):
-                found -= set(range(each.lineno, (each.end_lineno or each.lineno) + 1))
-    return found
-
-
-def public_functions(paths: Iterable[Path]) -> Iterator[tuple[str, tuple[str, ...], str, bool]]:
-    """Name, arguments and docstring of each public function or method of several arguments, and if it gives a value.
-
-    Commands are left out, whose options are described by their help, and what Thrift generated.
-    """
-
-    def within(node: ast.Module | ast.ClassDef) -> Iterator[tuple[str, tuple[str, ...], str, bool]]:
-        for each in node.body:
-            if isinstance(each, ast.ClassDef) and not each.name.startswith("_"):
-                yield from within(each)
-            elif isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) and not each.name.startswith("_"):
-                every = (*each.args.posonlyargs, *each.args.args, *each.args.kwonlyargs)
-                given = tuple(one.arg for one in every if one.arg not in ("self", "cls"))
-                marks = " ".join(ast.unparse(one) for one in each.decorator_list)
-                if len(given) > 1 and not re.search(r"overload|command|click", marks):
-                    gives = each.returns is not None and ast.unparse(each.returns) != "None"
-                    yield each.name, given, ast.get_docstring(each) or "", gives
-
-    for path in paths:
-        if "genthrift" not in path.parts:
-            yield from within(ast.parse(path.read_text()))
-
-
-def _definitions(path: Path) -> Iterable[ast.FunctionDef | ast.ClassDef]:
-    tree = ast.parse(path.read_text())
-    return (node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.ClassDef)))
+    package = Package()
+    definitions = list(package.definitions())
+    echo(f"{'room':20} files   code   docs")
+    rooms: Counter[str] = Counter()
+    code: Counter[str] = Counter()
+    docs: Counter[str] = Counter()
+    for module, text in package.texts.items():
+        room = module.partition(".")[0] if "." in module or module in IMPORTED else "(top)"
+        rooms[room] += 1
+        in_code, in_docs = code_and_docstrings(text)
+        code[room] += in_code
+        docs[room] += in_docs
+    for room, files in rooms.items():
+        echo(f"{room:20} {files:5} {code[room]:6} {docs[room]:6}")
+    echo(f"{'Python':20} {rooms.total():5} {code.total():6} {docs.total():6}")
+    java = [len(each.read_text().splitlines()) for each in ROOT.rglob("*.java")]
+    echo(f"{'Java':20} {len(java):5} {sum(java):6} lines in all")
+    tests = [code_and_docstrings(each.read_text()) for each in TESTS.rglob("*.py")]
+    echo(f"{'tests':20} {len(tests):5} {sum(each for each, _ in tests):6} {sum(each for _, each in tests):6}")
+    public = [each for each in definitions if each.public and each.name.rpartition(".")[2] != "__init__"]
+    undocumented = [each for each in public if not each.doc]
+    leaning = [each for each in definitions if re.match(r"(The same|What|Those|That of|It) ", each.doc)]
+    sections = [each for each in definitions if not each.public and SECTIONS.search(each.doc)]
+    functions = [each for each in definitions if isinstance(each.node, FUNCTIONS)]
+    echo(f"{len(functions)} functions, {len(definitions) - len(functions)} classes")
+    echo(f"{len(public)} public names, {100 * (len(public) - len(undocumented)) / len(public):.0f}% with a docstring")
+    echo(f"{len(sections)} internal names have Args, Returns or Raises")
+    echo(f"{len(leaning)} docstrings begin with What, The same, Those, That of, It")
+    echo(f"{sum(text.count('= Hook(') for text in package.texts.values())} hooks")
+    large = [f"{name} {len(text.splitlines())}" for name, text in package.texts.items() if text.count("\n") > LARGE]
+    echo(f"modules of more than {LARGE} lines: {', '.join(large)}")
+    longest = sorted((each for each in functions if each.lines > LONG), key=lambda each: -each.lines)[:8]
+    echo(f"longest functions: {', '.join(f'{each.module}.{each.name} {each.lines}' for each in longest)}")
+    if "-v" in sys.argv:
+        for title, chosen in (("without docstring", undocumented), ("sections", sections), ("leaning", leaning)):
+            echo("\n".join(f"{title}: {each.module}.{each.name}" for each in chosen))
 
 
 if __name__ == "__main__":
