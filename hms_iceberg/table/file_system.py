@@ -27,12 +27,13 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer
 from hms_iceberg.scan.manifests.cache import planning_ready
+from hms_iceberg.spec.metadata.metadata_json import compress, uncompressed
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionSpec
 from hms_iceberg.spec.places import Place
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sort_orders import UNSORTED, SortOrder
-from hms_iceberg.spec.table_properties import METADATA_PATH
+from hms_iceberg.spec.table_properties import METADATA_COMPRESSION, METADATA_PATH
 from hms_iceberg.storage import Places, Storage
 from hms_iceberg.table.changes.table_definition import TableDefinition
 from hms_iceberg.table.needed.named_files import delete_files
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 logger = logging.getLogger(__name__)
+_COMPRESSED = ".gz.metadata.json"
 Self = TypeVar("Self", bound="FileSystemMetastore")
 
 
@@ -133,9 +135,8 @@ class FileSystemMetastore:
             )
         if existing is not None:
             raise CommitFailedError(f"Cannot commit to the table at {table}: {existing} exists already.")
-        suffix = ".gz.metadata.json" if new.location.endswith(".gz.metadata.json") else ".metadata.json"
-        location = f"{folder}/v{version}{suffix}"
-        self._create(table, location, self._storage.read(new.location))
+        location = f"{folder}/v{version}{_suffix(base)}"
+        self._create(table, location, self._content(new, location))
         self._write_hint(folder, version)
         return MetadataVersion(location, new.metadata)
 
@@ -169,6 +170,13 @@ class FileSystemMetastore:
                 f"Cannot commit to the table at {table}: it was dropped, and another one was created in its place."
             )
         return number + 1
+
+    def _content(self, new: MetadataVersion, location: str) -> bytes:
+        """The content of `new` for a file of that name, compressed as the name says."""
+        written = self._storage.read(new.location)
+        if new.location.endswith(_COMPRESSED) == location.endswith(_COMPRESSED):
+            return written
+        return compress(written) if location.endswith(_COMPRESSED) else uncompressed(written)
 
     def _create(self, table: str, location: str, content: bytes) -> None:
         try:
@@ -205,7 +213,7 @@ class FileSystemMetastore:
             new: the version as it was written before its commit.
         """
         try:
-            return location == new.location or self._storage.read(location) == self._storage.read(new.location)
+            return location == new.location or self._storage.read(location) == self._content(new, location)
         except MissingFileError:
             return False
 
@@ -276,6 +284,13 @@ class FileSystemLease:
         if self._is_held:
             self._is_held = False
             self._queue.release()
+
+
+def _suffix(base: MetadataVersion | None) -> str:
+    """How the name of the version after `base` ends. Whoever commits to a version has to create the same file, or both
+    would succeed: so a new codec counts from the second version on that has it."""
+    is_compressed = base is not None and METADATA_COMPRESSION.of(base.metadata.properties) == "gzip"
+    return _COMPRESSED if is_compressed else ".metadata.json"
 
 
 def _version_of(table: str, location: str) -> int:

@@ -75,12 +75,42 @@ def test_a_hint_that_is_missing_old_or_no_number_does_not_matter(
     assert tables.load(location).scan().count() == 3
 
 
-def test_compressed_versions_are_found(tables: FileSystemTables, location: str) -> None:
+def test_versions_are_compressed_as_the_version_before_them_says(tables: FileSystemTables, location: str) -> None:
     table = tables.create(ARROW, location, properties={"write.metadata.compression-codec": "gzip"})
     table.append(rows(1))
-    assert names(location)[:2] == ["v1.gz.metadata.json", "v2.gz.metadata.json"]
     table.set_properties({"write.metadata.compression-codec": "none"})
-    assert tables.load(location).scan().count() == 1
+    table.append(rows(2))
+    folder = Path(location) / "metadata"
+    found = {path.name: path.read_bytes()[:2] == b"\x1f\x8b" for path in folder.glob("v*.json")}
+    assert found == {
+        "v1.metadata.json": False,
+        "v2.gz.metadata.json": True,
+        "v3.gz.metadata.json": True,
+        "v4.metadata.json": False,
+    }
+    assert tables.load(location).scan().count() == 2
+
+
+@pytest.mark.parametrize("codecs", [("none", "gzip"), ("gzip", "none")])
+def test_a_writer_who_changes_the_codec_and_one_who_does_not_lose_nothing(
+    tables: FileSystemTables, location: str, codecs: tuple[str, str]
+) -> None:
+    mine = tables.create(ARROW, location, properties={"write.metadata.compression-codec": codecs[0]})
+    theirs = FileSystemTables().load(location)
+    create = mine.metastore._storage.create  # type: ignore[attr-defined]
+    versions: list[str] = []
+
+    def overtaken(place: str, content: bytes) -> None:
+        if "/v" in place and not versions:
+            versions.append(place)
+            theirs.set_properties({"write.metadata.compression-codec": codecs[1]})
+        create(place, content)
+
+    mine.metastore._storage.create = overtaken  # type: ignore[attr-defined]
+    mine.append(rows(1))
+    table = tables.load(location)
+    assert table.scan().count() == 1
+    assert table.properties["write.metadata.compression-codec"] == codecs[1]
 
 
 def test_writers_in_threads_lose_nothing(tables: FileSystemTables, location: str) -> None:
