@@ -91,7 +91,8 @@ def remove_orphan_files(
     Args:
         table: the table, which moves to its newest version.
         older_than: only files that were last changed before; by default three days ago. A file that a running write
-            has not committed yet is named by nothing either: at least 24 hours are left for it.
+            has not committed yet is named by nothing either: at least 24 hours are left for it. A file whose time is
+            not known is left alone, unless nobody writes.
         location: the folder to search; the table's location by default.
         dry_run: only find them.
         nobody_writes: whoever calls is certain that nobody writes to the table meanwhile, so that files may be younger.
@@ -138,6 +139,7 @@ def remove_orphan_files(
     unnamed: list[FileInfo] = []
     mismatches: list[str] = []
     is_any_found = False
+    ageless = 0
     for file in listed:
         match = named.match(file.location)
         is_any_found |= match is _Match.SAME
@@ -145,8 +147,12 @@ def remove_orphan_files(
             continue
         if match is _Match.ELSEWHERE and mode is not PrefixMismatch.DELETE:
             mismatches.append(file.location)
-        elif file.modified_ms < before:
+        elif file.modified_ms < before if file.modified_ms else nobody_writes:
             unnamed.append(file)
+        else:
+            ageless += not file.modified_ms
+    if ageless:
+        logger.warning("%d files of %s have no time of change and were left: they may be being written", ageless, name)
     if mismatches and mode is PrefixMismatch.ERROR:
         raise InvalidInputError(
             f"Cannot remove orphan files of table {name}: {len(mismatches)} files have a path that the table names "

@@ -96,26 +96,29 @@ def test_what_others_commit_while_the_folder_is_listed_is_no_orphan(
 
 def test_an_inventory_of_the_store_may_take_the_place_of_a_listing(table: Table) -> None:
     orphans = [put(table, name) for name in ("data/a.parquet", "data/b.parquet", "other/c.parquet")]
-    named = [FileInfo(str(path), 0, 0) for path in on_disk(table) - {orphans[1]}]
+    named = [FileInfo(str(path), 0, 1) for path in on_disk(table) - {orphans[1]}]
     below = remove_orphan_files(table, files=named, location=f"{table.location()}/data", dry_run=True)
     assert below.locations == (str(orphans[0]),)
     result = remove_orphan_files(table, files=[*named, FileInfo(str(orphans[1]), 0, 2**62)])
     assert set(result.locations) == {str(orphans[0]), str(orphans[2])} and orphans[1].exists()
 
 
-def test_a_file_of_the_very_time_is_not_older_and_a_link_or_a_journal_in_an_inventory_is_nobodys(table: Table) -> None:
+def test_a_file_of_the_very_time_or_of_none_is_not_older_and_a_link_or_a_journal_in_an_inventory_is_nobodys(table: Table) -> None:
     day = int(time.time() * 1000) - LEAST_AGE_MS - 60_000
     stray, root = f"{table.location()}/data/stray.parquet", FileInfo(table.location(), 0, 0)
     listed = [*table.storage.list(table.location()), root]
     for file, is_orphan in (
         (FileInfo(stray, 1, day), False),
         (FileInfo(stray, 1, day - 1), True),
-        (FileInfo(stray, 1, 0, is_linked=True), False),
-        (FileInfo(f"{table.location()}/metadata/_repair-1.json", 1, 0), False),
-        (FileInfo(f"{table.location()}/metadata/_hive-migration.1.json", 1, 0), False),
+        (FileInfo(stray, 1), False),  # it may be being written
+        (FileInfo(stray, 1, 1, is_linked=True), False),
+        (FileInfo(f"{table.location()}/metadata/_repair-1.json", 1, 1), False),
+        (FileInfo(f"{table.location()}/metadata/_hive-migration.1.json", 1, 1), False),
     ):
         found = remove_orphan_files(table, files=[*listed, file], older_than=day, dry_run=True)
         assert found.locations == ((file.location,) if is_orphan else ())
+    ageless = remove_orphan_files(table, files=[*listed, FileInfo(stray, 1)], dry_run=True, **NOW)
+    assert ageless.locations == (stray,)
 
 
 def test_where_nothing_is_left_in_a_folder_nothing_is_an_orphan(table: Table) -> None:
@@ -129,7 +132,7 @@ def test_what_cannot_be_deleted_is_told_and_stops_no_other(table: Table) -> None
     before = on_disk(table)
     orphans = [str(put(table, f"data/{number}.parquet", text="")) for number in range(2_000)]
     folders = [f"{table.location()}/data", f"{table.location()}/metadata"]  # an inventory may name anything
-    named = [FileInfo(each, 0, 0) for each in [folders[0], *orphans, folders[1]]]
+    named = [FileInfo(each, 0, 1) for each in [folders[0], *orphans, folders[1]]]
     result = remove_orphan_files(table, files=named, workers=3)
     assert (result.deleted, set(result.left)) == (2_000, set(folders))
     assert on_disk(table) == before
@@ -175,7 +178,7 @@ def test_what_a_killed_process_left_half_written_is_an_orphan(table: Table) -> N
     (half,) = on_disk(table) - before
     others = {put(table, "data/.a.parquet.crc"), put(table, "data/.a.tmp"), put(table, "data/.b.0123456789ag.tmp")}
     assert remove_orphan_files(table).locations == ()  # it may still be written
-    set_changed(half, 0)
+    set_changed(half, 1_000_000)
     assert remove_orphan_files(table).locations == (str(half),)
     output.abandon()
     assert on_disk(table) == before | others
