@@ -348,11 +348,8 @@ def leaves(kind: IcebergType) -> Iterator[IcebergType]:
 def leaf_positions(
     fields: Sequence[NestedField], above: tuple[int, ...] = ()
 ) -> Iterator[tuple[NestedField, tuple[int, ...]]]:
-    """The fields of primitive types in no list or map, with their places in the structs around them, from outside.
-
-    Args:
-        fields: the fields.
-        above: the positions of the structs around them.
+    """The fields of primitive types in no list or map, with their positions in the structs around them, outermost
+    first.
     """
     for position, child in enumerate(fields):
         here = (*above, position)
@@ -382,18 +379,7 @@ def fold_type(
     list: Callable[[ListType, T], T],
     map: Callable[[MapType, T, T], T],
 ) -> T:
-    """Applies one function for each kind of type, from the leaves up.
-
-    Args:
-        kind: the type.
-        leaf: the result of a type that is not nested: a primitive one, or a variant.
-        struct: the result of a struct, from the results of its fields' types in their order.
-        list: the result of a list, from that of its elements' type.
-        map: the result of a map, from those of its keys' and of its values' type.
-
-    Returns:
-        the result of the outermost type.
-    """
+    """Applies one function for each kind of type, from the leaves up; `leaf` takes variants too."""
 
     if not kind.is_nested:  # as most columns, for which the function below would be made in vain
         return leaf(kind)

@@ -102,16 +102,8 @@ def _nested(kind: IcebergType) -> tuple[MappedField, ...]:
 
 
 def update_name_mapping(mapping: NameMapping, old_schema: Schema, new_schema: Schema) -> NameMapping:
-    """The mapping after a change of the schema.
-
-    A renamed field gets its new name beside the old ones; an added field gets its name. Either takes the name away from
-    the other fields of the same struct. Fields that were dropped keep their names, so that files of their time stay
-    readable.
-
-    Args:
-        mapping: the mapping before the change.
-        old_schema: the schema before the change.
-        new_schema: the schema after it.
+    """The mapping after a change of the schema: old names stay beside new ones, and dropped fields keep theirs, so that
+    old files stay readable. A name that a field gets is taken away from the others of its struct.
     """
     before = old_schema.index_by_id
     changed = {
@@ -155,12 +147,10 @@ def _field_to_json(field: MappedField) -> dict[str, Any]:
 
 
 def name_mapping_to_list(mapping: NameMapping) -> list[dict[str, Any]]:
-    """The mapping as JSON-ready Python."""
     return [_field_to_json(field) for field in mapping.fields]
 
 
 def name_mapping_from_list(data: Any) -> NameMapping:
-    """The mapping that parsed JSON stands for; raises InvalidInputError."""
     return NameMapping(_fields_from_json(data))
 
 

@@ -25,13 +25,7 @@ class JsonForm(NamedTuple):
 
 
 def set_json_form(kind: type[Model], dump: Callable[[Model], Any], read: Callable[[Any], Model]) -> None:
-    """Gives a class its JSON form.
-
-    Args:
-        kind: the class; its subclasses have the form as well.
-        dump: the value as JSON-ready Python.
-        read: the value that JSON-ready Python stands for; raises an IcebergError if it stands for none.
-    """
+    """Gives a class and its subclasses their JSON form."""
     kind._json = JsonForm(dump, read)
 
 
@@ -98,14 +92,8 @@ class JsonModel:
 
 
 class JsonObject:
-    """A parsed JSON object whose members are read by type; null counts as missing.
-
-    Args:
-        data: the parsed JSON.
-        what: what it stands for, for messages.
-
-    Raises:
-        CorruptMetadataError: `data` is no object; so do the methods, for a member that is missing or of another type.
+    """A parsed JSON object whose members are read by type; null counts as missing. Wrong members raise
+    CorruptMetadataError that names `what`.
     """
 
     __slots__ = ("data", "what")
@@ -117,7 +105,6 @@ class JsonObject:
         self.what = what
 
     def has(self, key: str) -> bool:
-        """True if the member is there and not null."""
         return self.data.get(key) is not None
 
     def _of(self, key: str, kind: type, expected: str) -> Any:
@@ -129,64 +116,41 @@ class JsonObject:
         return value
 
     def integer(self, key: str) -> int:
-        """A member that is a 64-bit integer.
-
-        Raises:
-            CorruptMetadataError: it is missing, or something else.
-        """
+        """A member that is a 64-bit integer."""
         value: int = self._of(key, int, "an integer")
         if not -(2**63) <= value < 2**63:
             raise CorruptMetadataError(f"{key!r} of {self.what} is {value}, expected a 64-bit integer")
         return value
 
     def milliseconds(self, key: str) -> int:
-        """A moment in milliseconds from 1970-01-01 UTC, which times in microseconds can hold.
-
-        Raises:
-            CorruptMetadataError: it is missing, or something else.
-        """
+        """A moment in milliseconds from 1970-01-01 UTC, which times in microseconds can hold."""
         value = self.integer(key)
         if not -_MOST_MILLISECONDS <= value <= _MOST_MILLISECONDS:
             raise CorruptMetadataError(f"{key!r} of {self.what} is {value}, which is no time in milliseconds")
         return value
 
     def integer_or_none(self, key: str) -> int | None:
-        """A 64-bit integer, or None if it is missing."""
         return self.integer(key) if self.has(key) else None
 
     def text(self, key: str) -> str:
-        """A member that is a string."""
         value: str = self._of(key, str, "text")
         return value
 
     def text_or_none(self, key: str) -> str | None:
-        """A string, or None if it is missing."""
         return self.text(key) if self.has(key) else None
 
     def sequence(self, key: str) -> list[Any]:
-        """A member that is a list."""
         value: list[Any] = self._of(key, list, "a list")
         return value
 
     def sequence_or_empty(self, key: str) -> list[Any]:
-        """A list; empty if it is missing."""
         return self.sequence(key) if self.has(key) else []
 
     def objects(self, key: str, what: str) -> list[JsonObject]:
-        """A list of objects; empty if it is missing.
-
-        Args:
-            key: name of the member.
-            what: what each object is, for messages.
-        """
+        """A list of objects, empty if it is missing."""
         return [JsonObject(each, what) for each in self.sequence_or_empty(key)]
 
     def text_map_or_none(self, key: str) -> dict[str, str] | None:
-        """An object from text to text, or None if it is missing.
-
-        Raises:
-            CorruptMetadataError: it is something else.
-        """
         if not self.has(key):
             return None
         value: dict[str, Any] = self._of(key, dict, "an object")
@@ -197,21 +161,13 @@ class JsonObject:
 
 
 def shown(data: object) -> str:
-    """The value as text, cut off if it is long."""
+    """A value as text for messages, cut off if it is long."""
     text = repr(data)
     return text if len(text) <= 200 else text[:200] + " ..."
 
 
 def column_names(names: Any, argument: str) -> tuple[str, ...]:
-    """Names of columns: a text alone would be taken for names of one letter each.
-
-    Args:
-        names: what was given.
-        argument: name of the argument, for messages.
-
-    Raises:
-        InvalidInputError: it is something else.
-    """
+    """Names of columns; a text alone is refused, since it would be taken for names of one letter each."""
     if isinstance(names, Iterable) and not isinstance(names, str | bytes):
         found = tuple(names)
         if all(isinstance(name, str) for name in found):
@@ -221,45 +177,20 @@ def column_names(names: Any, argument: str) -> tuple[str, ...]:
 
 
 def whole_number(number: Any, argument: str, what: str) -> int:
-    """Checks that a value is an integer of 0 or more.
-
-    Args:
-        number: what was given.
-        argument: its name.
-        what: what it stands for: `a number of rows`.
-
-    Returns:
-        the value as an `int`.
-
-    Raises:
-        InvalidInputError: it is something else.
-    """
+    """The value as an integer of 0 or more; InvalidInputError names `argument` and `what` (`a number of rows`)."""
     if isinstance(number, bool) or not isinstance(number, Integral) or number < 0:
         raise InvalidInputError(f"{argument}: expected {what} from 0, got {number!r}.")
     return int(number)
 
 
 def snapshot_number(snapshot_id: Any) -> int:
-    """The id of a snapshot.
-
-    Raises:
-        InvalidInputError: it is something else, as text is.
-    """
     if isinstance(snapshot_id, bool) or not isinstance(snapshot_id, Integral):
         raise InvalidInputError(f"Snapshot id: expected an integer, got {snapshot_id!r}.")
     return int(snapshot_id)
 
 
 def text_properties(properties: Mapping[str, Any], argument: str = "Properties") -> dict[str, str]:
-    """Properties as text: numbers as Python writes them, booleans as `true` and `false`.
-
-    Args:
-        properties: names and values.
-        argument: what they are, for messages.
-
-    Raises:
-        InvalidInputError: no mapping, a name that is no text, or a value that is none or has parts.
-    """
+    """Properties as text: numbers as Python writes them, booleans as `true` and `false`."""
     text = {}
     for key, value in mapping(properties, argument).items():
         if not isinstance(key, str) or isinstance(value, _NO_VALUES):
@@ -275,18 +206,7 @@ _NO_VALUES = (type(None), bytes, Mapping, list, tuple, set, frozenset)
 
 
 def mapping(given: Any, argument: str) -> Mapping[str, Any]:
-    """Checks that a value is a mapping from names to values.
-
-    Args:
-        given: what was given.
-        argument: name of the argument, for messages.
-
-    Returns:
-        the value itself.
-
-    Raises:
-        InvalidInputError: it is something else.
-    """
+    """The value itself, if it is a mapping; InvalidInputError names the argument."""
     if not isinstance(given, Mapping):
         raise InvalidInputError(f"{argument}: expected values by name, such as {{'owner': 'billing'}}, got {given!r}.")
     return given

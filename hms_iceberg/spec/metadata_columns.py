@@ -51,35 +51,18 @@ METADATA_COLUMNS = (*_PLAIN, PARTITION_NAME)
 
 
 def metadata_column(name: str, specs: Iterable[PartitionSpec], schema: Schema) -> NestedField | None:
-    """The metadata column of a name.
-
-    Args:
-        name: such as ``_file``.
-        specs: the table's partition specs, for ``_partition``.
-        schema: the table's schema, for the types of partition values.
-
-    Returns:
-        The column, or None if the name is that of no metadata column.
-    """
+    """The metadata column of a name such as `_file`; None if there is none."""
     if name == PARTITION_NAME:
         return partition_column(specs, schema)
     return _PLAIN.get(name)
 
 
 def is_metadata_column(field_id: int) -> bool:
-    """Whether an id is one of the columns above."""
     return field_id == PARTITION_ID or any(field.field_id == field_id for field in _PLAIN.values())
 
 
 def partition_column(specs: Iterable[PartitionSpec], schema: Schema) -> NestedField:
-    """The column ``_partition``: a struct of the partition fields of all specs.
-
-    Args:
-        specs: the table's partition specs.
-        schema: the table's schema.
-
-    Returns:
-        The column; a field that a row's spec lacks is null.
+    """The column `_partition`: a struct of the partition fields of all specs; a field that a row's spec lacks is null.
     """
     kind = unified_partition_type(specs, schema)
     return NestedField(PARTITION_ID, PARTITION_NAME, kind, False, "Partition to which a row belongs to")

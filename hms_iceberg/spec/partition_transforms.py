@@ -90,17 +90,8 @@ def parse_transform(text: str) -> Transform:
 
 
 def transform_of_sql(name: str, number: int | None = None) -> Transform:
-    """The transform that SQL such as `days(ts)` or `bucket(16, id)` names.
-
-    Args:
-        name: a name of `SPELLINGS`, or of the specification, in any case.
-        number: the number beside the column, if there is one.
-
-    Returns:
-        The transform; an `UnknownTransform` if there is none of that name, with or without a number.
-
-    Raises:
-        InvalidInputError: the number is 0 or too large.
+    """The transform that SQL such as `days(ts)` or `bucket(16, id)` names in any case; UnknownTransform if there is
+    none.
     """
     kind = SPELLINGS.get(name.lower())
     if kind is not None and not kind.takes_number and number is None:

@@ -32,11 +32,7 @@ _LOCATION = re.compile(r"^(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?://(?P<authority
 
 
 def split_location(location: str) -> tuple[str, str, str]:
-    """Scheme (in lower case, `file` if there is none), authority, and path of a location, as they are spelled.
-
-    Args:
-        location: `/x`, `file:/x`, `file:///x`, `s3://bucket/key`, `hdfs://host:port/x`, `abfss://c@h/x` …
-    """
+    """Scheme (in lower case, `file` if there is none), authority and path of a location, as they are spelled."""
     match = _LOCATION.match(location)
     if match is None:
         return "file", "", location
@@ -44,19 +40,13 @@ def split_location(location: str) -> tuple[str, str, str]:
 
 
 def is_bucket_store(scheme: str) -> bool:
-    """Whether the authority of a scheme's locations is a bucket or container, not a server.
-
-    Args:
-        scheme: in lower case.
-    """
+    """Whether the authority of a scheme's locations is a bucket or container, not a server."""
     return scheme in _BUCKETS
 
 
 def folded(path: str) -> str:
-    """A path without empty, `.` and `..` segments, and without a slash at its end; the root is empty.
-
-    Args:
-        path: if it is relative, a `..` at its start stays.
+    """A path without empty, `.` and `..` segments and final slash; the root is empty, and a `..` at a relative start
+    stays.
     """
     if not ("//" in path or "/." in path or path.startswith(".") or path.endswith("/")):
         return path

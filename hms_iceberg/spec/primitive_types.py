@@ -341,16 +341,8 @@ _GEOGRAPHY = re.compile(r"geography\s*(?:\(\s*([^,)]*?)\s*(?:,\s*(\w*)\s*)?\))?"
 
 
 def parse_primitive(text: str) -> IcebergType:
-    """Reads the text of a type that is not nested, such as "long", "decimal(9, 2)" or "variant".
-
-    Args:
-        text: the type as table metadata writes it; upper or lower case, spaces around parameters allowed.
-
-    Returns:
-        The type.
-
-    Raises:
-        InvalidSchemaError: no type of the specification is written so.
+    """Reads the text of a type that is not nested, such as "decimal(9, 2)", in any case and with spaces around
+    parameters.
     """
     if not isinstance(text, str):
         raise InvalidSchemaError(f"Cannot read a type from {text!r}: expected text such as 'long' or 'decimal(9,2)'")

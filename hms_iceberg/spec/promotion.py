@@ -27,13 +27,7 @@ _SINCE_V3: dict[type[IcebergType], tuple[type[IcebergType], ...]] = {DateType: (
 
 
 def can_promote(old: IcebergType, new: IcebergType, format_version: int) -> bool:
-    """Whether values of `old` may be read as `new`: the same type, or a promotion that the format version allows.
-
-    Args:
-        old: the type in the file.
-        new: the type of the column.
-        format_version: the format version of the table.
-    """
+    """Whether values of `old` may be read as `new`: the same type, or a promotion that the format version allows."""
     if old == new:
         return True
     if isinstance(old, DecimalType) and isinstance(new, DecimalType):
@@ -46,12 +40,7 @@ def can_promote(old: IcebergType, new: IcebergType, format_version: int) -> bool
 
 
 def promotions_of(kind: IcebergType, format_version: int) -> str:
-    """The types that a column of this type may be promoted to, for messages.
-
-    Args:
-        kind: the type.
-        format_version: the format version of the table.
-    """
+    """The types that a column of this type may be promoted to, for messages."""
     if isinstance(kind, DecimalType):
         return f"decimal of scale {kind.scale} and a precision above {kind.precision}"
     targets = [*_ANY_VERSION.get(type(kind), ()), *(_SINCE_V3.get(type(kind), ()) if format_version >= 3 else ())]
@@ -63,13 +52,8 @@ def promotions_of(kind: IcebergType, format_version: int) -> str:
 def keeps_results(transform: Transform, old: IcebergType, new: IcebergType) -> bool:
     """Whether a transform gives the same results before and after its column is promoted.
 
-    If it does not, a column that any partition spec of the table uses must not be promoted: partition values that
-    are written already would mean something else.
-
-    Args:
-        transform: the transform of a partition field.
-        old: the type of its column before the promotion.
-        new: the type after it.
+    If not, a column that any partition spec uses must not be promoted: values that are written already would mean
+    something else.
     """
     if old == new or transform.is_void or isinstance(old, UnknownType):
         return True

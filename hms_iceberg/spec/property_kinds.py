@@ -12,13 +12,7 @@ from hms_iceberg.errors import ConfigurationError
 
 @dataclass(frozen=True, slots=True)
 class TableProperty:
-    """The attributes that all kinds of properties have.
-
-    Args:
-        name: the property's name.
-        about: what it does, in one line.
-        reader: the part of the package that acts on it.
-    """
+    """The attributes that all kinds of properties have; `reader` is the part of the package that acts on it."""
 
     KIND: ClassVar[str] = "text"
 
@@ -35,51 +29,30 @@ class TableProperty:
         return ""
 
     def check(self, text: str) -> None:
-        """Refuses a value that cannot be read.
-
-        Raises:
-            ConfigurationError: it cannot.
-        """
+        ...
 
     def matches(self, name: str) -> bool:
-        """Whether a property of this name is described here."""
         return name == self.name
 
     def wrong(self, text: str, expected: str, hint: str = "") -> ConfigurationError:
-        """The error of a value that cannot be used.
-
-        Args:
-            text: the value.
-            expected: what is expected.
-            hint: what helps.
-        """
         return ConfigurationError(f"Table property {self.name!r}: expected {expected}, got {text!r}.{hint}")
 
 
 @dataclass(frozen=True, slots=True)
 class IntProperty(TableProperty):
-    """A whole number."""
-
     KIND: ClassVar[str] = "integer"
 
     default: int
 
     @property
     def default_text(self) -> str:
-        """The default in digits."""
         return str(self.default)
 
     def of(self, properties: Mapping[str, str]) -> int:
-        """The number that is set, the default if none is.
-
-        Raises:
-            ConfigurationError: the value is not an integer.
-        """
         text = properties.get(self.name)
         return self.default if text is None else self._parsed(text)
 
     def check(self, text: str) -> None:
-        """Refuses what is not an integer."""
         self._parsed(text)
 
     def _parsed(self, text: str) -> int:
@@ -99,11 +72,9 @@ class BoolProperty(TableProperty):
 
     @property
     def default_text(self) -> str:
-        """`true` or `false`."""
         return str(self.default).lower()
 
     def of(self, properties: Mapping[str, str]) -> bool:
-        """The value that is set, the default if none is."""
         text = properties.get(self.name)
         return self.default if text is None else text.strip().lower() == "true"
 
@@ -118,20 +89,13 @@ class FractionProperty(TableProperty):
 
     @property
     def default_text(self) -> str:
-        """The default in digits."""
         return str(self.default)
 
     def of(self, properties: Mapping[str, str]) -> float:
-        """The number that is set, the default if none is.
-
-        Raises:
-            ConfigurationError: the value is no such number.
-        """
         text = properties.get(self.name)
         return self.default if text is None else self._parsed(text)
 
     def check(self, text: str) -> None:
-        """Refuses what is no such number."""
         self._parsed(text)
 
     def _parsed(self, text: str) -> float:
@@ -152,11 +116,9 @@ class TextProperty(TableProperty):
 
     @property
     def default_text(self) -> str:
-        """The default itself."""
         return self.default
 
     def of(self, properties: Mapping[str, str]) -> str:
-        """The text that is set, the default if none is."""
         return properties.get(self.name, self.default)
 
 
@@ -169,15 +131,9 @@ class ChoiceProperty(TextProperty):
     choices: tuple[str, ...]
 
     def of(self, properties: Mapping[str, str]) -> str:
-        """The word that is set, in lower case; the default if none is.
-
-        Raises:
-            ConfigurationError: it is none of the words.
-        """
         return self._parsed(properties.get(self.name, self.default))
 
     def check(self, text: str) -> None:
-        """Refuses a value that is not one of the choices."""
         self._parsed(text)
 
     def _parsed(self, text: str) -> str:
@@ -196,11 +152,9 @@ class ColumnProperty(TableProperty):
     KIND: ClassVar[str] = "of a column"
 
     def matches(self, name: str) -> bool:
-        """Whether a property of this name is one of the family."""
         return name.startswith(self.name)
 
     def of_columns(self, properties: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        """Column and text of each property that is set."""
         for name, text in properties.items():
             if name.startswith(self.name):
                 yield name[len(self.name) :], text

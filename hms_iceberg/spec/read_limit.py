@@ -93,25 +93,12 @@ DEFAULT_LIMIT = ReadLimit()
 
 
 def most_bytes(size: int) -> int:
-    """How many bytes data of a size may become in any case.
-
-    Args:
-        size: of the compressed data.
-    """
+    """How many bytes compressed data of a size may become in any case."""
     return _PLAIN_BYTES + _MOST_RATIO * size
 
 
 def whole_frame(codec: Any, compressed: bytes, most: int) -> bytes:
-    """A frame of zstd or LZ4, decompressed. It need not say how large it was: a usual size is tried first, then the
-    largest.
-
-    Args:
-        codec: the module of cramjam.
-        compressed: the frame.
-        most: how many bytes it may become.
-
-    Raises:
-        cramjam.DecompressionError: it is damaged, or becomes more.
+    """A frame of zstd or LZ4, decompressed with cramjam: a usual size is tried first, as frames need not tell theirs.
     """
     import cramjam
 

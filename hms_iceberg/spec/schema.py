@@ -442,11 +442,7 @@ def assign_fresh_ids(schema: Schema, next_id: Callable[[], int] | None = None, b
 
 
 def check_field_ids(schema: Schema) -> None:
-    """Refuses ids that the specification reserves for metadata columns, and ids below 1.
-
-    Raises:
-        InvalidSchemaError: a field has such an id.
-    """
+    """Refuses ids that the specification reserves for metadata columns, and ids below 1."""
     for field_id in schema.index_by_id:
         if not 0 <= field_id <= MAX_FIELD_ID:
             raise InvalidSchemaError(

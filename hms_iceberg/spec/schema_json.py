@@ -25,7 +25,6 @@ from hms_iceberg.spec.values import single_values
 
 
 def type_to_json(kind: IcebergType) -> str | dict[str, Any]:
-    """A type as text, or as an object if it is nested."""
     return fold_type(
         kind,
         leaf=_leaf_to_json,
@@ -53,7 +52,6 @@ def _leaf_to_json(kind: IcebergType) -> str | dict[str, Any]:
 
 
 def field_to_json(field: NestedField) -> dict[str, Any]:
-    """A field as an object."""
     return _field_to_json(field, type_to_json(field.field_type))
 
 
@@ -69,7 +67,6 @@ def _field_to_json(field: NestedField, kind: str | dict[str, Any]) -> dict[str, 
 
 
 def schema_to_json(schema: Schema) -> dict[str, Any]:
-    """A schema as an object with its id and, if it has some, its identifier fields."""
     data: dict[str, Any] = {"type": "struct", "schema-id": schema.schema_id}
     if schema.identifier_field_ids:
         data["identifier-field-ids"] = list(schema.identifier_field_ids)
@@ -80,11 +77,6 @@ def schema_to_json(schema: Schema) -> dict[str, Any]:
 
 
 def type_from_json(data: Any) -> IcebergType:
-    """The type that parsed JSON stands for.
-
-    Raises:
-        InvalidSchemaError: it stands for none, or something is missing in it.
-    """
     if isinstance(data, str):
         return parse_primitive(data)
     name = data.get("type") if isinstance(data, Mapping) else None
@@ -111,11 +103,7 @@ def type_from_json(data: Any) -> IcebergType:
 
 
 def schema_from_json(data: Any) -> Schema:
-    """The schema that parsed JSON stands for; the schema id is 0 if it is missing (v1).
-
-    Raises:
-        InvalidSchemaError: it stands for none, or the schema is not valid.
-    """
+    """The schema that parsed JSON stands for; the schema id is 0 if it is missing (v1)."""
     if not isinstance(data, Mapping) or data.get("type", "struct") != "struct":
         raise InvalidSchemaError(f"Cannot read a schema from {_shown(data)}: expected an object with 'type' struct")
     identifiers = data.get("identifier-field-ids") or []
@@ -137,7 +125,6 @@ def _fields_from_json(data: Mapping[str, Any]) -> list[NestedField]:
 
 
 def field_from_json(data: Any) -> NestedField:
-    """The field that parsed JSON stands for; raises InvalidSchemaError."""
     if not isinstance(data, Mapping):
         raise InvalidSchemaError(f"Cannot read a field from {_shown(data)}: expected an object")
     field_id, name, doc = _integer(data, "id"), _member(data, "name"), data.get("doc")

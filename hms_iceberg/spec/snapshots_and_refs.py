@@ -208,7 +208,6 @@ class SnapshotRef(JsonModel):
 
 
 def new_snapshot_id(taken: Collection[int] = ()) -> int:
-    """A random positive id that is not among `taken`."""
     while True:
         bits = uuid.uuid4().int
         candidate = ((bits >> 64) ^ bits) & 0x7FFFFFFFFFFFFFFF
@@ -265,12 +264,7 @@ class EncryptionKey:
 
 
 def with_keys(snapshot: Snapshot, keys: Iterable[EncryptionKey]) -> Snapshot:
-    """A snapshot with the key of its manifest list, and the one that encrypts it.
-
-    Args:
-        snapshot: the snapshot.
-        keys: those of the table's metadata.
-    """
+    """A snapshot with the key of its manifest list, and the one that encrypts it, out of those of the metadata."""
     if snapshot.key_id is None:
         return snapshot
     by_id = {key.key_id: key for key in keys}
@@ -288,7 +282,7 @@ def _present(**members: Any) -> dict[str, Any]:
 
 
 def snapshot_to_json(snapshot: Snapshot) -> dict[str, Any]:
-    """A snapshot; sequence number 0, that of v1 tables, is left out as Java leaves it out."""
+    """The snapshot as JSON; sequence number 0, that of v1 tables, is left out as Java leaves it out."""
     data = _present(
         sequence_number=snapshot.sequence_number if snapshot.sequence_number > INITIAL_SEQUENCE_NUMBER else None,
         snapshot_id=snapshot.snapshot_id,
@@ -307,11 +301,6 @@ def snapshot_to_json(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def snapshot_from_json(data: Any) -> Snapshot:
-    """The snapshot that parsed JSON stands for.
-
-    Raises:
-        CorruptMetadataError: a member is missing or of another type.
-    """
     read = JsonObject(data, "a snapshot")
     snapshot_id = read.integer("snapshot-id")
     read.what = f"snapshot {snapshot_id}"
@@ -344,29 +333,24 @@ def snapshot_from_json(data: Any) -> Snapshot:
 
 
 def snapshot_log_to_json(entry: SnapshotLogEntry) -> dict[str, Any]:
-    """An entry of the snapshot log."""
     return {"timestamp-ms": entry.timestamp_ms, "snapshot-id": entry.snapshot_id}
 
 
 def snapshot_log_from_json(data: Any) -> SnapshotLogEntry:
-    """The entry of the snapshot log that parsed JSON stands for; raises CorruptMetadataError."""
     read = JsonObject(data, "an entry of the snapshot log")
     return SnapshotLogEntry(read.integer("snapshot-id"), read.milliseconds("timestamp-ms"))
 
 
 def metadata_log_to_json(entry: MetadataLogEntry) -> dict[str, Any]:
-    """An entry of the metadata log."""
     return {"timestamp-ms": entry.timestamp_ms, "metadata-file": entry.metadata_file}
 
 
 def metadata_log_from_json(data: Any) -> MetadataLogEntry:
-    """The entry of the metadata log that parsed JSON stands for; raises CorruptMetadataError."""
     read = JsonObject(data, "an entry of the metadata log")
     return MetadataLogEntry(read.text("metadata-file"), read.milliseconds("timestamp-ms"))
 
 
 def ref_to_json(ref: SnapshotRef) -> dict[str, Any]:
-    """A branch or tag as JSON-ready Python."""
     return _present(
         snapshot_id=ref.snapshot_id,
         type=str(ref.snapshot_ref_type),
@@ -377,12 +361,6 @@ def ref_to_json(ref: SnapshotRef) -> dict[str, Any]:
 
 
 def ref_from_json(data: Any, name: str = "") -> SnapshotRef:
-    """The branch or tag that parsed JSON stands for.
-
-    Raises:
-        CorruptMetadataError: a member is missing or of another type.
-        InvalidInputError: the retention makes no sense.
-    """
     read = JsonObject(data, f"reference {name!r}")
     kind = read.text("type").lower()
     if kind not in {str(each) for each in SnapshotRefType}:
@@ -397,7 +375,6 @@ def ref_from_json(data: Any, name: str = "") -> SnapshotRef:
 
 
 def statistics_to_json(file: StatisticsFile) -> dict[str, Any]:
-    """A registered statistics file as JSON-ready Python."""
     return _present(
         snapshot_id=file.snapshot_id,
         statistics_path=file.statistics_path,
@@ -419,7 +396,6 @@ def _blob_to_json(blob: BlobMetadata) -> dict[str, Any]:
 
 
 def statistics_from_json(data: Any) -> StatisticsFile:
-    """The registered statistics file that parsed JSON stands for; raises CorruptMetadataError."""
     read = JsonObject(data, "a statistics file")
     read.sequence("blob-metadata")
     return StatisticsFile(
@@ -446,7 +422,6 @@ def _blob_from_json(read: JsonObject) -> BlobMetadata:
 
 
 def partition_statistics_to_json(file: PartitionStatisticsFile) -> dict[str, Any]:
-    """A registered partition statistics file."""
     return _present(
         snapshot_id=file.snapshot_id,
         statistics_path=file.statistics_path,
@@ -455,7 +430,6 @@ def partition_statistics_to_json(file: PartitionStatisticsFile) -> dict[str, Any
 
 
 def partition_statistics_from_json(data: Any) -> PartitionStatisticsFile:
-    """The registered partition statistics file that parsed JSON stands for; raises CorruptMetadataError."""
     read = JsonObject(data, "a partition statistics file")
     return PartitionStatisticsFile(
         read.integer("snapshot-id"), read.text("statistics-path"), read.integer("file-size-in-bytes")
@@ -463,7 +437,7 @@ def partition_statistics_from_json(data: Any) -> PartitionStatisticsFile:
 
 
 def encryption_key_to_json(key: EncryptionKey) -> dict[str, Any]:
-    """An encryption key as JSON-ready Python; properties are left out if there are none, as Java leaves them out."""
+    """The key as JSON; properties are left out if there are none, as Java leaves them out."""
     return _present(
         key_id=key.key_id,
         encrypted_key_metadata=key.encrypted_key_metadata,
@@ -473,7 +447,6 @@ def encryption_key_to_json(key: EncryptionKey) -> dict[str, Any]:
 
 
 def encryption_key_from_json(data: Any) -> EncryptionKey:
-    """The encryption key that parsed JSON stands for; raises CorruptMetadataError."""
     read = JsonObject(data, "an encryption key")
     return EncryptionKey(
         read.text("key-id"),

@@ -126,16 +126,6 @@ UNSORTED = SortOrder(order_id=UNSORTED_ORDER_ID)
 
 
 def check_sort_order(order: SortOrder, schema: Schema) -> None:
-    """Refuses a sort order that cannot be used with a schema.
-
-    Args:
-        order: the sort order.
-        schema: the table's schema.
-
-    Raises:
-        InvalidSortOrderError: id 0 with fields, another id without; a source column is missing or its type cannot be
-            transformed or sorted.
-    """
     if order.is_unsorted != (order.order_id == UNSORTED_ORDER_ID):
         raise InvalidSortOrderError(
             f"Invalid sort order {order.order_id} with {len(order.fields)} fields: id 0 is the order without fields"
@@ -157,17 +147,7 @@ def check_sort_order(order: SortOrder, schema: Schema) -> None:
 def assign_fresh_sort_order_ids(
     order: SortOrder, old_schema: Schema, fresh_schema: Schema, order_id: int = INITIAL_SORT_ORDER_ID
 ) -> SortOrder:
-    """The sort order for a schema whose columns were renumbered.
-
-    Args:
-        order: the sort order.
-        old_schema: the schema before.
-        fresh_schema: the schema after.
-        order_id: id of the new order.
-
-    Raises:
-        InvalidSortOrderError: a source column is not in the schemas.
-    """
+    """The sort order for a schema whose columns were renumbered."""
     if order.is_unsorted:
         return UNSORTED
 
@@ -185,12 +165,10 @@ def assign_fresh_sort_order_ids(
 
 
 def sort_order_to_json(order: SortOrder) -> dict[str, Any]:
-    """The sort order as JSON-ready Python."""
     return {"order-id": order.order_id, "fields": [field_to_json(field) for field in order.fields]}
 
 
 def field_to_json(field: SortField) -> dict[str, Any]:
-    """One key as an object."""
     several = field.source_ids is not None and len(field.source_ids) != 1
     source: dict[str, Any] = {"source-ids": list(field.source_ids or ())} if several else {"source-id": field.source_id}
     return {
@@ -202,11 +180,6 @@ def field_to_json(field: SortField) -> dict[str, Any]:
 
 
 def sort_order_from_json(data: Any) -> SortOrder:
-    """The sort order that parsed JSON stands for.
-
-    Raises:
-        InvalidSortOrderError: something is missing or has the wrong type.
-    """
     order_id = data.get("order-id") if isinstance(data, Mapping) else None
     fields = data.get("fields") if isinstance(data, Mapping) else None
     if isinstance(order_id, bool) or not isinstance(order_id, int) or not isinstance(fields, list):
@@ -215,7 +188,6 @@ def sort_order_from_json(data: Any) -> SortOrder:
 
 
 def field_from_json(data: Any) -> SortField:
-    """The key that parsed JSON stands for; raises InvalidSortOrderError."""
     if not isinstance(data, Mapping) or not isinstance(data.get("transform"), str):
         raise InvalidSortOrderError(f"Cannot read a sort field from {data!r}: expected an object with a 'transform'")
     source_id, source_ids = sources_from_json(data)

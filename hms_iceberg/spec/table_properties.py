@@ -367,8 +367,6 @@ def _records() -> Iterator[TableProperty]:
 
 @dataclass(frozen=True, slots=True)
 class SettingsRow:
-    """A line of a page of settings; everything is text."""
-
     name: str
     kind: str
     default: str
@@ -396,27 +394,15 @@ def property_names() -> list[str]:
 
 
 def check_properties(properties: Mapping[str, str]) -> None:
-    """Refuses a value that no reader could use, before it keeps all of them from reading or writing.
-
-    Args:
-        properties: what is to be set; names that are not in the table are nobody's business here.
-
-    Raises:
-        ConfigurationError: there is one; names what may be set.
-    """
+    """Refuses values of known properties that no reader could use; ConfigurationError names what may be set."""
     for name, text in properties.items():
         if name in _BY_NAME:
             _BY_NAME[name].check(text)
 
 
 def metadata_folder(location: str, properties: Mapping[str, str]) -> str:
-    """Where the metadata files of a table at `location` go: `write.metadata.path`, by default `metadata` below it.
-
-    A relative path is taken below the table's location (specification, "Path Construction").
-
-    Args:
-        location: the table's base location.
-        properties: the table's properties.
+    """Where metadata files go: `write.metadata.path`, relative ones below the location, by default `metadata`
+    (specification, "Path Construction").
     """
     path = (METADATA_PATH.of(properties) or "metadata").rstrip("/")
     if path.startswith("/") or "://" in path or path.split("/", 1)[0].endswith(":"):

@@ -149,11 +149,6 @@ class ViewMetadata(JsonModel):
 
 
 def check_view_metadata(metadata: ViewMetadata) -> None:
-    """Checks what the specification demands beyond the presence of members.
-
-    Raises:
-        CorruptMetadataError: numbers occur twice, or refer to what is not there.
-    """
     versions = [version.version_id for version in metadata.versions]
     schemas = [schema.schema_id for schema in metadata.schemas]
     if metadata.current_version_id not in versions:
@@ -180,18 +175,6 @@ def new_view_metadata(
     *,
     keep_ids: bool = False,
 ) -> ViewMetadata:
-    """A view of one version.
-
-    Args:
-        schema: its columns.
-        version: its query.
-        location: the folder for its metadata.
-        properties: its properties.
-        keep_ids: whether the columns keep their field ids; by default they are assigned anew.
-
-    Raises:
-        InvalidInputError: no query, an empty one, or two in one dialect.
-    """
     _check_new_version(version)
     first = replace(version, version_id=1, schema_id=0)
     return ViewMetadata(
@@ -208,16 +191,8 @@ def new_view_metadata(
 def replace_version(metadata: ViewMetadata, schema: Schema, version: ViewVersion) -> ViewMetadata:
     """The view with another query. One that behaves like an earlier version makes that one current again.
 
-    The oldest versions beyond `version.history.num-entries` are dropped.
-
-    Args:
-        metadata: the view's metadata.
-        schema: the table's schema.
-        version: the new version.
-
-    Raises:
-        InvalidInputError: no query, an empty one, two in one dialect, or none in a dialect that there is one in now
-            (unless `replace.drop-dialect.allowed` is true).
+    The oldest versions beyond `version.history.num-entries` are dropped. A dialect must not get lost, unless
+    `replace.drop-dialect.allowed` is true.
     """
     _check_new_version(version)
     with_schema, schema_id = add_view_schema(metadata, assign_fresh_ids(schema))
@@ -227,12 +202,7 @@ def replace_version(metadata: ViewMetadata, schema: Schema, version: ViewVersion
 
 
 def add_view_schema(metadata: ViewMetadata, schema: Schema) -> tuple[ViewMetadata, int]:
-    """The view with a schema more, unless it has the same one already, and the schema's id.
-
-    Args:
-        metadata: the view's metadata.
-        schema: the table's schema.
-    """
+    """The view with one more schema, unless it has it already, and the schema's id."""
     known = [each for each in metadata.schemas if _numbered(each, 0) == _numbered(schema, 0)]
     if known:
         return metadata, known[0].schema_id
@@ -241,15 +211,7 @@ def add_view_schema(metadata: ViewMetadata, schema: Schema) -> tuple[ViewMetadat
 
 
 def add_view_version(metadata: ViewMetadata, version: ViewVersion) -> tuple[ViewMetadata, int]:
-    """The view with a version more, unless one that it has behaves like it, and that version's number.
-
-    Args:
-        metadata: the view's metadata.
-        version: the version.
-
-    Raises:
-        InvalidInputError: no query, an empty one, or two in one dialect.
-    """
+    """The view with one more version, unless one that it has behaves like it, and that version's number."""
     _check_new_version(version)
     same = next((each for each in metadata.versions if each.behaves_like(version)), None)
     if same is not None:
@@ -259,16 +221,7 @@ def add_view_version(metadata: ViewMetadata, version: ViewVersion) -> tuple[View
 
 
 def set_current_version(metadata: ViewMetadata, version_id: int, at_ms: int | None = None) -> ViewMetadata:
-    """The view as it was at an earlier version, or as it is at one that was just added.
-
-    Args:
-        metadata: the view.
-        version_id: the version.
-        at_ms: since when it is the current one; now by default.
-
-    Raises:
-        InvalidInputError: no such version, or one without a dialect that there is a query in now.
-    """
+    """The view with an earlier or just added version as the current one; a dialect must not get lost."""
     version = metadata.version(version_id)
     if version is None:
         known = [each.version_id for each in metadata.versions]
@@ -281,13 +234,6 @@ def set_current_version(metadata: ViewMetadata, version_id: int, at_ms: int | No
 def set_view_properties(
     metadata: ViewMetadata, updates: Mapping[str, str], removals: Collection[str] = ()
 ) -> ViewMetadata:
-    """The view with other properties.
-
-    Args:
-        metadata: the view's metadata.
-        updates: keys to set, with their values.
-        removals: keys to remove.
-    """
     kept = {key: value for key, value in metadata.properties.items() if key not in removals}
     return replace(metadata, properties={**kept, **updates})
 
@@ -332,18 +278,13 @@ def _moved(metadata: ViewMetadata, version: ViewVersion, timestamp_ms: int) -> V
 
 
 def view_metadata_to_json(metadata: ViewMetadata) -> bytes:
-    """The content of a metadata file, uncompressed.
-
-    Raises:
-        CorruptMetadataError: the metadata contradicts itself; nothing invalid is ever written.
-    """
+    """The content of a metadata file, uncompressed; metadata that contradicts itself is never written."""
     check_view_metadata(metadata)
     data = view_metadata_to_dict(metadata)
     return json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode("utf-8")
 
 
 def view_metadata_to_dict(metadata: ViewMetadata) -> dict[str, Any]:
-    """The metadata as JSON-ready Python."""
     return {
         "view-uuid": metadata.view_uuid,
         "format-version": metadata.format_version,
@@ -359,22 +300,11 @@ def view_metadata_to_dict(metadata: ViewMetadata) -> dict[str, Any]:
 
 
 def view_metadata_from_json(data: bytes, location: str | None = None, limit: ReadLimit = DEFAULT_LIMIT) -> ViewMetadata:
-    """The view metadata in the content of a metadata file; gzip is told by the content.
-
-    Args:
-        data: the content of the file.
-        location: where it was read, for messages.
-        limit: how much memory the file may take.
-
-    Raises:
-        UnsupportedError: the format version is newer than v1.
-        CorruptMetadataError: it is no JSON, something is missing or of the wrong type, or it contradicts itself.
-    """
+    """The view metadata in a metadata file, gzip told by its content."""
     return read_metadata_file(data, "view metadata", location, view_metadata_from_dict, limit)
 
 
 def view_metadata_from_dict(data: Any) -> ViewMetadata:
-    """The metadata that parsed JSON stands for; raises CorruptMetadataError and UnsupportedError."""
     metadata = _metadata(data)
     check_view_metadata(metadata)
     return metadata
@@ -402,7 +332,6 @@ def _metadata(data: Any) -> ViewMetadata:
 
 
 def view_version_from_json(data: Any) -> ViewVersion:
-    """The version that parsed JSON stands for; raises CorruptMetadataError."""
     return _version(JsonObject(data, "a version"))
 
 
@@ -430,7 +359,6 @@ def _representation(read: JsonObject) -> ViewRepresentation:
 
 
 def view_version_to_json(version: ViewVersion) -> dict[str, Any]:
-    """A version as JSON-ready Python."""
     data: dict[str, Any] = {
         "version-id": version.version_id,
         "timestamp-ms": version.timestamp_ms,

@@ -29,12 +29,7 @@ Json = dict[str, Any]
 
 
 def table_updates(base: TableMetadata | None, new: TableMetadata) -> list[Json]:
-    """The changes that make `new` of `base`; those that define a table if there is none.
-
-    Args:
-        base: the metadata before; None if there is no table.
-        new: the metadata after.
-    """
+    """The REST updates that turn `base` into `new`, or that define the table if there is none."""
     updates: list[Json] = []
     if base is None:
         updates.append({"action": "assign-uuid", "uuid": new.table_uuid})
@@ -52,12 +47,7 @@ def table_updates(base: TableMetadata | None, new: TableMetadata) -> list[Json]:
 
 
 def table_requirements(base: TableMetadata | None, updates: Iterable[Json]) -> list[Json]:
-    """The requirements that must hold on the server for changes that were made of `base`.
-
-    Args:
-        base: the metadata before; None if there is no table.
-        updates: the changes.
-    """
+    """The requirements that the server must check before it applies `updates` to `base`."""
     if base is None:
         return [{"type": ASSERT_CREATE}]
     requirements: dict[str, Json] = {}
@@ -87,15 +77,7 @@ def table_requirements(base: TableMetadata | None, updates: Iterable[Json]) -> l
 
 
 def view_updates(base: ViewMetadata, new: ViewMetadata) -> list[Json]:
-    """The REST changes that turn the view `base` into the view `new`.
-
-    Args:
-        base: the view before.
-        new: the view after.
-
-    Raises:
-        UnsupportedError: several versions are new.
-    """
+    """The REST updates that turn one view into another; UnsupportedError if several versions are new."""
     updates: list[Json] = []
     if base.location != new.location:
         updates.append({"action": "set-location", "location": new.location})
@@ -191,7 +173,6 @@ def _snapshots(base: TableMetadata | None, new: TableMetadata) -> list[Json]:
 
 
 def _files(base: TableMetadata | None, new: TableMetadata) -> list[Json]:
-    """Statistics files and encryption keys."""
     updates: list[Json] = []
     statistics = {file.snapshot_id: file for file in base.statistics} if base else {}
     partitions = {file.snapshot_id: file for file in base.partition_statistics} if base else {}

@@ -19,15 +19,7 @@ class Added:
     last: dict[str, int] = field(default_factory=dict)
 
     def resolve(self, kind: str, given: int) -> int:
-        """The id itself, or that of the last one added if the request says -1.
-
-        Args:
-            kind: `schema`, `partition spec` or the like.
-            given: the id in the request; -1 for the last one added.
-
-        Raises:
-            InvalidInputError: it is that of the last one added, and none was.
-        """
+        """The id; a request says -1 for the one of this kind that it added last."""
         if given != LAST_ADDED:
             return given
         if kind not in self.last:
@@ -37,17 +29,8 @@ class Added:
 
 @dataclass
 class PendingTable:
-    """A table's metadata while the changes of one request are applied to it.
-
-    Schema, spec and order are checked against each other at the end only: one that was set need not fit those that are
-    set next.
-
-    Attributes:
-        metadata: as it is so far.
-        at_ms: when the change is made.
-        added: ids that were drawn.
-        snapshot_times: of the snapshots that were added, by their ids.
-        is_new: whether it is a table that is being defined, and cannot be checked yet.
+    """A table's metadata while the changes of one request are applied; parts are checked against each other at the end
+    only.
     """
 
     metadata: TableMetadata

@@ -19,16 +19,8 @@ T = TypeVar("T")
 def read_by_kind(
     data: Any, what: str, member: str, kinds: Mapping[str, Callable[[JsonObject], T]]
 ) -> list[tuple[str, T]]:
-    """Reads a list of JSON objects, each by the reader of its kind; gives pairs of the kind's name and the value.
-
-    Args:
-        data: the parsed JSON.
-        what: what an object of the list is, for messages.
-        member: the member that says the kind.
-        kinds: how each kind is read.
-
-    Raises:
-        InvalidInputError: it is no such list, a kind is not known, or a member is missing or of the wrong type.
+    """Reads a list of JSON objects, each by the reader of its kind, which the member `member` names, as pairs of kind
+    and value.
     """
     if not isinstance(data, Sequence) or isinstance(data, str):
         raise InvalidInputError(f"Cannot read the {what}s of the request: expected a list, got {str(data)[:200]}.")
@@ -47,15 +39,6 @@ def read_by_kind(
 
 
 def integers(body: JsonObject, key: str) -> list[int]:
-    """A member that is a list of integers.
-
-    Args:
-        body: the JSON object.
-        key: name of the member.
-
-    Raises:
-        InvalidInputError: it is something else.
-    """
     values = body.sequence(key)
     if not all(isinstance(each, int) and not isinstance(each, bool) for each in values):
         raise InvalidInputError(f"{key!r} of {body.what}: expected numbers, got {str(values)[:200]}.")
@@ -63,11 +46,7 @@ def integers(body: JsonObject, key: str) -> list[int]:
 
 
 def texts(body: JsonObject, *keys: str) -> list[str]:
-    """A list of texts, under the first of some names that is there.
-
-    Raises:
-        InvalidInputError: it is something else.
-    """
+    """A list of texts, under the first of some names that is there."""
     values = body.sequence(next((key for key in keys if body.has(key)), keys[0]))
     if not all(isinstance(each, str) for each in values):
         raise InvalidInputError(f"{keys[0]!r} of {body.what}: expected texts, got {str(values)[:200]}.")
@@ -91,11 +70,7 @@ ViewRequirement = Callable[[ViewMetadata], None]
 
 
 def read_table_requirements(data: Any) -> tuple[bool, tuple[TableRequirement, ...]]:
-    """Whether the table must not exist, and what else must hold.
-
-    Raises:
-        InvalidInputError: a requirement cannot be read, or a new table has further ones.
-    """
+    """Whether the table must not exist, and what else must hold."""
     read = read_by_kind(data, "requirement", "type", _TABLE)
     creates = any(kind == ASSERT_CREATE for kind, _ in read)
     others = [kind for kind, _ in read if kind != ASSERT_CREATE]
@@ -105,21 +80,11 @@ def read_table_requirements(data: Any) -> tuple[bool, tuple[TableRequirement, ..
 
 
 def read_view_requirements(data: Any) -> tuple[ViewRequirement, ...]:
-    """Reads the requirements of a change of a view.
-
-    Raises:
-        InvalidInputError: a requirement cannot be read.
-    """
     return tuple(requirement for _, requirement in read_by_kind(data, "requirement", "type", _VIEW))
 
 
 def check_all(requirements: Sequence[TableRequirement], metadata: TableMetadata) -> None:
-    """Raises CommitConflictError if one of them does not hold.
-
-    Args:
-        requirements: what must hold.
-        metadata: the table's metadata.
-    """
+    """Raises CommitConflictError if a requirement does not hold."""
     for requirement in requirements:
         requirement(metadata)
 

@@ -70,11 +70,6 @@ class TableChange:
 
 
 def read_table_changes(data: Any) -> tuple[TableChange, ...]:
-    """The changes that parsed JSON stands for.
-
-    Raises:
-        InvalidInputError: it is no list of changes, or one of them is not known or cannot be read.
-    """
     return tuple(TableChange(kind, step) for kind, step in read_by_kind(data, "update", "action", _CHANGES))
 
 
@@ -84,17 +79,7 @@ def added_snapshots(data: Any) -> tuple[Snapshot, ...]:
 
 
 def changed_table(changes: Sequence[TableChange], base: TableMetadata, at_ms: int) -> TableMetadata:
-    """The metadata after changes; the same object if they change nothing.
-
-    Args:
-        changes: the changes in order.
-        base: the committed metadata that the change is applied to.
-        at_ms: time of the change in milliseconds since 1970.
-
-    Raises:
-        InvalidInputError: a change cannot be made.
-        CommitConflictError: a snapshot was made for a version that is not the newest any more.
-    """
+    """The metadata after the changes; the same object if they change nothing."""
     pending = PendingTable(base, at_ms)
     _apply(changes, pending)
     new = pending.metadata
@@ -105,15 +90,6 @@ def changed_table(changes: Sequence[TableChange], base: TableMetadata, at_ms: in
 
 
 def new_table(changes: Sequence[TableChange], at_ms: int) -> TableMetadata:
-    """The metadata of a table that did not exist, out of the changes that define it.
-
-    Args:
-        changes: the changes in order.
-        at_ms: time of the change in milliseconds since 1970.
-
-    Raises:
-        InvalidInputError: a change cannot be made, or something that a table needs is missing.
-    """
     pending = PendingTable(_nothing(at_ms), at_ms, is_new=True)
     _apply([each for each in changes if each.kind in _DEFINING], pending)
     start = pending.metadata
@@ -255,7 +231,6 @@ def _add_order(body: JsonObject) -> Step:
 
 
 def _with_version(metadata: TableMetadata, version: int) -> TableMetadata:
-    """The metadata of a new table, in a format version."""
     check_format_version(version)
     return replace(metadata, format_version=version, next_row_id=0 if version > 2 else None)
 
@@ -315,12 +290,8 @@ def _change(
     change: Callable[[TableMetadata, Value, int], TableMetadata],
     define: Callable[[TableMetadata, Value], TableMetadata] | None = None,
 ) -> Callable[[JsonObject], Step]:
-    """An entry of the table of changes.
-
-    Args:
-        read: what the request says.
-        change: the metadata after it, of a table that is there.
-        define: the metadata after it, of a table that is being made; None if there is no difference.
+    """An entry of the table of changes: `read` parses the request; `define` serves tables that are being made, None if
+    alike.
     """
 
     def entry(body: JsonObject) -> Step:
@@ -340,14 +311,7 @@ def _change(
 def _choice(
     what: str, key: str, field: str, by_id: Callable[[TableMetadata, int], object]
 ) -> Callable[[JsonObject], Step]:
-    """An entry that makes one of several schemas, specs or orders the current one.
-
-    Args:
-        what: what is chosen, as `PendingTable.added` names it.
-        key: the member of the request; -1 is the one that was added last.
-        field: the field of the metadata.
-        by_id: finds it, or raises.
-    """
+    """An entry that makes one of several schemas, specs or orders current; -1 in the request is the one added last."""
 
     def entry(body: JsonObject) -> Step:
         given = body.integer(key)

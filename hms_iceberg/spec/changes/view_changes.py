@@ -30,25 +30,10 @@ ViewStep = Callable[[PendingView], None]
 
 
 def read_view_changes(data: Any) -> tuple[ViewStep, ...]:
-    """The changes that parsed JSON stands for.
-
-    Raises:
-        InvalidInputError: it is no list of changes, or one of them is not known or cannot be read.
-    """
     return tuple(step for _, step in read_by_kind(data, "update", "action", _CHANGES))
 
 
 def changed_view(steps: Sequence[ViewStep], base: ViewMetadata, at_ms: int) -> ViewMetadata:
-    """The metadata after changes.
-
-    Args:
-        steps: the changes in order.
-        base: the view before.
-        at_ms: time of the change in milliseconds since 1970.
-
-    Raises:
-        InvalidInputError: a change cannot be made.
-    """
     pending = PendingView(base, at_ms)
     for step in steps:
         step(pending)

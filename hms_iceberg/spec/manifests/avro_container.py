@@ -62,16 +62,13 @@ class AvroContainer:
 
     @property
     def schema_json(self) -> bytes:
-        """The writer's schema, as text."""
         return self.metadata["avro.schema"]
 
     @property
     def codec(self) -> str:
-        """How the blocks are compressed: Avro's name of the codec."""
         return self.metadata.get("avro.codec", b"null").decode("ascii", "replace") or "null"
 
     def text(self, key: str) -> str | None:
-        """A value of the file's metadata as text, None if absent."""
         value = self.metadata.get(key)
         return None if value is None else value.decode("utf-8")
 
@@ -95,15 +92,7 @@ class AvroBlock:
 
 
 def codec_name(name: str, what: str = "") -> str:
-    """Avro's name of a codec, from Iceberg's or Avro's (``gzip`` is Avro's ``deflate``).
-
-    Args:
-        name: the codec.
-        what: the file that is read, for the message of an error.
-
-    Raises:
-        UnsupportedError: no such codec.
-    """
+    """Avro's name of a codec, from Iceberg's or Avro's (`gzip` is Avro's `deflate`)."""
     found = _CODEC_NAMES.get(name.strip().lower())
     if found is None:
         doing = f"read {what}: it has" if what else "use"
@@ -114,14 +103,6 @@ def codec_name(name: str, what: str = "") -> str:
 
 
 def write_header(schema_json: bytes, codec: str, metadata: Mapping[str, str], sync: bytes) -> bytes:
-    """The header of a container file.
-
-    Args:
-        schema_json: the writer's schema as JSON text.
-        codec: Avro's name of the block compression.
-        metadata: further keys of the file's metadata.
-        sync: the 16 bytes after each block.
-    """
     pairs = [("avro.schema", schema_json), ("avro.codec", codec.encode("ascii"))]
     pairs.extend((key, value.encode("utf-8")) for key, value in metadata.items())
     out = bytearray(MAGIC)
@@ -140,18 +121,7 @@ def write_header(schema_json: bytes, codec: str, metadata: Mapping[str, str], sy
 def write_container(
     schema: Any, schema_json: bytes, records: Iterable[Mapping[str, Any]], codec: str, metadata: Mapping[str, str]
 ) -> bytes:
-    """A whole container file in memory.
-
-    Args:
-        schema: the schema as :func:`parsed_schema` gives it.
-        schema_json: the same schema as JSON text, for the header.
-        records: the records, in fastavro's form.
-        codec: name of the compression, Iceberg's or Avro's.
-        metadata: further keys of the file's metadata.
-
-    Raises:
-        UnsupportedError: the codec is unknown or its library is not installed.
-    """
+    """A whole container file in memory; records have fastavro's form, and `schema` comes from `parsed_schema`."""
     avro_codec = codec_name(codec)
     sync = os.urandom(SYNC_SIZE)
     out = io.BytesIO()
@@ -170,15 +140,7 @@ def write_container(
 
 
 def pack_blocks(records: Iterable[bytes], codec: str) -> list[tuple[int, bytes]]:
-    """Encoded records as blocks: how many, and their bytes, compressed in threads.
-
-    Args:
-        records: the encoded records.
-        codec: the codec's name in Avro.
-
-    Raises:
-        UnsupportedError: the codec is unknown or its library is not installed.
-    """
+    """Encoded records as blocks, compressed in threads: the number of records and the bytes of each."""
     raw: list[tuple[int, bytes]] = []
     waiting: list[bytes] = []
     size = 0
@@ -199,14 +161,7 @@ def pack_blocks(records: Iterable[bytes], codec: str) -> list[tuple[int, bytes]]
 def join_blocks(
     blocks: Iterable[tuple[int, bytes]], schema_json: bytes, codec: str, metadata: Mapping[str, str]
 ) -> bytes:
-    """A whole container file of blocks that `pack_blocks` made with the same codec.
-
-    Args:
-        blocks: records and bytes of each block.
-        schema_json: the Avro schema as JSON.
-        codec: the codec's name in Avro.
-        metadata: further entries of the header.
-    """
+    """A container file of blocks that `pack_blocks` made with the same codec."""
     avro_codec, sync = codec_name(codec), os.urandom(SYNC_SIZE)
     pieces = [write_header(schema_json, avro_codec, metadata, sync)]
     for count, packed in blocks:
@@ -215,15 +170,7 @@ def join_blocks(
 
 
 def read_container(data: bytes, what: str) -> AvroContainer:
-    """Reads the header of a container file.
-
-    Args:
-        data: the whole file.
-        what: what the file is, for the message of an error: "manifest s3://…".
-
-    Raises:
-        CorruptFileError: the bytes are not an Avro container file, or are cut off in the header.
-    """
+    """Reads the header of a container file; CorruptFileError names `what`."""
     if data[:4] != MAGIC:
         raise CorruptFileError(
             f"Cannot read {what}: it is not an Avro file (it starts with {data[:4]!r}, expected {MAGIC!r})"
@@ -249,15 +196,7 @@ def read_container(data: bytes, what: str) -> AvroContainer:
 
 
 def read_blocks(container: AvroContainer, what: str) -> Iterator[AvroBlock]:
-    """Where the blocks of a container are; nothing is decompressed.
-
-    Args:
-        container: the file, with its header read.
-        what: what the file is, for messages.
-
-    Raises:
-        CorruptFileError: a block is cut off, or not followed by the file's sync marker.
-    """
+    """Finds the blocks of a container without decompressing them."""
     data, position, end_of_file = container.data, container.body_offset, len(container.data)
     while position < end_of_file:
         first = position
@@ -278,18 +217,7 @@ def read_blocks(container: AvroContainer, what: str) -> Iterator[AvroBlock]:
 def read_contents(
     container: AvroContainer, what: str, expected: int | None = None, limit: ReadLimit = DEFAULT_LIMIT
 ) -> Iterator[tuple[AvroBlock, bytes]]:
-    """The blocks of a container, decompressed; memory is bounded by the size of the file and its number of records.
-
-    Args:
-        container: the file.
-        what: what the file is, for the message of an error.
-        expected: how many records it should have, if that is known.
-        limit: how much memory they may take.
-
-    Raises:
-        CorruptFileError: a block cannot be decompressed, is far too large, or has more records than bytes.
-        UnsupportedError: the library for the file's codec is not installed.
-    """
+    """The blocks of a container, decompressed; memory is bounded by the file's size and its number of records."""
     size = len(container.data)
     told = min(_BYTES_OF_RECORD * (expected or 0), _MOST_RATIO_OF_RECORDS * size)
     left = min(max(most_bytes(size), told), limit.most // 2)
@@ -310,17 +238,7 @@ _UNDECODABLE = (EOFError, IndexError, ValueError, UnicodeDecodeError, OverflowEr
 def read_records(
     container: AvroContainer, schema: Any, what: str, expected: int | None = None
 ) -> Iterator[dict[str, Any]]:
-    """The records of a container, decoded by fastavro with ``schema`` in the place of the writer's own.
-
-    Args:
-        container: the file.
-        schema: a parsed schema of the same binary layout (logical types may differ).
-        what: what the file is, for the message of an error.
-        expected: how many records it should have, if that is known.
-
-    Raises:
-        CorruptFileError: a block cannot be decompressed or decoded.
-        UnsupportedError: the library for the file's codec is not installed.
+    """Records decoded by fastavro with `schema`, of the same binary layout as the writer's (logical types may differ).
     """
     for block, raw in read_contents(container, what, expected):
         stream = io.BytesIO(raw)
@@ -340,11 +258,7 @@ def read_records(
 
 @lru_cache(maxsize=512)
 def parsed_schema(schema_json: bytes) -> Any:
-    """A schema parsed for fastavro, once per distinct text.
-
-    Raises:
-        CorruptFileError: the text is not an Avro schema.
-    """
+    """A schema parsed for fastavro, once per distinct text."""
     try:
         return fastavro.parse_schema(json.loads(schema_json), named_schemas={}, _force=True)
     except (ValueError, KeyError, TypeError, fastavro.schema.SchemaParseException) as error:
@@ -352,15 +266,6 @@ def parsed_schema(schema_json: bytes) -> Any:
 
 
 def compress(raw: bytes, codec: str) -> bytes:
-    """Compresses one block.
-
-    Args:
-        raw: the encoded records.
-        codec: the codec's name in Avro.
-
-    Raises:
-        UnsupportedError: the library for the codec is not installed.
-    """
     if codec == "deflate":
         deflater = zlib.compressobj(wbits=-15)
         return deflater.compress(raw) + deflater.flush()
@@ -374,18 +279,7 @@ def compress(raw: bytes, codec: str) -> bytes:
 
 
 def decompress(compressed: bytes, codec: str, what: str, most: int) -> bytes:
-    """Decompresses one block.
-
-    Args:
-        compressed: its bytes.
-        codec: their compression, Iceberg's or Avro's name.
-        what: what the file is, for the message of an error.
-        most: how many bytes it may become.
-
-    Raises:
-        CorruptFileError: the bytes are damaged, or become more.
-        UnsupportedError: the codec is unknown or its library is not installed.
-    """
+    """Decompresses one block; CorruptFileError if it is damaged or becomes more than `most` bytes."""
     avro_codec = codec_name(codec, what)
     try:
         if avro_codec == "null":
@@ -433,12 +327,7 @@ def encode_long(value: int) -> bytes:
 
 
 def decode_long(data: bytes, position: int) -> tuple[int, int]:
-    """An Avro int or long at ``position``, and the position after it. IndexError past the end.
-
-    Args:
-        data: the bytes of the file.
-        position: index of the first byte.
-    """
+    """An Avro int or long at `position`, and the position after it; IndexError past the end."""
     shift = zigzag = 0
     while True:
         byte = data[position]

@@ -64,28 +64,11 @@ def encode_manifest(
     manifest_path: str = "",
     codec: str = DEFAULT_CODEC,
 ) -> tuple[bytes, ManifestFile]:
-    """Writes a manifest to memory.
+    """Writes a manifest to memory, and gives it with its row for the manifest list.
 
     Entries with status ADDED may leave their sequence numbers None: they inherit those of the commit that adds the
-    manifest to a manifest list, so that the manifest survives a retry unchanged.
-
-    Args:
-        entries: the entries, in the order they are to be written.
-        schema: the table's schema, kept in the manifest's metadata.
-        spec: the partition spec that every entry's partition belongs to.
-        content: whether the entries are data files or delete files.
-        format_version: the table's format version.
-        snapshot_id: the snapshot that adds the manifest.
-        manifest_path: where the manifest will be stored, for the returned ``ManifestFile``.
-        codec: Avro block compression, Iceberg's or Avro's name.
-
-    Returns:
-        The Avro file, and the row for the manifest list. Its sequence number is None (assigned by the manifest list),
-        and so is the minimum if every live entry inherits.
-
-    Raises:
-        InvalidInputError: an entry does not fit the content, spec or version.
-        UnsupportedError: the format version, the codec or a partition type cannot be written.
+    manifest to a manifest list, so that the manifest survives a retry unchanged. So does the row, whose minimum is None
+    if every live entry inherits.
     """
     if format_version == 1 and content is not ManifestContent.DATA:
         raise InvalidInputError("Cannot write a manifest of delete files for a v1 table: upgrade the table to v2 first")
@@ -100,18 +83,7 @@ def encode_manifest(
 def encode_entries(
     entries: Iterable[ManifestEntry], schema: Schema, spec: PartitionSpec, content: ManifestContent, format_version: int
 ) -> bytes:
-    """A manifest whose entries inherit from its manifest list whatever they do not say, the snapshot id too.
-
-    Args:
-        entries: the entries, in order.
-        schema: the table's schema.
-        spec: the partition spec of every entry.
-        content: whether they are data files or delete files.
-        format_version: 2 or 3; entries of version 1 inherit nothing.
-
-    Raises:
-        InvalidInputError: an entry does not fit the content, spec or version.
-    """
+    """A manifest (v2 or v3) whose entries inherit what they do not say from the manifest list, the snapshot id too."""
     partition_type = spec.partition_type(schema)
     encoder = _EntryEncoder(spec, partition_type, content, format_version, None)
     avro = entry_schema(partition_type, format_version)
@@ -120,19 +92,10 @@ def encode_entries(
 
 
 def decode_manifest(data: bytes, manifest: ManifestFile, *, checked: bool = True) -> list[ManifestEntry]:
-    """Reads all entries of a manifest, removed ones included.
+    """Reads all entries of a manifest, removed ones included, with snapshot ids, sequence numbers and row ids
+    inherited.
 
-    Args:
-        data: the Avro file.
-        manifest: the manifest's row in the manifest list: what entries inherit from.
-        checked: whether the entries must be what that row says.
-
-    Returns:
-        The entries in the file's order, with snapshot ids, sequence numbers and row ids inherited. Where the
-        manifest is not yet committed (its sequence number is None) sequence numbers stay None.
-
-    Raises:
-        CorruptManifestError: the file cannot be read as a manifest, or is not what the manifest list says of it.
+    Sequence numbers stay None where the manifest is not committed yet. `checked` entries must be what `manifest` says.
     """
     entries = list(iterate_manifest(data, manifest))
     if checked:
@@ -141,16 +104,7 @@ def decode_manifest(data: bytes, manifest: ManifestFile, *, checked: bool = True
 
 
 def iterate_manifest(data: bytes, manifest: ManifestFile, *, metrics: bool = True) -> Iterator[ManifestEntry]:
-    """The entries of a manifest one by one, as `decode_manifest` reads them, and not checked.
-
-    Args:
-        data: the Avro file.
-        manifest: the manifest's row in the manifest list.
-        metrics: whether files come with their column metrics, which are most of their size in memory.
-
-    Raises:
-        CorruptManifestError: the file cannot be read as a manifest.
-    """
+    """The entries of a manifest one by one, unchecked; `metrics` are most of a file's size in memory."""
     what = f"manifest {manifest.manifest_path}"
     try:
         container = read_container(data, what)
@@ -191,7 +145,6 @@ class _EntryEncoder:
         self._min_sequence_number: int | None = None
 
     def encode(self, entry: ManifestEntry) -> dict[str, Any]:
-        """The Avro record of one entry, in fastavro's form."""
         data_file = entry.data_file
         self._check(entry)
         self._files[entry.status] += 1
@@ -212,7 +165,6 @@ class _EntryEncoder:
         return record
 
     def manifest_file(self, manifest_path: str, length: int, snapshot_id: int) -> ManifestFile:
-        """The manifest's row for the manifest list."""
         return ManifestFile(
             manifest_path=manifest_path,
             manifest_length=length,
@@ -290,11 +242,8 @@ class _PartitionEncoder:
             self._fields.append((name, size, isinstance(field_type, UUIDType)))
 
     def encode(self, data_file: DataFile) -> dict[str, Any]:
-        """The Avro record of a file's partition.
-
-        Raises:
-            InvalidInputError: the partition has another number of values than the spec has fields, or a decimal of
-                more digits than there are, as truncating the least of 38 digits gives.
+        """The Avro record of a partition; InvalidInputError for a decimal of 39 digits, as truncating the least of 38
+        gives.
         """
         partition = data_file.partition
         if len(partition) != len(self._fields):
@@ -334,14 +283,7 @@ def _partition_encoder(partition_type: StructType, format_version: int) -> _Part
 def manifest_metadata(
     schema: Schema, spec: PartitionSpec, content: ManifestContent, format_version: int
 ) -> dict[str, str]:
-    """Entries of a manifest's header besides its Avro schema.
-
-    Args:
-        schema: the table's schema.
-        spec: the partition spec.
-        content: data or deletes.
-        format_version: the format version of the table.
-    """
+    """Entries of a manifest's header besides its Avro schema."""
     return _manifest_metadata(schema, schema.schema_id, spec, content, format_version)
 
 

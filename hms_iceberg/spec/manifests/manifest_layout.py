@@ -81,8 +81,8 @@ class PartitionFieldLayout:
 class EntryLayout:
     """How to take the entries of a manifest apart.
 
-    ``parsed`` is the schema for fastavro without logical types, so that values come out as they are stored: dates and
-    timestamps as integers, decimals and UUIDs as bytes. ``bare`` is the same as JSON.
+    `parsed` is the schema for fastavro without logical types, so that values come out as they are stored: dates and
+    timestamps as integers, decimals and UUIDs as bytes. `bare` is the same as JSON.
     """
 
     parsed: Any
@@ -127,29 +127,11 @@ class ManifestListLayout:
 
 
 def entry_layout(schema_json: bytes, what: str = "a manifest") -> EntryLayout:
-    """The layout of a manifest with this writer's schema.
-
-    Args:
-        schema_json: the writer's schema.
-        what: what the file is, for the message of an error.
-
-    Raises:
-        CorruptManifestError: the schema is not that of a manifest.
-    """
     with _reading(what):
         return _entry_layout(schema_json)
 
 
 def manifest_list_layout(schema_json: bytes, what: str = "a manifest list") -> ManifestListLayout:
-    """The layout of a manifest list with this writer's schema.
-
-    Args:
-        schema_json: the writer's schema.
-        what: what the file is, for the message of an error.
-
-    Raises:
-        CorruptManifestError: the schema is not that of a manifest list.
-    """
     with _reading(what):
         return _manifest_list_layout(schema_json)
 

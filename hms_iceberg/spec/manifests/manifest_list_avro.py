@@ -45,23 +45,10 @@ def encode_manifest_list(
     next_row_id: int | None = None,
     codec: str = DEFAULT_CODEC,
 ) -> tuple[bytes, int | None]:
-    """Writes a manifest list to memory, assigning what is left to the commit.
+    """Writes a manifest list to memory, assigning sequence numbers and first row ids; gives the next free row id too
+    (v3).
 
-    Args:
-        manifests: the snapshot's manifests, in order.
-        format_version: the table's format version.
-        snapshot_id: the snapshot the list is for.
-        parent_snapshot_id: the snapshot before it, None for a first one.
-        sequence_number: the commit's sequence number, given to manifests that have none (0 in v1).
-        next_row_id: v3: the table's next row id, from which data manifests without row ids get theirs.
-        codec: Avro block compression, Iceberg's or Avro's name.
-
-    Returns:
-        The file, and the first row id that the snapshot leaves free (v3; None before).
-
-    Raises:
-        InvalidInputError: a manifest without sequence number is of another snapshot, a v1 list would hold delete
-            manifests, or a v3 list has no row id to start from.
+    Manifests without a sequence number get the commit's (0 in v1); they must be of this snapshot.
     """
     if format_version >= 3 and next_row_id is None:
         raise InvalidInputError("Cannot write a v3 manifest list without the table's next row id")
@@ -92,19 +79,9 @@ def encode_manifest_list(
 def decode_manifest_list(
     data: bytes, location: str = "", snapshot_id: int | None = None, *, checked: bool = True
 ) -> list[ManifestFile]:
-    """Reads a manifest list of any version.
+    """Reads a manifest list of any version in the file's order; v1 rows get content data and sequence number 0.
 
-    Args:
-        data: the Avro file.
-        location: where it is stored, for messages.
-        snapshot_id: whose list it is to be; None if that does not matter.
-        checked: whether rows that contradict themselves are refused.
-
-    Returns:
-        The manifests in the file's order; what v1 does not store has its default (content data, sequence number 0).
-
-    Raises:
-        CorruptManifestError: the file cannot be read as a manifest list, or is that of another snapshot.
+    The list must be that of `snapshot_id` if it is given; `checked` refuses rows that contradict themselves.
     """
     what = f"manifest list {location}"
     try:
@@ -130,15 +107,8 @@ def decode_manifest_list(
 
 
 def with_few_repeats(manifests: Iterable[ManifestFile], what: str) -> Iterator[ManifestFile]:
-    """The manifests of a list. One that is named again is read again, as its rows count again, which could take any
+    """The manifests of a list; refuses a list that names manifests again and again, as reading them could take any
     time.
-
-    Args:
-        manifests: the manifests.
-        what: what names them, for the message.
-
-    Raises:
-        CorruptManifestError: it names manifests again and again.
     """
     named, repeats = set[Place](), 0
     for manifest in manifests:
@@ -241,14 +211,8 @@ Count = tuple[int, int]
 
 
 def check_counts(manifest: ManifestFile, found: Mapping[int, Count]) -> None:
-    """Compares the counts in a manifest list with a manifest's entries; counts that the list lacks are skipped.
-
-    Args:
-        manifest: the row of the manifest list.
-        found: files and rows by the number of their status.
-
-    Raises:
-        CorruptManifestError: they differ, or there is a status that the specification does not have.
+    """Compares the counts in a manifest list with a manifest's entries by status; counts that the list lacks are
+    skipped.
     """
     for status in found:
         if status not in _NAMES:
@@ -264,15 +228,7 @@ def check_counts(manifest: ManifestFile, found: Mapping[int, Count]) -> None:
 
 
 def check_contents(manifest: ManifestFile, contents: set[int]) -> None:
-    """Compares the kinds of a manifest's files with what its manifest list says.
-
-    Args:
-        manifest: the manifest, as its manifest list describes it.
-        contents: the kinds of content of the entries.
-
-    Raises:
-        CorruptManifestError: a data manifest has delete files, or the other way round.
-    """
+    """Refuses a data manifest with delete files, or the other way round."""
     other = contents.difference(_CONTENTS[manifest.content])
     if other:
         raise _corrupt(
@@ -281,15 +237,6 @@ def check_contents(manifest: ManifestFile, contents: set[int]) -> None:
 
 
 def check_entries(manifest: ManifestFile, entries: list[ManifestEntry]) -> None:
-    """Both checks over decoded entries.
-
-    Args:
-        manifest: the manifest, as its manifest list describes it.
-        entries: the entries of the manifest.
-
-    Raises:
-        CorruptManifestError: the manifest is not what its manifest list says.
-    """
     found: dict[int, Count] = {}
     for entry in entries:
         files, rows = found.get(entry.status, (0, 0))
@@ -299,7 +246,7 @@ def check_entries(manifest: ManifestFile, entries: list[ManifestEntry]) -> None:
 
 
 def check_listed(manifest: ManifestFile) -> str | None:
-    """The first contradiction between fields of one manifest list entry, in words; None if there is none."""
+    """The first contradiction between fields of one manifest list entry, for messages; None if there is none."""
     numbers = {"manifest_length": manifest.manifest_length, "sequence_number": manifest.sequence_number}
     for name in _NAMES.values():
         files, rows = getattr(manifest, f"{name}_files_count"), getattr(manifest, f"{name}_rows_count")
@@ -331,7 +278,6 @@ class PartitionSummary:
         self._seen: set[tuple[Any, ...]] = set()
 
     def add(self, partition: tuple[Any, ...]) -> None:
-        """Takes one file's partition into account."""
         if self._distinct:
             if partition in self._seen:
                 return

@@ -30,10 +30,8 @@ class AvroSchema:
 
 
 def avro_name(name: str) -> str:
-    """The name of a field made valid for Avro, as Iceberg makes it: ``my x`` becomes ``my_x20x``.
-
-    A character that Avro does not allow becomes ``_x`` and its hexadecimal code (per UTF-16 unit); a leading digit
-    gets an underscore.
+    """The name of a field made valid for Avro as Apache Iceberg does: `my x` becomes `my_x20x`, a leading digit gets
+    `_`.
     """
     out: list[str] = []
     for index, character in enumerate(name):
@@ -48,11 +46,6 @@ def avro_name(name: str) -> str:
 
 
 def partition_record(partition_type: StructType) -> dict[str, Any]:
-    """The Avro record of a partition tuple.
-
-    Raises:
-        UnsupportedError: a field's type has no Avro form in manifests.
-    """
     named: set[str] = set()
     fields = []
     used: set[str] = set()
@@ -76,15 +69,6 @@ def partition_record(partition_type: StructType) -> dict[str, Any]:
 
 @lru_cache(maxsize=256)
 def entry_schema(partition_type: StructType, format_version: int) -> AvroSchema:
-    """The schema of a manifest's entries.
-
-    Args:
-        partition_type: the partition type of the manifest's spec.
-        format_version: the table's format version.
-
-    Raises:
-        UnsupportedError: the format version is not one of 1, 2 and 3.
-    """
     _check_version(format_version)
     fields = [_field(0, "status", "int"), _optional(1, "snapshot_id", "long")]
     if format_version >= 2:
@@ -101,11 +85,6 @@ def entry_schema(partition_type: StructType, format_version: int) -> AvroSchema:
 
 @lru_cache(maxsize=8)
 def manifest_list_schema(format_version: int) -> AvroSchema:
-    """The schema of a manifest list.
-
-    Raises:
-        UnsupportedError: the format version is not one of 1, 2 and 3.
-    """
     _check_version(format_version)
     summary = {
         "type": "record",
@@ -225,11 +204,8 @@ def _schema(described: dict[str, Any]) -> AvroSchema:
 
 
 def avro_primitive(kind: IcebergType, named: set[str]) -> Any | None:
-    """The Avro type of a primitive type; None if there is none.
-
-    Args:
-        kind: the type.
-        named: the names that the schema has defined so far; a named type is defined once, and then referred to.
+    """The Avro type of a primitive type, None if there is none; `named` holds the names that the schema has defined so
+    far.
     """
     avro = forms_of(kind).avro
     described = avro(kind) if callable(avro) else avro

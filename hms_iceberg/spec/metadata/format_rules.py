@@ -19,7 +19,7 @@ _ONLY_NULL = (UnknownType, VariantType, GeometryType, GeographyType)
 
 
 def check_format_version(version: int) -> None:
-    """Refuses a format version that this package does not write; raises UnsupportedError."""
+    """Refuses a format version that this package does not write."""
     if version not in SUPPORTED_FORMAT_VERSIONS:
         raise UnsupportedError(
             f"Format version {version} is not supported; choose one of {', '.join(map(str, SUPPORTED_FORMAT_VERSIONS))}"
@@ -27,16 +27,7 @@ def check_format_version(version: int) -> None:
 
 
 def check_schema_version(schema: Schema, format_version: int) -> None:
-    """Refuses a schema that a table of a format version cannot have.
-
-    Args:
-        schema: the table's schema.
-        format_version: the format version of the table.
-
-    Raises:
-        InvalidSchemaError: a type or a default value needs a newer format version; a default is given to a type that
-            can only default to null, or a struct's default is not empty; or a field id is reserved.
-    """
+    """Refuses types, defaults and reserved ids that a table of the format version cannot have."""
     check_field_ids(schema)
     for field_id, field in schema.index_by_id.items():
         name = schema.find_column_name(field_id)
@@ -89,11 +80,7 @@ NEW_TABLE_PROPERTIES = {PARQUET_CODEC.name: PARQUET_CODEC.default}
 
 
 def property_values(properties: Mapping[str, Any]) -> dict[str, str]:
-    """Properties as text: numbers and booleans are written as Java writes them.
-
-    Raises:
-        InvalidInputError: a name is no text, or a value is None or not text, number or boolean.
-    """
+    """Properties as text: numbers and booleans are written as Java writes them."""
     texts: dict[str, str] = {}
     for name, value in properties.items():
         if not isinstance(name, str) or value is None or not isinstance(value, (str, int, float)):
@@ -106,11 +93,7 @@ def property_values(properties: Mapping[str, Any]) -> dict[str, str]:
 
 
 def split_properties(properties: Mapping[str, Any]) -> tuple[dict[str, str], int | None]:
-    """Properties without `format-version`, and the format version that it asks for.
-
-    Raises:
-        InvalidInputError: a reserved name is set, or the format version is no number.
-    """
+    """Properties without `format-version`, and the format version that it asks for; reserved names are refused."""
     texts = property_values(properties)
     version = texts.pop(FORMAT_VERSION_PROPERTY, None)
     reserved = sorted(RESERVED_PROPERTIES & texts.keys())

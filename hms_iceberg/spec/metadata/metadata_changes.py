@@ -96,16 +96,7 @@ __all__ = [
 
 
 def set_properties(metadata: TableMetadata, updates: Mapping[str, Any], at_ms: int | None = None) -> TableMetadata:
-    """The metadata with properties set; `format-version` among them upgrades the table.
-
-    Args:
-        metadata: the table's metadata.
-        updates: keys to set, with their values.
-        at_ms: time of the change in milliseconds since 1970; None for now.
-
-    Raises:
-        InvalidInputError: a value is no text, number or boolean; the name is reserved; or the version is a downgrade.
-    """
+    """The metadata with properties set; `format-version` among them upgrades the table."""
     texts, version = split_properties(updates)
     if version is not None:
         metadata = upgrade_format_version(metadata, version, at_ms)
@@ -114,12 +105,6 @@ def set_properties(metadata: TableMetadata, updates: Mapping[str, Any], at_ms: i
 
 
 def remove_properties(metadata: TableMetadata, names: Collection[str], at_ms: int | None = None) -> TableMetadata:
-    """The metadata without some properties; names that it does not have are ignored.
-
-    Args:
-        metadata: the table's metadata.
-        names: keys to remove.
-        at_ms: time of the change in milliseconds since 1970; None for now.
-    """
+    """The metadata without some properties; names that it does not have are ignored."""
     properties = {name: value for name, value in metadata.properties.items() if name not in set(names)}
     return metadata if properties == metadata.properties else changed(metadata, at_ms, properties=properties)

@@ -102,7 +102,7 @@ def new_table_metadata(
 
 
 def stripped_location(location: str) -> str:
-    """The location without slashes at its end; raises InvalidInputError if it is empty."""
+    """The location without slashes at its end; an empty one is refused."""
     stripped = location if location.endswith("://") else location.rstrip("/")
     if not stripped:
         raise InvalidInputError(f"Invalid table location {location!r}: expected a path or a URI")
@@ -121,20 +121,8 @@ def replace_table_metadata(
 ) -> TableMetadata:
     """The metadata after a table was replaced by another definition: no current data, but all history kept.
 
-    Columns that have the name of a present column keep its id. Properties are added to the present ones.
-
-    Args:
-        metadata: the table.
-        schema: the new columns.
-        spec: the new partitioning, by the ids of `schema`.
-        sort_order: the new sort order, by the ids of `schema`.
-        location: the new base location; the present one by default.
-        properties: further table properties.
-        format_version: a newer format version to upgrade to.
-        at_ms: the time of the change in milliseconds from 1970-01-01 UTC; now by default.
-
-    Raises:
-        InvalidInputError: schema, spec, sort order or properties are not valid, or do not fit together.
+    Columns that have the name of a present column keep its id. Properties are added to the present ones. Spec and sort
+    order use the ids of `schema`.
     """
     kept, asked = split_properties(properties or {})
     new = upgrade_format_version(metadata, format_version or asked or metadata.format_version, at_ms)
@@ -171,12 +159,7 @@ def replace_table_metadata(
 
 
 def with_schema(metadata: TableMetadata, schema: Schema) -> tuple[tuple[Schema, ...], int]:
-    """The schemas with one more under the next free id, and its id; the same ones if it is there already.
-
-    Args:
-        metadata: the table's metadata.
-        schema: the table's schema.
-    """
+    """The schemas with one more under the next free id, and its id; unchanged if it is there already."""
     check_schema_version(schema, metadata.format_version)
     for known in metadata.schemas:
         if known.same_as(schema):
@@ -186,16 +169,7 @@ def with_schema(metadata: TableMetadata, schema: Schema) -> tuple[tuple[Schema, 
 
 
 def add_schema(metadata: TableMetadata, schema: Schema, at_ms: int | None = None) -> TableMetadata:
-    """The metadata with a schema more, under the next free id; unchanged if it has the same one already.
-
-    Args:
-        metadata: the table's metadata.
-        schema: the table's schema.
-        at_ms: time of the change in milliseconds since 1970; None for now.
-
-    Raises:
-        InvalidSchemaError: the schema needs a newer format version, or uses reserved ids.
-    """
+    """The metadata with one more schema under the next free id; unchanged if it is there already."""
     schemas, _ = with_schema(metadata, schema)
     if schemas is metadata.schemas and schema.highest_field_id <= metadata.last_column_id:
         return metadata
@@ -204,17 +178,7 @@ def add_schema(metadata: TableMetadata, schema: Schema, at_ms: int | None = None
 
 
 def set_current_schema(metadata: TableMetadata, schema: Schema | int, at_ms: int | None = None) -> TableMetadata:
-    """The metadata with another current schema, by id or as a schema (added if it is new).
-
-    Args:
-        metadata: the table's metadata.
-        schema: the schema, or its id.
-        at_ms: time of the change in milliseconds since 1970; None for now.
-
-    Raises:
-        InvalidInputError: there is no schema with the id, or the default partition spec or sort order needs a column
-            that the schema does not have.
-    """
+    """The metadata with another current schema, added if it is new; partition spec and sort order must fit it."""
     if isinstance(schema, Schema):
         metadata = add_schema(metadata, schema, at_ms)
         schema = next(known.schema_id for known in metadata.schemas if known.same_as(schema))
@@ -227,13 +191,7 @@ def set_current_schema(metadata: TableMetadata, schema: Schema | int, at_ms: int
 
 
 def remove_schemas(metadata: TableMetadata, schema_ids: set[int], at_ms: int | None = None) -> TableMetadata:
-    """The metadata without some schemas; raises InvalidInputError for the current one.
-
-    Args:
-        metadata: the table's metadata.
-        schema_ids: ids of the schemas.
-        at_ms: time of the change in milliseconds since 1970; None for now.
-    """
+    """The metadata without some schemas; the current one is refused."""
     if metadata.current_schema_id in schema_ids:
         raise InvalidInputError(f"Cannot remove schema {metadata.current_schema_id}: it is the table's current schema")
     kept = tuple(schema for schema in metadata.schemas if schema.schema_id not in schema_ids)
@@ -250,15 +208,7 @@ def _check_writable(spec: PartitionSpec) -> None:
 
 
 def with_spec(metadata: TableMetadata, spec: PartitionSpec) -> tuple[tuple[PartitionSpec, ...], int]:
-    """The specs with one more under the next free id, and its id; the same ones if an equivalent is there.
-
-    Args:
-        metadata: the table's metadata.
-        spec: the partition spec.
-
-    Raises:
-        InvalidInputError: its field ids are not in sequence, which format version 1 needs.
-    """
+    """The specs with one more under the next free id, and its id; unchanged if an equivalent one is there."""
     for known in metadata.partition_specs:
         if known.compatible_with(spec):
             return metadata.partition_specs, known.spec_id
@@ -274,17 +224,7 @@ def with_spec(metadata: TableMetadata, spec: PartitionSpec) -> tuple[tuple[Parti
 
 
 def add_spec(metadata: TableMetadata, spec: PartitionSpec, at_ms: int | None = None) -> TableMetadata:
-    """The metadata with a partition spec more, under the next free id; unchanged if it has an equivalent one.
-
-    Args:
-        metadata: the table's metadata.
-        spec: the partition spec.
-        at_ms: time of the change in milliseconds since 1970; None for now.
-
-    Raises:
-        InvalidPartitionSpecError: the spec does not fit the current schema.
-        InvalidInputError: field ids are not sequential in a v1 table.
-    """
+    """The metadata with one more partition spec under the next free id; unchanged if an equivalent one is there."""
     specs, _ = with_spec(metadata, spec)
     if specs is metadata.partition_specs:
         return metadata
@@ -295,16 +235,7 @@ def add_spec(metadata: TableMetadata, spec: PartitionSpec, at_ms: int | None = N
 
 
 def set_default_spec(metadata: TableMetadata, spec: PartitionSpec | int, at_ms: int | None = None) -> TableMetadata:
-    """The metadata with another default partition spec, by id or as a spec (added if it is new).
-
-    Args:
-        metadata: the table's metadata.
-        spec: the partition spec, or its id.
-        at_ms: time of the change in milliseconds since 1970; None for now.
-
-    Raises:
-        InvalidInputError: there is no spec with the id, or the spec does not fit the current schema.
-    """
+    """The metadata with another default partition spec, added if it is new."""
     if isinstance(spec, PartitionSpec):
         metadata = add_spec(metadata, spec, at_ms)
         spec = next(known.spec_id for known in metadata.partition_specs if known.compatible_with(spec))
@@ -314,13 +245,7 @@ def set_default_spec(metadata: TableMetadata, spec: PartitionSpec | int, at_ms: 
 
 
 def remove_specs(metadata: TableMetadata, spec_ids: set[int], at_ms: int | None = None) -> TableMetadata:
-    """The metadata without some partition specs; raises InvalidInputError for the default one.
-
-    Args:
-        metadata: the table's metadata.
-        spec_ids: ids of the specs.
-        at_ms: time of the change in milliseconds since 1970; None for now.
-    """
+    """The metadata without some partition specs; the default one is refused."""
     if metadata.default_spec_id in spec_ids:
         raise InvalidInputError(f"Cannot remove partition spec {metadata.default_spec_id}: it is the default one")
     kept = tuple(spec for spec in metadata.partition_specs if spec.spec_id not in spec_ids)
@@ -331,12 +256,7 @@ def remove_specs(metadata: TableMetadata, spec_ids: set[int], at_ms: int | None 
 
 
 def with_sort_order(metadata: TableMetadata, order: SortOrder) -> tuple[tuple[SortOrder, ...], int]:
-    """The orders with one more under the next free id, and its id; the same ones if it is there already.
-
-    Args:
-        metadata: the table's metadata.
-        order: the sort order.
-    """
+    """The orders with one more under the next free id, and its id; unchanged if it is there already."""
     for known in metadata.sort_orders:
         if known.same_as(order):
             return metadata.sort_orders, known.order_id
@@ -347,16 +267,7 @@ def with_sort_order(metadata: TableMetadata, order: SortOrder) -> tuple[tuple[So
 
 
 def add_sort_order(metadata: TableMetadata, order: SortOrder, at_ms: int | None = None) -> TableMetadata:
-    """The metadata with a sort order more, under the next free id; unchanged if it has the same one.
-
-    Args:
-        metadata: the table's metadata.
-        order: the sort order.
-        at_ms: time of the change in milliseconds since 1970; None for now.
-
-    Raises:
-        InvalidSortOrderError: the order does not fit the current schema.
-    """
+    """The metadata with one more sort order under the next free id; unchanged if it is there already."""
     orders, order_id = with_sort_order(metadata, order)
     if orders is metadata.sort_orders:
         return metadata
@@ -365,16 +276,7 @@ def add_sort_order(metadata: TableMetadata, order: SortOrder, at_ms: int | None 
 
 
 def set_default_sort_order(metadata: TableMetadata, order: SortOrder | int, at_ms: int | None = None) -> TableMetadata:
-    """The metadata with another default sort order, by id or as an order (added if it is new).
-
-    Args:
-        metadata: the table's metadata.
-        order: the sort order, or its id.
-        at_ms: time of the change in milliseconds since 1970; None for now.
-
-    Raises:
-        InvalidInputError: there is no order with the id, or the order does not fit the current schema.
-    """
+    """The metadata with another default sort order, added if it is new."""
     if isinstance(order, SortOrder):
         metadata = add_sort_order(metadata, order, at_ms)
         order = next(known.order_id for known in metadata.sort_orders if known.same_as(order))
@@ -388,17 +290,7 @@ def set_default_sort_order(metadata: TableMetadata, order: SortOrder | int, at_m
 
 
 def upgrade_format_version(metadata: TableMetadata, format_version: int, at_ms: int | None = None) -> TableMetadata:
-    """The metadata in a newer format version; snapshots stay as they are.
-
-    Args:
-        metadata: the table's metadata.
-        format_version: the format version of the table.
-        at_ms: time of the change in milliseconds since 1970; None for now.
-
-    Raises:
-        UnsupportedError: the version is not supported.
-        InvalidInputError: the version is older than the table's.
-    """
+    """The metadata in a newer format version; snapshots stay as they are."""
     check_format_version(format_version)
     if format_version < metadata.format_version:
         raise InvalidInputError(
@@ -417,25 +309,13 @@ def upgrade_format_version(metadata: TableMetadata, format_version: int, at_ms: 
 
 
 def set_location(metadata: TableMetadata, location: str, at_ms: int | None = None) -> TableMetadata:
-    """The metadata with another base location for new files; files that exist stay where they are.
-
-    Args:
-        metadata: the table's metadata.
-        location: the new base location.
-        at_ms: time of the change in milliseconds since 1970; None for now.
-    """
+    """The metadata with another base location for new files; files that exist stay where they are."""
     new_location = stripped_location(location)
     return metadata if new_location == metadata.location else changed(metadata, at_ms, location=new_location)
 
 
 def assign_uuid(metadata: TableMetadata, table_uuid: str | None = None, at_ms: int | None = None) -> TableMetadata:
-    """The metadata with a UUID, if an old v1 table has none or another one is given.
-
-    Args:
-        metadata: the table's metadata.
-        table_uuid: the UUID; None for a random one.
-        at_ms: time of the change in milliseconds since 1970; None for now.
-    """
+    """The metadata with a UUID, if an old v1 table has none or another one is given."""
     if metadata.table_uuid is not None and table_uuid in (None, metadata.table_uuid):
         return metadata
     return changed(metadata, at_ms, table_uuid=table_uuid or str(uuid.uuid4()))

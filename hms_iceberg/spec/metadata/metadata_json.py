@@ -61,10 +61,7 @@ NO_SNAPSHOT = -1
 
 
 def metadata_to_json(metadata: TableMetadata) -> bytes:
-    """The content of a metadata file, uncompressed.
-
-    Raises:
-        IcebergError: the metadata breaks a rule of the specification; nothing invalid is ever written.
+    """The content of a metadata file, uncompressed; metadata that breaks a rule of the specification is never written.
     """
     check_metadata(metadata)
     text = json.dumps(metadata_to_dict(metadata), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -78,7 +75,6 @@ def metadata_to_json(metadata: TableMetadata) -> bytes:
 
 
 def metadata_to_dict(metadata: TableMetadata) -> dict[str, Any]:
-    """The metadata as JSON-ready Python, with the members of its format version."""
     version = metadata.format_version
     data: dict[str, Any] = {"format-version": version}
     if metadata.table_uuid is not None:
@@ -121,17 +117,8 @@ def metadata_to_dict(metadata: TableMetadata) -> dict[str, Any]:
 def metadata_from_json(
     data: bytes, location: str | None = None, *, preview: bool = False, limit: ReadLimit = DEFAULT_LIMIT
 ) -> TableMetadata:
-    """The table metadata in the content of a metadata file; gzip is told by the content.
-
-    Args:
-        data: the content of the file.
-        location: where it was read.
-        preview: whether format version 4 is read, as far as its draft is settled.
-        limit: how much memory the file may take.
-
-    Raises:
-        UnsupportedError: the format version is newer than v3 (v4 if previewed).
-        CorruptMetadataError: it is no JSON, something is missing or of the wrong type, or it contradicts itself.
+    """The table metadata in a metadata file, gzip told by its content; `preview` reads format version 4 as far as its
+    draft is settled.
     """
     return read_metadata_file(
         data, "table metadata", location, lambda parsed: _metadata(parsed, location, preview=preview), limit
@@ -139,12 +126,6 @@ def metadata_from_json(
 
 
 def metadata_from_dict(data: Any) -> TableMetadata:
-    """The table metadata that parsed JSON stands for.
-
-    Raises:
-        UnsupportedError: the format version is newer than v3.
-        IcebergError: something is missing or of the wrong type, or it contradicts itself.
-    """
     return _metadata(data, None, preview=False)
 
 
@@ -270,26 +251,14 @@ _PIECE_BYTES = 16 * 1024
 
 
 def compress(data: bytes) -> bytes:
-    """The content of a gzip-compressed metadata file (`write.metadata.compression-codec` = gzip)."""
+    """Compresses a metadata file as `write.metadata.compression-codec` = gzip asks."""
     return gzip.compress(data, mtime=0)
 
 
 def read_metadata_file(
     data: bytes, what: str, location: str | None, parse: Callable[[Any], T], limit: ReadLimit = DEFAULT_LIMIT
 ) -> T:
-    """Applies a function to the JSON of a metadata file; errors name the file.
-
-    Args:
-        data: the content of the file, gzip-compressed or not.
-        what: the kind of metadata, for messages.
-        location: where it was read, for messages.
-        parse: makes the metadata of the parsed JSON.
-        limit: how much memory the file may take.
-
-    Raises:
-        UnsupportedError: `parse` does not know the format version.
-        CorruptMetadataError: it is no JSON, or `parse` refuses it.
-    """
+    """Applies `parse` to the JSON of a metadata file, gzip-compressed or not; errors name the file."""
     name = f"{what} {location}" if location else what
     try:
         content = uncompressed(bytes(data), limit)
@@ -306,16 +275,7 @@ def read_metadata_file(
 
 
 def uncompressed(data: bytes, limit: ReadLimit = DEFAULT_LIMIT) -> bytes:
-    """The content of a metadata file, which may be gzip-compressed.
-
-    Args:
-        data: the content of the file.
-        limit: how much memory it may take.
-
-    Raises:
-        CorruptMetadataError: it is cut off, or too large.
-        zlib.error: it is damaged.
-    """
+    """The content of a metadata file, which may be gzip-compressed; a damaged one raises zlib.error."""
     if not data.startswith(_GZIP_MAGIC):
         return data
     parts: list[bytes] = []
@@ -335,11 +295,7 @@ def uncompressed(data: bytes, limit: ReadLimit = DEFAULT_LIMIT) -> bytes:
 
 
 def metadata_file_location(location: str) -> str:
-    """A metadata file's location, which must not be empty.
-
-    Raises:
-        InvalidInputError: it is empty.
-    """
+    """Refuses an empty location."""
     if not location.strip():
         raise InvalidInputError(
             f"Not the location of a metadata file: {location!r}. Expected one such as "
@@ -352,13 +308,8 @@ _NAMED_BY_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}[^/]*$"
 
 
 def is_never_reused(location: str) -> bool:
-    """Whether a metadata file is the only one that ever has its name, so that it need not be read twice.
-
-    Writers put a UUID into the names of metadata files; but a table in a folder begins with `v1.metadata.json`, also
-    if another table was dropped there.
-
-    Args:
-        location: the metadata file.
+    """Whether a metadata file's name holds a UUID, so that it need not be read twice; `v1.metadata.json` may be another
+    table's tomorrow.
     """
     return _NAMED_BY_UUID.search(location) is not None
 
@@ -384,28 +335,14 @@ def is_relative(path: str) -> bool:
 
 
 def resolved(path: str, base: str) -> str:
-    """The location that a path in metadata of version 4 stands for.
-
-    Args:
-        path: an absolute location, or one relative to the table's.
-        base: the table's location; a separator at its end is kept, and another one follows it.
+    """The location that a path in metadata of version 4 stands for; a separator at the end of `base` is kept, and
+    another one follows it.
     """
     return f"{base}/{path}" if is_relative(path) else path
 
 
 def table_location(location: str | None, metadata_file: str | None) -> str:
-    """The location of a table of version 4.
-
-    Args:
-        location: what its metadata says; None if they leave it to the catalog.
-        metadata_file: where the metadata were read; None if that is not known.
-
-    Returns:
-        what the metadata say, or else the folder that holds the file's folder `metadata`.
-
-    Raises:
-        CorruptMetadataError: the location is relative, or nothing says it.
-    """
+    """The location of a table of version 4: what its metadata say, or the folder that holds the folder `metadata`."""
     if location is not None:
         if is_relative(location):
             raise CorruptMetadataError(f"the location {location!r} of a table of format version 4 has no scheme")
@@ -420,11 +357,8 @@ def table_location(location: str | None, metadata_file: str | None) -> str:
 
 
 def with_absolute_locations(data: Mapping[str, Any], base: str) -> dict[str, Any]:
-    """The JSON of metadata of version 4 with every location absolute.
-
-    Args:
-        data: the parsed JSON; what is not of the expected form is left for its parser to refuse.
-        base: the table's location.
+    """The JSON of metadata of version 4 with every location absolute; malformed parts are left for the parser to
+    refuse.
     """
     made = {**data, "location": base}
     for key, name in _LOCATIONS.items():

@@ -36,17 +36,9 @@ from hms_iceberg.spec.table_properties import METADATA_PREVIOUS_VERSIONS_MAX
 def add_snapshot(
     metadata: TableMetadata, snapshot: Snapshot, branch: str | None = MAIN_BRANCH, at_ms: int | None = None
 ) -> TableMetadata:
-    """The metadata with a snapshot more, at the head of a branch (made if it is new).
+    """The metadata with one more snapshot at the head of a branch, made if it is new; None stages it.
 
-    Args:
-        metadata: the table.
-        snapshot: the snapshot; its sequence number and first row id must be the table's next ones.
-        branch: the branch that moves to it; None stages it without a reference.
-        at_ms: when the table is updated, in milliseconds from 1970-01-01 UTC; the snapshot's time by default.
-
-    Raises:
-        CommitFailedError: sequence number or first row id are behind the table's, because it moved on.
-        InvalidInputError: the id is taken, something that the format version needs is missing, or the branch is a tag.
+    CommitFailedError if sequence number or first row id are behind the table's, because it moved on.
     """
     if snapshot.snapshot_id in metadata.snapshots_by_id:
         raise InvalidInputError(f"Cannot add snapshot {snapshot.snapshot_id}: {metadata.location} has it already")
@@ -109,32 +101,18 @@ def _with_ref(metadata: TableMetadata, name: str, ref: SnapshotRef, time_ms: int
 
 
 def suppress_intermediate_snapshots(metadata: TableMetadata, base: TableMetadata) -> TableMetadata:
-    """The metadata whose snapshot log does not name snapshots that were never the table's current one.
-
-    A transaction may add several snapshots to main one after the other; only the last one is ever seen by readers.
-
-    Args:
-        metadata: the table after the transaction.
-        base: the table before it.
-    """
+    """Leaves out of the snapshot log what was never current outside the transaction that `metadata` came of."""
     intermediate = metadata.snapshots_by_id.keys() - base.snapshots_by_id.keys() - {metadata.current_snapshot_id}
     log = tuple(entry for entry in metadata.snapshot_log if entry.snapshot_id not in intermediate)
     return metadata if len(log) == len(metadata.snapshot_log) else replace(metadata, snapshot_log=log)
 
 
 def remove_snapshots(metadata: TableMetadata, ids: Collection[int], at_ms: int | None = None) -> TableMetadata:
-    """The metadata without some snapshots, their statistics, and the keys of their manifest lists.
+    """The metadata without some snapshots, their statistics, and the keys of their manifest lists; references must not
+    point there.
 
     The snapshot log loses everything up to the last entry of a removed snapshot, since its gaps would make time travel
     wrong.
-
-    Args:
-        metadata: the table's metadata.
-        ids: ids of the snapshots.
-        at_ms: time of the change in milliseconds since 1970; None for now.
-
-    Raises:
-        InvalidInputError: a branch or tag still points at one of them.
     """
     removed = metadata.snapshots_by_id.keys() & set(ids)
     if not removed:
@@ -169,12 +147,6 @@ def remove_snapshots(metadata: TableMetadata, ids: Collection[int], at_ms: int |
 
 
 def require_snapshot(metadata: TableMetadata, snapshot_id: int) -> Snapshot:
-    """The snapshot with this id; raises NoSuchSnapshotError.
-
-    Args:
-        metadata: the table's metadata.
-        snapshot_id: id of the snapshot.
-    """
     snapshot = metadata.snapshot_by_id(snapshot_number(snapshot_id))
     if snapshot is None:
         raise NoSuchSnapshotError(
@@ -185,12 +157,6 @@ def require_snapshot(metadata: TableMetadata, snapshot_id: int) -> Snapshot:
 
 
 def require_ref(metadata: TableMetadata, name: str) -> SnapshotRef:
-    """The branch or tag of this name; raises NoSuchRefError.
-
-    Args:
-        metadata: the table's metadata.
-        name: name of the branch or tag.
-    """
     ref = metadata.refs.get(name)
     if ref is None:
         raise NoSuchRefError(
@@ -202,20 +168,7 @@ def require_ref(metadata: TableMetadata, name: str) -> SnapshotRef:
 def set_ref(
     metadata: TableMetadata, name: str, ref: SnapshotRef, at_ms: int | None = None, replace_existing: bool = True
 ) -> TableMetadata:
-    """The metadata with a branch or tag, new or changed. Moving main is a rollback, and is logged.
-
-    Args:
-        metadata: the table's metadata.
-        name: name of the branch or tag.
-        ref: where it points, and how long it is kept.
-        at_ms: time of the change in milliseconds since 1970; None for now.
-        replace_existing: whether one of this name may be there already.
-
-    Raises:
-        NoSuchSnapshotError: the table does not have the snapshot.
-        RefAlreadyExistsError: the name is taken and `replace_existing` is False.
-        InvalidInputError: the name is empty, main would become a tag, or a branch would become a tag or the reverse.
-    """
+    """The metadata with a branch or tag, new or changed; moving main is a rollback, and is logged."""
     if not name:
         raise InvalidInputError("Cannot set a reference without a name")
     require_snapshot(metadata, ref.snapshot_id)
@@ -240,18 +193,7 @@ def set_ref(
 def set_branch_snapshot(
     metadata: TableMetadata, snapshot_id: int, branch: str = MAIN_BRANCH, at_ms: int | None = None
 ) -> TableMetadata:
-    """The metadata whose branch points at an existing snapshot (rollback, fast-forward); made if it is new.
-
-    Args:
-        metadata: the table's metadata.
-        snapshot_id: id of the snapshot.
-        branch: name of the branch.
-        at_ms: time of the change in milliseconds since 1970; None for now.
-
-    Raises:
-        NoSuchSnapshotError: the table does not have the snapshot.
-        InvalidInputError: the branch is a tag.
-    """
+    """The metadata whose branch points at an existing snapshot (rollback, fast-forward); made if it is new."""
     ref = metadata.refs.get(branch)
     if ref is not None and ref.is_branch and ref.snapshot_id == snapshot_id:
         return metadata
@@ -260,16 +202,7 @@ def set_branch_snapshot(
 
 
 def remove_ref(metadata: TableMetadata, name: str, at_ms: int | None = None) -> TableMetadata:
-    """The metadata without a branch or tag; without main, the table has no current snapshot.
-
-    Args:
-        metadata: the table's metadata.
-        name: name of the branch or tag.
-        at_ms: time of the change in milliseconds since 1970; None for now.
-
-    Raises:
-        NoSuchRefError: there is none of this name.
-    """
+    """The metadata without a branch or tag; without main, the table has no current snapshot."""
     require_ref(metadata, name)
     refs = {each: ref for each, ref in metadata.refs.items() if each != name}
     current = None if name == MAIN_BRANCH else metadata.current_snapshot_id
@@ -280,26 +213,14 @@ def remove_ref(metadata: TableMetadata, name: str, at_ms: int | None = None) -> 
 
 
 def set_statistics(metadata: TableMetadata, file: StatisticsFile, at_ms: int | None = None) -> TableMetadata:
-    """The metadata with a statistics file, in place of another one of the same snapshot.
-
-    Args:
-        metadata: the table's metadata.
-        file: the statistics file.
-        at_ms: time of the change in milliseconds since 1970; None for now.
-    """
+    """The metadata with a statistics file in place of another one of its snapshot."""
     require_snapshot(metadata, file.snapshot_id)
     others = (each for each in metadata.statistics if each.snapshot_id != file.snapshot_id)
     return changed(metadata, at_ms, statistics=(*others, file))
 
 
 def remove_statistics(metadata: TableMetadata, snapshot_id: int, at_ms: int | None = None) -> TableMetadata:
-    """The metadata without the statistics file of a snapshot; unchanged if there is none.
-
-    Args:
-        metadata: the table's metadata.
-        snapshot_id: id of the snapshot.
-        at_ms: time of the change in milliseconds since 1970; None for now.
-    """
+    """The metadata without a snapshot's statistics file; unchanged if there is none."""
     kept = tuple(each for each in metadata.statistics if each.snapshot_id != snapshot_id)
     return metadata if len(kept) == len(metadata.statistics) else changed(metadata, at_ms, statistics=kept)
 
@@ -307,26 +228,14 @@ def remove_statistics(metadata: TableMetadata, snapshot_id: int, at_ms: int | No
 def set_partition_statistics(
     metadata: TableMetadata, file: PartitionStatisticsFile, at_ms: int | None = None
 ) -> TableMetadata:
-    """The metadata with a partition statistics file, in place of another one of the same snapshot.
-
-    Args:
-        metadata: the table's metadata.
-        file: the partition statistics file.
-        at_ms: time of the change in milliseconds since 1970; None for now.
-    """
+    """The metadata with a partition statistics file in place of another one of its snapshot."""
     require_snapshot(metadata, file.snapshot_id)
     others = (each for each in metadata.partition_statistics if each.snapshot_id != file.snapshot_id)
     return changed(metadata, at_ms, partition_statistics=(*others, file))
 
 
 def remove_partition_statistics(metadata: TableMetadata, snapshot_id: int, at_ms: int | None = None) -> TableMetadata:
-    """The metadata without the partition statistics file of a snapshot; unchanged if there is none.
-
-    Args:
-        metadata: the table's metadata.
-        snapshot_id: id of the snapshot.
-        at_ms: time of the change in milliseconds since 1970; None for now.
-    """
+    """The metadata without a snapshot's partition statistics file; unchanged if there is none."""
     kept = tuple(each for each in metadata.partition_statistics if each.snapshot_id != snapshot_id)
     unchanged = len(kept) == len(metadata.partition_statistics)
     return metadata if unchanged else changed(metadata, at_ms, partition_statistics=kept)
@@ -336,16 +245,7 @@ def remove_partition_statistics(metadata: TableMetadata, snapshot_id: int, at_ms
 
 
 def add_encryption_key(metadata: TableMetadata, key: EncryptionKey, at_ms: int | None = None) -> TableMetadata:
-    """The metadata with an encryption key more (format v3); unchanged if it has the key already.
-
-    Args:
-        metadata: the table's metadata.
-        key: the key.
-        at_ms: time of the change in milliseconds since 1970; None for now.
-
-    Raises:
-        InvalidInputError: the table is not of format v3, or the id belongs to another key.
-    """
+    """The metadata with one more encryption key (v3 only); unchanged if it has the key already."""
     if metadata.format_version < 3:
         raise InvalidInputError(f"Cannot add an encryption key to {metadata.location}: it needs format version 3")
     for known in metadata.encryption_keys:
@@ -357,13 +257,7 @@ def add_encryption_key(metadata: TableMetadata, key: EncryptionKey, at_ms: int |
 
 
 def remove_encryption_key(metadata: TableMetadata, key_id: str, at_ms: int | None = None) -> TableMetadata:
-    """The metadata without an encryption key; unchanged if there is none of this id.
-
-    Args:
-        metadata: the table's metadata.
-        key_id: id of the key.
-        at_ms: time of the change in milliseconds since 1970; None for now.
-    """
+    """The metadata without an encryption key; unchanged if there is none of this id."""
     kept = tuple(key for key in metadata.encryption_keys if key.key_id != key_id)
     return metadata if len(kept) == len(metadata.encryption_keys) else changed(metadata, at_ms, encryption_keys=kept)
 
@@ -371,12 +265,8 @@ def remove_encryption_key(metadata: TableMetadata, key_id: str, at_ms: int | Non
 def append_metadata_log(
     metadata: TableMetadata, previous_location: str | None, previous_updated_ms: int
 ) -> TableMetadata:
-    """The metadata whose log names the file that it was made from, cut to `write.metadata.previous-versions-max`.
-
-    Args:
-        metadata: the new metadata.
-        previous_location: location of the file that it replaces; None for a new table.
-        previous_updated_ms: `last-updated-ms` in that file.
+    """The metadata whose log names the replaced file (None for a new table), cut to
+    `write.metadata.previous-versions-max`.
     """
     if previous_location is None:
         return metadata

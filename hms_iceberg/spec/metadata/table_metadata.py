@@ -208,15 +208,7 @@ CLOCK_TOLERANCE_MS = 60_000
 
 
 def check_metadata(metadata: TableMetadata, *, preview: bool = False) -> None:
-    """Refuses metadata that breaks a rule of the specification.
-
-    Args:
-        metadata: the metadata.
-        preview: whether they were read, and may be of the version of which only a preview is read.
-
-    Raises:
-        CorruptMetadataError: the message names the rule.
-    """
+    """Refuses metadata that breaks a rule of the specification; CorruptMetadataError names the rule."""
     _check_header(metadata, preview)
     _check_current_ids(metadata)
     _check_snapshots(metadata)
@@ -321,18 +313,11 @@ def _check_logs(metadata: TableMetadata) -> None:
 
 
 def now_ms() -> int:
-    """The time in milliseconds from 1970-01-01 UTC."""
     return time.time_ns() // 1_000_000
 
 
 def changed(metadata: TableMetadata, at_ms: int | None = None, **changes: Any) -> TableMetadata:
-    """The metadata with some members replaced, checked, and with a last-updated time (now by default) that never goes
-    back.
-
-    Args:
-        metadata: the table's metadata.
-        at_ms: time of the change in milliseconds since 1970; None for now.
-    """
+    """The metadata with members replaced, checked, and a last-updated time (now by default) that never goes back."""
     last_updated_ms = max(metadata.last_updated_ms, now_ms() if at_ms is None else at_ms)
     new = replace(metadata, last_updated_ms=last_updated_ms, **changes)
     check_metadata(new)

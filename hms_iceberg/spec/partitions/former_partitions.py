@@ -16,13 +16,7 @@ from hms_iceberg.spec.schema import Schema
 
 
 def former_partitions(spec: PartitionSpec, schema: Schema, partition: Sequence[Any]) -> list[tuple[Any, ...]]:
-    """The other forms in which a partition may be stored; mostly none.
-
-    Args:
-        spec: its spec.
-        schema: the columns now.
-        partition: stored values, made of today's columns.
-    """
+    """The other forms in which a partition of today's stored values may have been written; mostly none."""
     forms = [_forms(field, schema, value) for field, value in zip(spec.fields, partition, strict=True)]
     return [form for form in product(*forms) if form != tuple(partition)]
 

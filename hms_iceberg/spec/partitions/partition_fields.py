@@ -46,13 +46,6 @@ def carry_field_ids(
 
     From v2 on, fields that any spec of the table has keep their ids and others get new ones. In v1, all fields of the
     current spec stay where they are, as void fields if the new spec lacks them, and new ones are added at the end.
-
-    Args:
-        format_version: that of the table.
-        current: the table's default spec.
-        specs: all specs of the table.
-        spec: the wanted spec; its field ids are not used.
-        last_partition_id: the highest partition field id that the table ever assigned.
     """
     ids = count(last_partition_id + 1)
     if format_version > 1:

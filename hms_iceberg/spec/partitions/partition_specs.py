@@ -167,17 +167,8 @@ def check_spec(
 ) -> None:
     """Refuses a spec that cannot be used with a schema.
 
-    Args:
-        spec: the spec.
-        schema: the table's current schema.
-        allow_missing_source: accept fields of dropped columns, as specs of the past may have.
-        kept: ids of fields that the table's spec has already. Only other fields may be redundant beside one another:
-            a table may have hours of a column and get its days as well.
-
-    Raises:
-        InvalidPartitionSpecError: a source column is missing, not primitive or inside of a list or map; a transform
-            does not take its type; names are empty, taken twice or taken by another column; ids are taken twice; or
-            two fields are redundant (the same transform, or two units of time, of the same column).
+    Fields of dropped columns are accepted in past specs (`allow_missing_source`). Only fields that are not `kept` may
+    not be redundant: a table may have hours of a column and get its days as well.
     """
     names: set[str] = set()
     ids: set[int] = set()
@@ -260,17 +251,7 @@ def _check_name(field: PartitionField, schema: Schema) -> None:
 def assign_fresh_spec_ids(
     spec: PartitionSpec, old_schema: Schema, fresh_schema: Schema, spec_id: int = 0
 ) -> PartitionSpec:
-    """The spec for a schema whose columns were renumbered; fields get ids from 1000 on, in order.
-
-    Args:
-        spec: the spec, by ids of `old_schema`.
-        old_schema: the schema before renumbering.
-        fresh_schema: the same columns after it.
-        spec_id: the id of the new spec.
-
-    Raises:
-        InvalidPartitionSpecError: a source column is not in the schemas.
-    """
+    """The spec for a schema whose columns were renumbered; fields get ids from 1000 on, in order."""
 
     def fresh(source_id: int) -> int:
         name = old_schema.find_column_name(source_id)
@@ -295,14 +276,10 @@ def assign_fresh_spec_ids(
 def unified_partition_type(specs: Iterable[PartitionSpec], schema: Schema) -> StructType:
     """The partition fields of all specs, by field id, as metadata tables and statistics show partitions.
 
-    Args:
-        specs: all specs of the table.
-        schema: the table's schema; as in Java, fields of columns that it lacks are left out.
-
-    Returns:
-        A struct sorted by field id; a field keeps the name of the newest spec, and its type from a spec that still
-        makes it (void fields give way). Of two fields of one name, which a replaced table can have, the older one gets
-        its id at the end, as Java renames removed fields of v1 tables; Java refuses to show these tables' partitions.
+    A field keeps the name of the newest spec, and its type from a spec that still makes it (void fields give way). As
+    in Java, fields of columns that the schema lacks are left out. Of two fields of one name, which a replaced table can
+    have, the older one gets its id at the end, as Java renames removed fields of v1 tables; Java refuses to show these
+    tables' partitions.
     """
     chosen: dict[int, tuple[PartitionField, IcebergType]] = {}
     for spec in sorted(specs, key=lambda each: each.spec_id, reverse=True):
@@ -328,7 +305,6 @@ def unified_partition_type(specs: Iterable[PartitionSpec], schema: Schema) -> St
 
 
 def spec_to_json(spec: PartitionSpec) -> dict[str, Any]:
-    """The spec as JSON-ready Python."""
     return {"spec-id": spec.spec_id, "fields": spec_fields_to_json(spec)}
 
 
@@ -338,33 +314,19 @@ def spec_fields_to_json(spec: PartitionSpec) -> list[dict[str, Any]]:
 
 
 def field_to_json(field: PartitionField) -> dict[str, Any]:
-    """One field as an object."""
     several = field.source_ids is not None and len(field.source_ids) != 1
     source: dict[str, Any] = {"source-ids": list(field.source_ids or ())} if several else {"source-id": field.source_id}
     return {"name": field.name, "transform": str(field.transform), **source, "field-id": field.field_id}
 
 
 def spec_from_json(data: Mapping[str, Any]) -> PartitionSpec:
-    """The spec that parsed JSON stands for.
-
-    Raises:
-        InvalidPartitionSpecError: something is missing or has the wrong type.
-    """
     if not isinstance(data, Mapping) or not _is_int(data.get("spec-id")) or "fields" not in data:
         raise InvalidPartitionSpecError(f"Cannot read a partition spec from {data!r}: expected 'spec-id' and 'fields'")
     return spec_from_fields_json(data["fields"], data["spec-id"])
 
 
 def spec_from_fields_json(fields: Any, spec_id: int = 0) -> PartitionSpec:
-    """The spec of a JSON list of fields; if field ids are missing (v1), they count up from 1000.
-
-    Args:
-        fields: the parsed JSON.
-        spec_id: id of the spec.
-
-    Raises:
-        InvalidPartitionSpecError: something is missing or has the wrong type.
-    """
+    """The spec of a JSON list of fields; if field ids are missing (v1), they count up from 1000."""
     if not isinstance(fields, list):
         raise InvalidPartitionSpecError(f"Cannot read partition fields from {fields!r}: expected a list")
     with_ids = sum(1 for field in fields if isinstance(field, Mapping) and "field-id" in field)
@@ -378,12 +340,6 @@ def spec_from_fields_json(fields: Any, spec_id: int = 0) -> PartitionSpec:
 
 
 def field_from_json(data: Any, default_id: int = PARTITION_FIELD_ID_START) -> PartitionField:
-    """The field that parsed JSON stands for; raises InvalidPartitionSpecError.
-
-    Args:
-        data: the parsed JSON.
-        default_id: the field id if there is none.
-    """
     if not isinstance(data, Mapping):
         raise InvalidPartitionSpecError(f"Cannot read a partition field from {data!r}: expected an object")
     name, transform, field_id = data.get("name"), data.get("transform"), data.get("field-id", default_id)

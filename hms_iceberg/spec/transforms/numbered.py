@@ -30,12 +30,7 @@ from hms_iceberg.spec.values.single_values import INT_RANGE, hash_function
 
 
 def wrapped(value: int, bits: int) -> int:
-    """The value in two's complement: below the type's minimum it wraps around, as it does in Java.
-
-    Args:
-        value: the integer.
-        bits: size of the type in bits.
-    """
+    """The value in two's complement: beyond the limits of the type it wraps around, as in Java."""
     half = 1 << (bits - 1)
     return (value + half) % (1 << bits) - half
 

@@ -135,16 +135,7 @@ class Transform(JsonModel, ABC):
 
 
 def check_number(name: str, what: str, value: object) -> None:
-    """Checks the number that a transform is made with.
-
-    Args:
-        name: name of the transform.
-        what: what the number is.
-        value: the number.
-
-    Raises:
-        InvalidInputError: it is no integer above 0 that an int holds.
-    """
+    """Refuses a transform's number that is no integer above 0 that an int holds."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= 2**31 - 1:
         raise InvalidInputError(f"Invalid transform {name}[{value}]: the {what} must be an integer above 0")
 

@@ -37,11 +37,7 @@ def civil_from_days(days: int) -> tuple[int, int, int]:
 
 
 def days_from_civil(year: int, month: int, day: int) -> int:
-    """Days from 1970-01-01 of a date; the date must exist.
-
-    Args:
-        year, month, day: the date.
-    """
+    """Days from 1970-01-01 of a date, which must exist."""
     shifted = year - (month <= 2)
     era, year_of_era = divmod(shifted, 400)
     day_of_year = (153 * (month - 3 if month > 2 else month + 9) + 2) // 5 + day - 1
@@ -65,12 +61,7 @@ def format_time(micros: int) -> str:
 
 
 def format_timestamp(micros: int, utc: bool = False) -> str:
-    """ISO text of microseconds from 1970-01-01, with six digits of fraction; "+00:00" is added if `utc`.
-
-    Args:
-        micros: microseconds from 1970-01-01.
-        utc: whether the time is in UTC.
-    """
+    """ISO text of microseconds from 1970-01-01, with six digits of fraction; "+00:00" is added if `utc`."""
     days, rest = divmod(micros, MICROS_PER_DAY)
     return f"{format_date(days)}T{_format_clock(rest * NANOS_PER_MICRO, 6)}{'+00:00' if utc else ''}"
 
@@ -81,12 +72,7 @@ def format_milliseconds(milliseconds: int) -> str:
 
 
 def format_timestamp_nanos(nanos: int, utc: bool = False) -> str:
-    """ISO text of nanoseconds from 1970-01-01, with nine digits of fraction; "+00:00" is added if `utc`.
-
-    Args:
-        nanos: nanoseconds from 1970-01-01.
-        utc: whether the time is in UTC.
-    """
+    """ISO text of nanoseconds from 1970-01-01, with nine digits of fraction; "+00:00" is added if `utc`."""
     days, rest = divmod(nanos, NANOS_PER_DAY)
     return f"{format_date(days)}T{_format_clock(rest, 9)}{'+00:00' if utc else ''}"
 
@@ -99,11 +85,7 @@ def _format_clock(nanos: int, digits: int) -> str:
 
 
 def parse_date(text: str) -> int:
-    """Days from 1970-01-01 of ISO text such as "2017-11-16".
-
-    Raises:
-        ValueError: the text is no date, or the date does not exist.
-    """
+    """Days from 1970-01-01 of ISO text such as "2017-11-16"; ValueError for others."""
     match = _DATE.fullmatch(text.strip())
     if match is None:
         raise ValueError(f"{text!r} is not a date; expected for example '2017-11-16'")
@@ -111,11 +93,7 @@ def parse_date(text: str) -> int:
 
 
 def parse_time(text: str) -> int:
-    """Microseconds from midnight of ISO text such as "22:31:08.123456".
-
-    Raises:
-        ValueError: the text is no time of day, or finer than microseconds.
-    """
+    """Microseconds from midnight of ISO text such as "22:31:08.123456"; ValueError for others, and for finer ones."""
     match = _TIME.fullmatch(text.strip())
     if match is None:
         raise ValueError(f"{text!r} is not a time of day; expected for example '22:31:08.123456'")
@@ -126,12 +104,10 @@ def parse_time(text: str) -> int:
 
 
 def parse_timestamp(text: str) -> tuple[int, int | None]:
-    """Nanoseconds from 1970-01-01T00:00 as written, and the zone offset in seconds (None without a zone).
+    """Nanoseconds from 1970-01-01T00:00 as written, and the zone offset in seconds to subtract for UTC (None without a
+    zone).
 
-    The time may be left out, and stands for midnight then. To reach UTC, subtract the offset.
-
-    Raises:
-        ValueError: the text is no timestamp, or does not exist in the calendar.
+    The time may be left out, and stands for midnight then.
     """
     match = _TIMESTAMP.fullmatch(text.strip())
     if match is None:

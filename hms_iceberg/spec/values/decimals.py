@@ -15,15 +15,7 @@ DECIMAL_CONTEXT = Context(prec=100)
 
 
 def unscaled_value(value: Decimal, scale: int) -> int:
-    """The integer that stands for a decimal at a scale: 14.20 at scale 2 is 1420.
-
-    Args:
-        value: the decimal.
-        scale: digits after the point.
-
-    Raises:
-        TypeMismatchError: the value has more digits after the point than `scale`, or is not finite.
-    """
+    """The integer that stands for a decimal at a scale: 14.20 at scale 2 is 1420."""
     if not value.is_finite():
         raise TypeMismatchError(f"Cannot store {value} as a decimal: it is not a finite number")
     scaled = value.scaleb(scale, DECIMAL_CONTEXT)
@@ -36,12 +28,7 @@ def unscaled_value(value: Decimal, scale: int) -> int:
 
 
 def decimal_value(unscaled: int, scale: int) -> Decimal:
-    """The decimal that an unscaled integer stands for at a scale: 1420 at scale 2 is 14.20.
-
-    Args:
-        unscaled: the integer.
-        scale: digits after the point.
-    """
+    """The decimal that an unscaled integer stands for at a scale: 1420 at scale 2 is 14.20."""
     return Decimal(unscaled).scaleb(-scale, DECIMAL_CONTEXT)
 
 
@@ -52,22 +39,12 @@ def integer_to_bytes(value: int) -> bytes:
 
 
 def decimal_to_bytes(value: Decimal, scale: int) -> bytes:
-    """The unscaled value as big-endian two's complement in as few bytes as possible.
-
-    Args:
-        value: the decimal.
-        scale: digits after the point.
-    """
+    """The unscaled value as big-endian two's complement in as few bytes as possible."""
     return integer_to_bytes(unscaled_value(value, scale))
 
 
 def check_precision(value: Decimal, kind: DecimalType) -> Decimal:
-    """The value at the type's scale, if its digits fit; raises ValueError or TypeMismatchError.
-
-    Args:
-        value: the decimal.
-        kind: the type.
-    """
+    """The value at the type's scale, if its digits fit; raises ValueError or TypeMismatchError."""
     unscaled = unscaled_value(value, kind.scale)
     if abs(unscaled) >= 10**kind.precision:
         raise ValueError(f"it has more than {kind.precision} digits")

@@ -50,14 +50,7 @@ class Run(NamedTuple):
 
 
 def runs(data: bytes) -> Iterator[Run]:
-    """The coordinates of a value, run after run.
-
-    Args:
-        data: one shape as ISO WKB, of any nesting and with either order of bytes.
-
-    Raises:
-        ValueError: it is none; the message says why.
-    """
+    """The runs of coordinates in ISO WKB of any nesting and either byte order; ValueError says why it is none."""
     at = 0
     # How many shapes are left, of which type, and with which dimensions; None for any.
     waiting: list[tuple[int, int | None, int | None]] = [(1, None, None)]
@@ -137,7 +130,7 @@ class Extent(NamedTuple):
     west: float
 
     def widened(self, other: Extent) -> Extent:
-        """What both extend over."""
+        """The extent of both."""
         return Extent(
             tuple(map(_least, self.low, other.low)),
             tuple(-_least(-one, -two) for one, two in zip(self.high, other.high, strict=True)),
@@ -151,14 +144,7 @@ def _least(one: float, two: float) -> float:
 
 
 def extent_of(data: bytes) -> Extent:
-    """What the coordinates of a value extend over.
-
-    Args:
-        data: one shape as WKB.
-
-    Raises:
-        ValueError: it is none.
-    """
+    """The extent of one shape's coordinates; ValueError if the bytes are no WKB."""
     found: list[list[float]] = [[], [], [], []]
     for run in runs(data):
         size = SIZES[run.dimensions]
@@ -176,16 +162,7 @@ def extent_of(data: bytes) -> Extent:
 
 
 def check_ring(first: Sequence[float], last: Sequence[float], points: int) -> None:
-    """Refuses a ring of a polygon that is not closed.
-
-    Args:
-        first: x and y of its first point.
-        last: x and y of its last one.
-        points: how many it has.
-
-    Raises:
-        ValueError: it has too few points, or ends elsewhere than it began.
-    """
+    """Refuses a polygon's ring that has too few points or is not closed."""
     if points < LEAST_RING:
         raise ValueError(f"a ring of a polygon has {points} points, fewer than {LEAST_RING}")
     if any(one != other and not (one != one and other != other) for one, other in zip(first, last, strict=True)):
@@ -193,12 +170,7 @@ def check_ring(first: Sequence[float], last: Sequence[float], points: int) -> No
 
 
 def interval(extent: Extent, kind: GeometryType | GeographyType) -> tuple[float, float]:
-    """From which x a box reaches to which; of a geography, the first may be the greater one.
-
-    Args:
-        extent: what is in the box.
-        kind: the type of the column.
-    """
+    """The least and greatest x of a box; of a geography, the first may be the greater one."""
     low, high = extent.low[0], extent.high[0]
     across = 360 - (extent.east - extent.west)
     if isinstance(kind, GeographyType) and across < high - low:
@@ -236,14 +208,7 @@ class Box:
 
     @classmethod
     def of(cls, value: Any) -> Box:
-        """The box of four numbers, in the order of the arguments, or of a box.
-
-        Args:
-            value: four numbers, such as `bounds` of a shape of shapely.
-
-        Raises:
-            TypeMismatchError: there are not four numbers, or they are no box.
-        """
+        """The box of four numbers (`xmin, ymin, xmax, ymax`, such as shapely's `bounds`), or of a box."""
         if isinstance(value, cls):
             return value
         edges = tuple(value) if isinstance(value, Iterable) and not isinstance(value, (str, bytes)) else ()
@@ -252,13 +217,8 @@ class Box:
         return cls(*edges)
 
     def check(self, kind: GeometryType | GeographyType) -> None:
-        """Refuses a box that no shape of a column can be compared with.
-
-        Args:
-            kind: the type of the column.
-
-        Raises:
-            ValueError: of a geometry, `xmin` is greater than `xmax`; of a geography, an edge is beyond the globe.
+        """Refuses a geometry's box of negative width, and a geography's with an edge beyond the globe; raises
+        ValueError.
         """
         if isinstance(kind, GeographyType):
             if max(abs(self.xmin), abs(self.xmax)) > 180 or max(abs(self.ymin), abs(self.ymax)) > 90:
@@ -267,15 +227,7 @@ class Box:
             raise ValueError("xmin is greater than xmax, which only boxes on the globe may have")
 
     def meets(self, data: bytes, kind: GeometryType | GeographyType) -> bool:
-        """Whether the box of a shape has a point in common with this one; empty shapes have no box.
-
-        Args:
-            data: the shape as WKB.
-            kind: the type of its column.
-
-        Raises:
-            ValueError: the bytes are no shape.
-        """
+        """Whether the box of a shape (WKB) has a point in common with this one; empty shapes have no box."""
         extent = extent_of(data)
         if not (extent.low[1] <= self.ymax and extent.high[1] >= self.ymin):
             return False
@@ -287,5 +239,5 @@ class Box:
 
     @property
     def edges(self) -> tuple[float, float, float, float]:
-        """Its four numbers, in the order of the arguments."""
+        """The four numbers in the order of the arguments."""
         return self.xmin, self.ymin, self.xmax, self.ymax

@@ -82,19 +82,8 @@ _SURROGATES = range(0xD800, 0xE000)
 
 
 def bounds_to_bytes(kind: IcebergType, low: Any, high: Any, width: int | None) -> tuple[bytes, bytes | None]:
-    """The least and the greatest stored value of a column as its bounds.
-
-    Args:
-        kind: the primitive type of the column.
-        low: the least value.
-        high: the greatest value.
-        width: how many characters or bytes are kept; None keeps all.
-
-    Returns:
-        The bytes that a manifest holds; no upper bound if none is short enough.
-
-    Raises:
-        UnsupportedError, TypeMismatchError: as of `to_bytes`.
+    """The bounds of a column as manifests hold them, cut to `width` characters or bytes; no upper one if none is short
+    enough.
     """
     if width is not None:
         low, high = truncate_lower(kind, low, width), truncate_upper(kind, high, width)
@@ -103,25 +92,13 @@ def bounds_to_bytes(kind: IcebergType, low: Any, high: Any, width: int | None) -
 
 
 def truncate_lower(kind: IcebergType, value: Any, width: int) -> Any:
-    """A value of at most `width` characters (or bytes) that is no greater; other types come back unchanged.
-
-    Args:
-        kind: the type.
-        value: the stored value.
-        width: number of characters or bytes.
-    """
+    """A value of at most `width` characters (or bytes) that is no greater; other types come back unchanged."""
     return value[:width] if isinstance(kind, _SHORTENED) else value
 
 
 def truncate_upper(kind: IcebergType, value: Any, width: int) -> Any | None:
-    """A value of at most `width` characters (or bytes) that is no smaller, or None if there is none.
-
-    Characters are Unicode code points. Values of other types, and values that are short enough, come back unchanged.
-
-    Args:
-        kind: the type.
-        value: the stored value.
-        width: number of characters or bytes.
+    """A value of at most `width` code points (or bytes) that is no smaller, None if there is none; other types come
+    back unchanged.
     """
     if not isinstance(kind, _SHORTENED) or len(value) <= width:
         return value
@@ -144,21 +121,12 @@ def _next_bytes(prefix: bytes) -> bytes | None:
 
 
 def human_string(kind: IcebergType, value: Any) -> str:
-    """Text of a stored value as Apache Iceberg in Java writes it in partition paths: ISO dates, base64 for bytes.
-
-    Args:
-        kind: the type.
-        value: the stored value.
-    """
+    """Text of a stored value as Apache Iceberg in Java writes it in partition paths: ISO dates, base64 for bytes."""
     return "null" if value is None else forms_of(kind).text(kind, value)
 
 
 def hash_function(source_type: IcebergType) -> Callable[[Any], int]:
-    """The signed 32-bit Murmur3 hash of stored values of a type (Appendix B), also if bucket does not allow it.
-
-    Raises:
-        TypeMismatchError: the specification defines no hash for the type.
-    """
+    """The signed 32-bit Murmur3 hash of stored values of a type (Appendix B), also if bucket does not allow it."""
     hash_value = forms_of(source_type).hash
     if hash_value is None:
         raise TypeMismatchError(f"Values of type {source_type} cannot be hashed into buckets")
@@ -169,12 +137,7 @@ _DOUBLE = Struct("<d")
 
 
 def point_to_bytes(x: float, y: float, z: float | None = None, m: float | None = None) -> bytes:
-    """A corner of a bounding box, as bounds of geometry and geography columns hold it.
-
-    Args:
-        x, y: the coordinates.
-        z, m: further coordinates; None if they are not set.
-    """
+    """A corner of a bounding box, as bounds of geometry and geography columns hold it."""
     values = [x, y]
     if m is not None:
         values += [math.nan if z is None else z, m]
@@ -184,11 +147,7 @@ def point_to_bytes(x: float, y: float, z: float | None = None, m: float | None =
 
 
 def point_from_bytes(data: bytes) -> tuple[float, float, float | None, float | None]:
-    """x, y, z and m of a corner of a bounding box; z and m are None if they are not set.
-
-    Raises:
-        CorruptFileError: the length is not that of two to four coordinates.
-    """
+    """x, y, z and m of a corner of a bounding box; z and m are None if they are not set."""
     if len(data) not in (16, 24, 32):
         raise CorruptFileError(f"Cannot read a bounding-box corner from {len(data)} bytes: expected 16, 24 or 32")
     values: list[float | None] = [_DOUBLE.unpack_from(data, offset)[0] for offset in range(0, len(data), 8)]
@@ -209,12 +168,7 @@ def point_text(data: bytes) -> str | None:
 
 
 def corners_of(extent: Extent, kind: GeometryType | GeographyType) -> tuple[bytes, bytes] | None:
-    """The bounds of a column of shapes; None without x or y, or if they are not on the globe of a geography.
-
-    Args:
-        extent: what its shapes extend over.
-        kind: its type.
-    """
+    """The bounds of a column of shapes; None without x or y, or if they are not on the globe of a geography."""
     (_, south, *low), (_, north, *high) = extent.low, extent.high
     west, east = interval(extent, kind)
     if not (south <= north and (west <= east or isinstance(kind, GeographyType))):
@@ -277,19 +231,7 @@ def from_bytes(kind: IcebergType, data: bytes) -> Any:
 
 
 def to_json(kind: IcebergType, value: Any) -> Any:
-    """A stored value as JSON-ready Python: dates as ISO text, decimals as text, bytes as hexadecimal digits.
-
-    Args:
-        kind: the type of the value.
-        value: the stored value, or None.
-
-    Returns:
-        What `json.dumps` takes.
-
-    Raises:
-        UnsupportedError: the specification has no JSON form for the type (variant, unknown, geometry as bytes).
-        TypeMismatchError: the value is none of the type.
-    """
+    """A stored value as JSON-ready Python: dates as ISO text, decimals as text, bytes as hexadecimal digits."""
     if value is None:
         return None
     if isinstance(kind, StructType):
@@ -312,19 +254,6 @@ def to_json(kind: IcebergType, value: Any) -> Any:
 
 
 def from_json(kind: IcebergType, value: Any) -> Any:
-    """The stored value that parsed JSON stands for.
-
-    Args:
-        kind: the type of the value.
-        value: what `json.loads` gave.
-
-    Returns:
-        The stored value, or None for null.
-
-    Raises:
-        UnsupportedError: the specification has no JSON form for the type.
-        TypeMismatchError: the JSON holds no value of the type.
-    """
     if value is None:
         return None
     try:
@@ -369,23 +298,11 @@ def _map_from_json(kind: MapType, value: Any) -> list[tuple[Any, Any]]:
 
 
 def from_python(kind: IcebergType, value: Any) -> Any:
-    """The stored value of a Python value.
+    """The stored value of a Python value: a struct as dict by field id, a map as list of (key, value) pairs.
 
     Text is read for every type but fixed and binary: ISO 8601 for dates and times, digits for numbers. For a column
     with time zone, a timestamp without zone is taken as UTC. Integers for dates and times are taken as stored. Numpy
     scalars and pandas timestamps are understood.
-
-    Args:
-        kind: the type of the column.
-        value: a Python value, or None.
-
-    Returns:
-        The stored value; a struct as dict by field id, a map as list of (key, value) pairs.
-
-    Raises:
-        TypeMismatchError: the value does not fit the type exactly.
-        NullValueError: a required nested field is null or missing.
-        UnsupportedError: Python values of the type cannot be taken (variant).
     """
     if value is None:
         return None

@@ -11,11 +11,7 @@ from hms_iceberg.spec.variant.layout import fields_of, metadata_bytes, names_of,
 
 
 def bounds_object(values: Mapping[str, bytes]) -> bytes:
-    """The bound of a column of variants.
-
-    Args:
-        values: the bound of each field, as the bytes of a variant's value, by normalized path.
-    """
+    """The bound of a column of variants: the bounds of its fields, as bytes of variants' values, by normalized path."""
     paths = sorted(values, key=str.encode)
     return metadata_bytes(paths) + object_bytes(range(len(paths)), [values[path] for path in paths])
 

@@ -77,15 +77,8 @@ _MOST_EXPONENT = 400
 
 
 def extractor(path: Path, kind: IcebergType) -> Callable[[bytes, bytes], Any]:
-    """A function that takes a value out of variants.
-
-    Args:
-        path: the way to the value.
-        kind: what it is cast to.
-
-    Returns:
-        A function of a variant's metadata and value that gives a stored value of the type, or None; it raises
-        InvalidInputError for a variant that is damaged.
+    """A function of a variant's metadata and value that gives the stored value of `kind` at a path, None if there is
+    none.
     """
     cast = caster(kind)
 
@@ -105,15 +98,7 @@ def extractor(path: Path, kind: IcebergType) -> Callable[[bytes, bytes], Any]:
 
 
 def primitive(value: bytes, at: int = 0) -> tuple[Kind, Any]:
-    """The type and the value of what is no object and no array: a number, text, bytes, UUID, or None.
-
-    Args:
-        value: the bytes.
-        at: where it begins in them.
-
-    Raises:
-        ValueError: it ends too soon, or its type is not known.
-    """
+    """The type and value of a primitive that begins at `at`."""
     first = unsigned(value, at, 1)
     end = end_of(value, at)
     if first & 3 == SHORT_STRING:
@@ -136,7 +121,7 @@ def primitive(value: bytes, at: int = 0) -> tuple[Kind, Any]:
 
 
 def _place(metadata: bytes, value: bytes, path: Path) -> int | None:
-    """Where the value at the end of a path begins; None if there is none."""
+    """The offset of the value at the end of a path; None if there is none."""
     at = 0
     for part in path:
         basic = unsigned(value, at, 1) & 3
@@ -161,11 +146,7 @@ def _numbers(metadata: bytes) -> dict[str, int]:
 
 
 def caster(kind: IcebergType) -> Cast:
-    """A function of the type and the value of a primitive that gives the stored value of a type, or None.
-
-    Args:
-        kind: the type: boolean, int, long, float, double, decimal, string, date, timestamp with or without a zone, or
-            binary.
+    """A function of the type and value of a primitive that gives the stored value of `kind`, None if it cannot be cast.
     """
     if isinstance(kind, DecimalType):
         return _to_decimal(kind)
@@ -173,15 +154,8 @@ def caster(kind: IcebergType) -> Cast:
 
 
 def cast_bounds(lower: bytes | None, upper: bytes | None, kind: IcebergType) -> tuple[Any, Any, bool] | None:
-    """The bounds of a field whose values are cast to a type.
-
-    Args:
-        lower, upper: the bytes of the bounds; None without one.
-        kind: the type.
-
-    Returns:
-        Lower and upper bound as stored values, None without one, and whether the values may be NaN. None if nothing is
-        known: there is no bound, it is damaged, or casts do not keep the order of the values or may fail.
+    """Bounds of a field after a cast, and whether its values may be NaN; None if casts may fail or do not keep the
+    order.
     """
     try:
         found = [None if each is None else primitive(each) for each in (lower, upper)]
@@ -198,7 +172,7 @@ def cast_bounds(lower: bytes | None, upper: bytes | None, kind: IcebergType) -> 
 
 
 def _family(kind: Kind) -> Any:
-    """What has one order: all numbers together, and each other type."""
+    """A key that types of one order share: all numbers, and each other type by itself."""
     if kind in INTEGERS | DECIMALS | FLOATS:
         return "number"
     return "boolean" if kind in BOOLEANS else kind

@@ -85,11 +85,7 @@ def unsigned(data: bytes, at: int, size: int) -> int:
 
 
 def names_of(metadata: bytes) -> list[str]:
-    """The dictionary of names of a variant.
-
-    Raises:
-        ValueError: these are no metadata of a variant.
-    """
+    """The dictionary of names of a variant."""
     start, offsets = _places_of_names(metadata)
     return [metadata[start + a : start + b].decode() for a, b in pairwise(offsets)]
 
@@ -102,7 +98,7 @@ def split_bytes(data: bytes) -> tuple[bytes, bytes]:
 
 
 def _places_of_names(metadata: bytes) -> tuple[int, list[int]]:
-    """Where names begin, and where behind that each begins and the last ends."""
+    """The offset at which names begin, and the offsets of each from there, with the end of the last."""
     header = unsigned(metadata, 0, 1)
     if header & 0x0F != VERSION:
         raise ValueError(f"the variant's metadata have version {header & 0x0F}, known is {VERSION}")
@@ -116,18 +112,8 @@ def _places_of_names(metadata: bytes) -> tuple[int, list[int]]:
 
 
 def container_of(value: bytes, at: int = 0) -> tuple[list[int], list[int], int, int]:
-    """Reads the head of an object or array.
-
-    Args:
-        value: the bytes.
-        at: where the object or array begins in them.
-
-    Returns:
-        The numbers of an object's names (an array has none), where each value begins, where values begin at all, and
-        where the object or array ends.
-
-    Raises:
-        ValueError: a part lies beyond the end.
+    """The name ids (an array has none) and offsets of the values, where values begin, and where the object or array
+    ends.
     """
     first = unsigned(value, at, 1)
     header = first >> 2
@@ -156,7 +142,7 @@ def _numbers(data: bytes, size: int) -> list[int]:
 
 
 def end_of(value: bytes, at: int = 0) -> int:
-    """Where the value ends that begins at a place; raises ValueError if it ends too soon or its type is unknown."""
+    """The offset at which the value that begins at `at` ends."""
     first = unsigned(value, at, 1)
     basic = first & 3
     if basic == SHORT_STRING:
@@ -221,12 +207,7 @@ def binary_bytes(data: bytes) -> bytes:
 
 
 def object_bytes(ids: Sequence[int], values: Sequence[bytes]) -> bytes:
-    """The value of an object.
-
-    Args:
-        ids: the numbers of its names, in the order of the names' UTF-8 bytes.
-        values: the value of each.
-    """
+    """The value of an object; ids stand in the order of the names' UTF-8 bytes."""
     offsets = _offsets(values)
     size = number_size(offsets[-1])
     numbers = bytes(offsets) if size == 1 else b"".join(each.to_bytes(size, "little") for each in offsets)
@@ -234,12 +215,7 @@ def object_bytes(ids: Sequence[int], values: Sequence[bytes]) -> bytes:
 
 
 def object_head(ids: Sequence[int], offset_size: int) -> bytes:
-    """The bytes before the offsets of an object: its header, how many fields it has, and their numbers.
-
-    Args:
-        ids: see `object_bytes`.
-        offset_size: the bytes that an offset takes.
-    """
+    """The bytes before the offsets of an object: its header, how many fields it has, and their numbers."""
     id_size = number_size(max(ids, default=0))
     is_large = len(ids) > 255
     header = is_large << 6 | (id_size - 1) << 4 | (offset_size - 1) << 2 | OBJECT

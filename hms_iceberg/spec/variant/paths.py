@@ -16,13 +16,8 @@ _MOST = 2**31 - 1
 
 
 def parse_path(text: str) -> Path:
-    """The names of fields and the places in arrays that a path leads through.
-
-    Args:
-        text: such as ``$.a.b``, ``$['a']["b"]``, ``$[0]``, or ``$`` for the variant itself.
-
-    Raises:
-        ValueError: it is no such path.
+    """The field names and array positions of a path such as ``$.a.b``, ``$['a']["b"]`` or ``$[0]``; ValueError for
+    others.
     """
     parts: list[str | int] = []
     at = 1
@@ -39,11 +34,7 @@ def parse_path(text: str) -> Path:
 
 
 def path_text(path: Path) -> str:
-    """A path as `parse_path` reads it.
-
-    Raises:
-        ValueError: a name has no form in paths: one with both kinds of quotes.
-    """
+    """A path as `parse_path` reads it; ValueError for a name with both kinds of quotes."""
     text = "$" + "".join(f"[{part}]" if isinstance(part, int) else _named(part) for part in path)
     if parse_path(text) != path:
         raise ValueError(f"no path leads through the names {', '.join(map(repr, path))}")

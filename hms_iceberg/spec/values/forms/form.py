@@ -45,12 +45,7 @@ class ValueForms:
 
 
 def check_integer(value: int, limits: tuple[int, int]) -> int:
-    """The value, if it is an integer within the limits; raises ValueError.
-
-    Args:
-        value: the number.
-        limits: the least and the greatest value.
-    """
+    """The value, if it is an integer within the limits; raises ValueError."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise ValueError("expected an integer")
     if not limits[0] <= value <= limits[1]:

@@ -51,12 +51,7 @@ def number_writer(packer: Struct) -> Callable[[IcebergType, Any], bytes]:
 
 
 def number_reader(packer: Struct, short: tuple[Struct, int] | None = None) -> Callable[[IcebergType, bytes], Any]:
-    """The function from bytes to a number.
-
-    Args:
-        packer: the width of the type.
-        short: the width of the type that the column had before it was promoted, and what its values are multiplied by.
-    """
+    """The function from bytes to a number; `short` is the width before a promotion, and its factor."""
 
     def read(_: IcebergType, data: bytes) -> Any:
         if len(data) == packer.size:
@@ -70,7 +65,6 @@ def number_reader(packer: Struct, short: tuple[Struct, int] | None = None) -> Ca
 
 
 def hash_long(_: IcebergType, value: int) -> int:
-    """The hash of an integer."""
     return int(mmh3.hash(LONG.pack(int(value))))
 
 

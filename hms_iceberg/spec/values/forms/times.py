@@ -100,12 +100,13 @@ def _datetime_nanos(value: dt.date) -> tuple[int, int | None]:
 
 
 def _shortest(text: str, end: str = "") -> str:
-    """Without zeros at the end of the fraction: Java's digits, of which it makes the hash of encrypted tables."""
+    """Text without zeros at the end of the fraction: Java's digits, of which it makes the hash of encrypted tables."""
     return text.rstrip("0").removesuffix(".") + end
 
 
 def _short_clock(text: str) -> str:
-    """Without trailing groups of three zeros in the fraction, and without seconds of zero, as Java prints times."""
+    """Text without trailing groups of three zeros in the fraction, and without seconds of zero, as Java prints times.
+    """
     while "." in text and text.endswith("000"):
         text = text[:-3].removesuffix(".")
     return text[:-3] if len(text) == 8 and text.endswith(":00") else text
@@ -134,13 +135,7 @@ _TIME = ValueForms(
 
 
 def timestamp_forms(unit: int, name: str, zoned: bool) -> ValueForms:
-    """The forms of a timestamp.
-
-    Args:
-        unit: how many nanoseconds a stored value counts.
-        name: the unit as Avro names it, such as "micros".
-        zoned: whether it is a point in time.
-    """
+    """The forms of a timestamp that counts `unit` nanoseconds; `name` is Avro's ("micros")."""
 
     def to_json(_: IcebergType, value: Any) -> str:
         nanos = check_integer(value, LONG_RANGE) * unit
