@@ -1,4 +1,4 @@
-"""Who asks, and what they may do."""
+"""Callers of the server, the rights that they may have, and the rule that grants them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import IntEnum
 
 
 class Right(IntEnum):
-    """What somebody may do with a namespace or a table; each holds those before it.
+    """A right on a namespace or a table; each includes those before it.
 
     Attributes:
         NONE: no right is needed.
@@ -25,7 +25,7 @@ class Right(IntEnum):
 
 @dataclass(frozen=True)
 class Caller:
-    """Who asks: a name, and the groups that it belongs to."""
+    """The sender of a request: a name, and the groups that the caller belongs to."""
 
     name: str
     groups: frozenset[str] = frozenset()
@@ -40,34 +40,20 @@ Rule = Callable[[Caller, Right, str, str | None], bool]
 
 @dataclass(frozen=True)
 class Access:
-    """A caller together with the rule that says what callers may do."""
+    """A caller with the rule that says what callers may do."""
 
     caller: Caller
     rule: Rule
 
     @property
     def allows_everything(self) -> bool:
-        """Whether there is no policy."""
         return self.rule is everything
 
     def allows(self, right: Right, namespace: str, name: str | None = None) -> bool:
-        """Whether the caller has a right on a namespace, or on a table or view in it.
-
-        Args:
-            right: what the caller wants to do.
-            namespace: the namespace.
-            name: name of the table or view; None for the namespace itself.
-        """
+        """Whether the caller has a right on a namespace (`name` is None), or on a table or view in it."""
         return right is Right.NONE or self.rule(self.caller, right, namespace.lower(), name and name.lower())
 
 
 def everything(caller: Caller, right: Right, namespace: str, name: str | None) -> bool:
-    """The rule of a server without a policy.
-
-    Args:
-        caller: who asks.
-        right: what the caller wants to do.
-        namespace: the namespace.
-        name: name of the table or view; None for the namespace itself.
-    """
+    """The rule of a server without a policy."""
     return True

@@ -1,4 +1,4 @@
-"""The ASGI application: takes a request, says who asks, finds the route, and answers in the protocol's form."""
+"""The ASGI application: authenticates the caller of a request, finds the route, and answers as the protocol says."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from starlette.websockets import WebSocketClose
 from hms_iceberg.catalog.catalog import Catalog
 from hms_iceberg.printable import printable
 from hms_iceberg.rest.access import ANYBODY, Access, Caller, Rule, everything
-from hms_iceberg.rest.door import Door
-from hms_iceberg.rest.errors import RefusedError, is_expected, told
+from hms_iceberg.rest.errors import RefusedError, error_kind, is_expected
 from hms_iceberg.rest.routes import ENDPOINTS, Route, check_right, find_route
 from hms_iceberg.rest.security.logins import Login
+from hms_iceberg.rest.served_catalog import ServedCatalog
 from hms_iceberg.rest.serving.calls import Answer, Call, Observer
-from hms_iceberg.rest.serving.headlines import headed
-from hms_iceberg.rest.serving.repeats import Repeats
+from hms_iceberg.rest.serving.error_messages import error_message
+from hms_iceberg.rest.serving.idempotency import IdempotentRequests
 from hms_iceberg.rest.settings import RestSettings
 
 logger = logging.getLogger(__name__)
@@ -44,14 +44,17 @@ def application(
     """An ASGI application that serves a catalog by the Iceberg REST protocol; it may be mounted in another one.
 
     Args:
-        catalog: the catalog; who made it closes it.
-        settings: how it is set up.
-        login: says who asks; by default nobody is asked for a name.
+        catalog: the catalog; the caller closes it.
+        settings: limits, allowed locations, what clients get to reach files, and more.
+        login: authenticates callers; by default everybody is let in, as `anybody`.
         rule: says what a caller may do; by default everything.
-        observer: told of every answer, for metrics.
+        observer: is called with method, route, status and seconds of every answer, for metrics.
+
+    Returns:
+        The application; its lifespan ends the server's background work, not the catalog.
     """
     settings = settings or RestSettings()
-    serving = Serving(Door(catalog, settings, ENDPOINTS), login, rule, observer)
+    serving = Serving(ServedCatalog(catalog, settings, ENDPOINTS), login, rule, observer)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -64,29 +67,23 @@ def application(
 
 
 class Serving:
-    """Answers requests: an ASGI application without a frame.
+    """Answers requests: an ASGI application without a lifespan."""
 
-    Attributes:
-        repeats: answers that are kept for requests that are repeated.
-    """
-
-    def __init__(self, door: Door, login: Login | None, rule: Rule, observer: Observer | None) -> None:
-        self._door = door
+    def __init__(self, served: ServedCatalog, login: Login | None, rule: Rule, observer: Observer | None) -> None:
+        self._served = served
         self._login = login
         self._rule = rule
         self._observer = observer
-        self._limits = door.settings.limits
+        self._limits = served.settings.limits
         self._running = 0
         self._threads = anyio.CapacityLimiter(self._limits.threads)
-        self.repeats = Repeats(door.settings.idempotency_seconds, door.settings.state_folder)
+        self.idempotent_requests = IdempotentRequests(served.settings.idempotency_seconds, served.settings.state_folder)
 
     def close(self) -> None:
-        """Gives up what is kept for clients."""
-        self.repeats.close()
-        self._door.plans.close()
+        self.idempotent_requests.close()
+        self._served.plans.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request."""
         if scope["type"] != "http":
             await WebSocketClose()(scope, receive, send)
             return
@@ -111,7 +108,7 @@ class Serving:
             answer = await self._answer(route, call)
         except ClientDisconnect:
             return
-        except Exception as error:  # every error is told in the protocol's form
+        except Exception as error:  # every error is answered in the protocol's form
             answer = self._failed(error, request, route, call)
         finally:
             self._running -= 1
@@ -167,27 +164,29 @@ class Serving:
             ) from error
 
     def _work(self, route: Route, call: Call) -> Answer:
-        check_right(self._door, route, call)
+        check_right(self._served, route, call)
         key = call.headers.get("idempotency-key") if route.changes else None
-        if key is None or not self._door.settings.idempotency_seconds:
-            return route.endpoint(self._door, call)
-        return self.repeats.once(key, route.method, route.path, call, lambda: route.endpoint(self._door, call))
+        if key is None or not self._served.settings.idempotency_seconds:
+            return route.endpoint(self._served, call)
+        return self.idempotent_requests.once(
+            key, route.method, route.path, call, lambda: route.endpoint(self._served, call)
+        )
 
     def _failed(self, error: Exception, request: Request, route: Route | None, call: Call | None) -> Answer:
-        what = told(error)
+        failure = error_kind(error)
         if is_expected(error):
-            message = headed(error, call, route.path if route else "", self._door.catalog)
-            level = logging.WARNING if what.status >= 500 else logging.INFO
+            message = error_message(error, call, route.path if route else "", self._served.catalog)
+            level = logging.WARNING if failure.code >= 500 else logging.INFO
             said = printable(str(error))
             logger.log(level, "%s %s: %s: %s", request.method, _shown_path(request), type(error).__name__, said)
         else:
             message = "The server failed. Its log says why."
             logger.error("%s %s failed", request.method, _shown_path(request), exc_info=error)
         headers = error.headers if isinstance(error, RefusedError) else {}
-        if what.status == 503:
+        if failure.code == 503:
             headers = {"Retry-After": "1", **headers}
-        body = {"error": {"message": message, "type": what.type, "code": what.status}}
-        return Answer(body, what.status, headers)
+        body = {"error": {"message": message, "type": failure.type, "code": failure.code}}
+        return Answer(body, failure.code, headers)
 
     async def _send(self, answer: Answer, request: Request, scope: Scope, receive: Receive, send: Send) -> None:
         body = answer.encoded()
@@ -208,7 +207,7 @@ class Serving:
 
 
 def _shown_path(request: Request) -> str:
-    """The path as it was sent: a name with a line break does not begin a new line."""
+    """The path as it was sent: a name with a line break does not begin a new line of the log."""
     raw: bytes = request.scope.get("raw_path") or quote(request.url.path).encode()
     return printable(raw.decode("latin-1"))
 

@@ -1,7 +1,7 @@
-"""Plain Hive tables behind the same door, for reading: each is followed by an Iceberg table over the same files.
+"""Plain Hive tables served as Iceberg tables, for reading: an Iceberg table over the same files follows each of them.
 
-The followers are in a namespace of their own, and brought up to date when somebody asks for the table; clients see them
-under the Hive table's name.
+The followers are in a namespace of their own, and are brought up to date when a client asks for the table; clients see
+them under the Hive table's name.
 """
 
 from __future__ import annotations
@@ -24,17 +24,9 @@ from hms_iceberg.migration import Follower
 _MOST_FOLLOWERS = 1000
 
 
-class HiveTablesBehind:
-    """The plain Hive tables of a catalog's metastore.
-
-    Args:
-        catalog: the catalog.
-        namespace: where the followers are; made if it is not there.
-        seconds: a follower that was brought up to date so shortly before is taken as it is.
-
-    Raises:
-        ConfigurationError: the catalog is on no Hive Metastore.
-    """
+class HiveTables:
+    """The plain Hive tables of a catalog's metastore; `namespace` holds the followers, which are up to date for
+    `seconds`."""
 
     def __init__(self, catalog: Catalog, namespace: str, seconds: float) -> None:
         rows = getattr(catalog.metastore, "table_rows", None)
@@ -48,23 +40,18 @@ class HiveTablesBehind:
         self._lock = threading.Lock()
 
     def names(self, namespace: str) -> list[Identifier]:
-        """The plain Hive tables of a namespace; views are not among them."""
+        """The plain Hive tables of a namespace, without views."""
         if namespace.lower() == self._namespace:
             return []
         return [row.identifier for row in self._rows.rows(namespace.lower()) if not row.is_iceberg]
 
     def row(self, identifier: Identifier) -> TableRow | None:
-        """A plain Hive table's row; None if the name is something else, or nothing."""
+        """A plain Hive table's row; None if the name is no such table."""
         row = self._rows.row((identifier[0].lower(), identifier[1].lower()))
         return None if row is None or row.is_iceberg else row
 
     def follower(self, identifier: Identifier) -> Identifier:
-        """The Iceberg table that follows a Hive table, after it was brought up to date.
-
-        Raises:
-            NoSuchTableError: there is no such Hive table.
-            UnsupportedError: it cannot be read as an Iceberg table; says why.
-        """
+        """The Iceberg table that follows a Hive table, brought up to date."""
         name = (identifier[0].lower(), identifier[1].lower())
         target = (self._namespace, f"{name[0]}__{name[1]}")
         with self._lock:
@@ -92,11 +79,6 @@ class _Following:
 
 
 def read_only(identifier: Identifier, error: NotAnIcebergTableError) -> UnsupportedError:
-    """The error for a change of a plain Hive table.
-
-    Args:
-        identifier: the name, as (namespace, name).
-        error: the refusal of the catalog.
-    """
+    """The error for a change of a plain Hive table."""
     name = ".".join(identifier)
     return UnsupportedError(f"{name} is a plain Hive table, which can only be read here. {error}")

@@ -1,4 +1,4 @@
-"""The table of all routes: method and path, what is done there, and the right that it needs."""
+"""The table of all routes: method and path, the endpoint, and the right that it needs."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from hms_iceberg.rest.access import Right
 from hms_iceberg.rest.catalog import commits, configuration, namespaces, planning, tables, views
-from hms_iceberg.rest.door import Door
 from hms_iceberg.rest.errors import RefusedError, no_such_route
+from hms_iceberg.rest.served_catalog import ServedCatalog
 from hms_iceberg.rest.serving.calls import Answer, Call
 
-Endpoint = Callable[[Door, Call], Answer]
+Endpoint = Callable[[ServedCatalog, Call], Answer]
 
 _NAMESPACE = "/v1/namespaces/{namespace}"
 _TABLE = f"{_NAMESPACE}/tables/{{table}}"
@@ -20,38 +20,33 @@ _VIEW = f"{_NAMESPACE}/views/{{view}}"
 
 @dataclass(frozen=True)
 class Route:
-    """A route: method and path, the function that answers, and the right that it needs.
+    """A route of the protocol.
 
-    Attributes:
-        method, path: of the request; the path has variables in braces.
-        endpoint: what answers.
-        right: what the caller must be allowed on the namespace, table or view in the path; None if the endpoint asks
-            itself, as the name is in the body.
-        is_told: whether the configuration tells clients of it.
-        is_open: whether it answers without a login.
+    `right` is needed on the namespace, table or view in the path; it is None if the endpoint checks the names in the
+    body itself. An open route answers without a login; the configuration does not name routes that are not advertised.
     """
 
     method: str
     path: str
     endpoint: Endpoint
     right: Right | None
-    is_told: bool = True
+    is_advertised: bool = True
     is_open: bool = False
 
     @property
     def name(self) -> str:
-        """By which the configuration tells clients of it."""
+        """The name of the route in the configuration's `endpoints`."""
         return f"{self.method} {self.path.replace('/v1/', '/v1/{prefix}/', 1)}"
 
     @property
     def changes(self) -> bool:
-        """Whether it may change something, so that it must not be done twice for one key."""
+        """Whether a request may change something, so that it must not be carried out twice for one idempotency key."""
         return self.method in ("POST", "DELETE") and not self.path.endswith(("/metrics", "/plan", "/tasks", "/sign"))
 
 
 ROUTES: tuple[Route, ...] = (
-    Route("GET", "/health", configuration.health, Right.NONE, is_told=False, is_open=True),
-    Route("GET", "/v1/config", configuration.configuration, Right.NONE, is_told=False),
+    Route("GET", "/health", configuration.health, Right.NONE, is_advertised=False, is_open=True),
+    Route("GET", "/v1/config", configuration.configuration, Right.NONE, is_advertised=False),
     Route("GET", "/v1/namespaces", namespaces.list_namespaces, None),
     Route("POST", "/v1/namespaces", namespaces.create_namespace, None),
     Route("GET", _NAMESPACE, namespaces.load_namespace, Right.READ),
@@ -84,20 +79,12 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "/v1/views/rename", views.rename_view, None),
 )
 
-ENDPOINTS = tuple(route.name for route in ROUTES if route.is_told)
+ENDPOINTS = tuple(route.name for route in ROUTES if route.is_advertised)
 """What the configuration tells clients that they may call."""
 
 
 def find_route(method: str, segments: tuple[str, ...]) -> tuple[Route, dict[str, str]]:
-    """The route of a request, and the variables of its path.
-
-    Args:
-        method: of the request.
-        segments: of its path, each decoded by itself: a slash in a name does not end it.
-
-    Raises:
-        RefusedError: there is none; 405 if there is one for another method.
-    """
+    """The route of a request, and the variables of its path; 405 if the path has another method only."""
     others = False
     for route, pattern in _PATTERNS:
         variables = _variables(pattern, segments)
@@ -111,22 +98,13 @@ def find_route(method: str, segments: tuple[str, ...]) -> tuple[Route, dict[str,
     raise no_such_route(method, "/" + "/".join(segments)[:300])
 
 
-def check_right(door: Door, route: Route, call: Call) -> None:
-    """Refuses a caller who lacks the right that a route needs on what its path names.
-
-    Args:
-        door: the catalog behind the server.
-        route: the route.
-        call: the request.
-
-    Raises:
-        RefusedError: it lacks.
-    """
+def check_right(served: ServedCatalog, route: Route, call: Call) -> None:
+    """Refuses a caller who lacks the route's right on the names of the path."""
     if route.right is None or route.right is Right.NONE:
         return
     name = call.path.get("table", call.path.get("view"))
     namespace = call.table[0] if "table" in call.path else call.view[0] if "view" in call.path else call.namespace
-    door.check(call, route.right, namespace, name)
+    served.check(call, route.right, namespace, name)
 
 
 def _variables(pattern: tuple[str, ...], segments: tuple[str, ...]) -> dict[str, str] | None:

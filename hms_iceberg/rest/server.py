@@ -23,6 +23,7 @@ from hms_iceberg.rest.access import everything
 from hms_iceberg.rest.security.jwt_login import JwtLogin, JwtSettings
 from hms_iceberg.rest.security.logins import AnyOf, Login, read_tokens
 from hms_iceberg.rest.security.policy import read_policy
+from hms_iceberg.rest.serving.calls import Observer
 from hms_iceberg.rest.settings import RestSettings
 from hms_iceberg.spec.read_limit import GIBIBYTE, READ_LIMIT
 
@@ -35,6 +36,8 @@ logger = logging.getLogger(__name__)
 _IDLE_SECONDS = 75
 # Many requests are answered at once.
 _READ_LIMIT = GIBIBYTE
+_METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
 
 @dataclass(frozen=True)
@@ -43,16 +46,16 @@ class ServerSettings:
 
     Attributes:
         catalog_name, catalog_properties: the catalog, as of `load_catalog`.
-        rest: what the application does.
-        host, port: where it listens.
-        workers: processes.
+        rest: settings of the application.
+        host, port: the address that it listens at.
+        workers: number of processes.
         tls_certificate, tls_key: PEM files; without them it talks plain HTTP.
         tokens: file of static tokens.
-        jwt: tokens of an external server that are taken.
+        jwt: tokens of an external server that are accepted.
         policy: file that says who may do what.
-        allow_anybody: whether it may listen beyond this machine although nobody is asked for a login.
-        metrics_port: where Prometheus finds metrics, on the same host; None for nowhere.
-        log_level: of what is logged on standard error.
+        allow_anybody: whether it may listen beyond this machine without logins.
+        metrics_port: port of the metrics for Prometheus, on the same host; None for no metrics.
+        log_level: of the log on standard error.
     """
 
     catalog_name: str | None
@@ -74,7 +77,6 @@ class ServerSettings:
         """The application of one process."""
         from hms_iceberg.catalog import load_catalog
         from hms_iceberg.rest.application import application
-        from hms_iceberg.rest.serving.metrics import observer
 
         log_to_stderr(self.log_level, "%(asctime)s %(levelname)s %(name)s: %(message)s")
         return application(
@@ -82,11 +84,11 @@ class ServerSettings:
             self.rest,
             login=self.login(),
             rule=read_policy(Path(self.policy)) if self.policy else everything,
-            observer=observer() if self.metrics_port is not None else None,
+            observer=_request_histogram() if self.metrics_port is not None else None,
         )
 
     def login(self) -> Login | None:
-        """Who is let in; None for everybody."""
+        """The login of callers; None lets everybody in."""
         logins: list[Login] = []
         if self.tokens:
             logins.append(read_tokens(Path(self.tokens)))
@@ -95,12 +97,7 @@ class ServerSettings:
         return AnyOf(tuple(logins)) if len(logins) > 1 else logins[0] if logins else None
 
     def check(self) -> None:
-        """Refuses settings that cannot be, before anything is started.
-
-        Raises:
-            ConfigurationError: says which.
-            MissingDependencyError: a package is missing; says how it is installed.
-        """
+        """Refuses contradictory settings and missing packages, before anything is started."""
         try:
             import uvicorn  # noqa: F401
         except ImportError as error:
@@ -159,7 +156,7 @@ def serve(settings: ServerSettings) -> None:
     import uvicorn
     from uvicorn.supervisors import Multiprocess
 
-    from hms_iceberg.rest.serving.patience import protocol
+    from hms_iceberg.rest.serving.header_timeout import protocol
 
     folder = temporary_folder("rest")
     try:
@@ -194,7 +191,7 @@ def serve(settings: ServerSettings) -> None:
 
 @contextmanager
 def _ended_quietly() -> Iterator[None]:
-    """A signal that the server has taken note of ends nothing else when the server hands it on."""
+    """Signals that uvicorn has handled, and raises again at its end, do nothing more."""
     before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
@@ -223,9 +220,7 @@ def _metrics(settings: ServerSettings, folder: str) -> Iterator[None]:
     if settings.metrics_port is None:
         yield
         return
-    from hms_iceberg.rest.serving.metrics import served_metrics
-
-    with served_metrics(settings.host, settings.metrics_port, folder):
+    with _metrics_server(settings.host, settings.metrics_port, folder):
         yield
 
 
@@ -234,3 +229,54 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+# --------------------------------------------------------------------------------------------- metrics
+
+
+def _request_histogram() -> Observer:
+    """Counts answers and their time, by method, route and status."""
+    from prometheus_client import Histogram
+
+    seconds = Histogram(
+        "hms_iceberg_rest_request_seconds",
+        "Time to answer a request, by method, route and status.",
+        ("method", "route", "status"),
+        buckets=_BUCKETS,
+    )
+
+    def observe(method: str, route: str, status: int, took: float) -> None:
+        known = method if method in ("GET", "HEAD", "POST", "DELETE") else "other"
+        seconds.labels(known, route, str(status)).observe(took)
+
+    return observe
+
+
+@contextmanager
+def _metrics_server(host: str, port: int, folder: str) -> Iterator[None]:
+    """Serves the metrics of this process and its children at `/metrics` on a port of its own."""
+    before = os.environ.get(_METRICS_FOLDER)
+    os.environ[_METRICS_FOLDER] = folder  # before the package is imported, here and in the children
+    try:
+        try:
+            from prometheus_client import CollectorRegistry, start_http_server
+            from prometheus_client.multiprocess import MultiProcessCollector
+        except ImportError as error:
+            raise MissingDependencyError("Metrics need prometheus-client: pip install 'hms_iceberg[rest]'") from error
+        registry = CollectorRegistry()
+        MultiProcessCollector(registry)
+        try:
+            server, thread = start_http_server(port, addr=host, registry=registry)
+        except OSError as error:
+            raise ConfigurationError(f"Cannot tell metrics at {host}:{port}: {error}.") from error
+        try:
+            yield
+        finally:
+            server.shutdown()
+            server.server_close()
+            thread.join(5)
+    finally:
+        if before is None:
+            os.environ.pop(_METRICS_FOLDER, None)
+        else:
+            os.environ[_METRICS_FOLDER] = before

@@ -1,4 +1,4 @@
-"""How a server is set up."""
+"""Settings of the REST server."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ PLANNING_MODE = "scan-planning-mode"
 
 @dataclass(frozen=True)
 class Limits:
-    """What a server takes at most.
+    """Limits of a server.
 
     Attributes:
-        body_bytes: of one request.
-        requests: at once; more are told to come again.
-        threads: that work on requests, each with a connection to the metastore.
-        head_seconds: for the head of a request to arrive; an application that is mounted elsewhere has to see to it.
-        body_seconds: for a body to arrive.
-        request_seconds: for an answer; after that nobody knows what became of the request. As long for a client to take
-            the answer.
-        page_size: entries of a page of a list, if the client asks for pages and does not say how long.
-        plan_part_files: that a part of a plan looks at; memory is bounded by that.
-        plan_page_files: of one answer.
-        drain_seconds: for requests under way when the server is stopped.
+        body_bytes: size of a request's body.
+        requests: requests at once; more get 503 with Retry-After.
+        threads: threads that work on requests, each with a connection to the metastore.
+        head_seconds: time for the head of a request to arrive; an application that is mounted elsewhere has to see to
+            it.
+        body_seconds: time for a body to arrive.
+        request_seconds: time for an answer, after which the outcome is unknown; as long for a client to take the
+            answer.
+        page_size: entries of a page of a list, if the client asks for pages and gives no size.
+        plan_part_files: files that a part of a plan looks at, which bounds memory.
+        plan_page_files: files of one answer.
+        drain_seconds: time for running requests when the server is stopped.
         body_values: values of JSON in a body, which take more memory than their text.
     """
 
@@ -43,12 +44,12 @@ class Limits:
 
 @dataclass(frozen=True)
 class StorageSettings:
-    """What clients get to reach files in S3.
+    """Access to files in S3 that clients get.
 
     Attributes:
-        role_arn: the role whose credentials are vended, cut down to a table's folders; None vends none.
-        sts_endpoint: where STS is; None for AWS's own.
-        credential_seconds: for how long credentials are good.
+        role_arn: the role whose credentials are vended, restricted to a table's folders; None vends none.
+        sts_endpoint: URL of STS; None for AWS's own.
+        credential_seconds: lifetime of credentials.
         signs: whether requests are signed for clients, with the catalog's own key.
     """
 
@@ -60,17 +61,17 @@ class StorageSettings:
 
 @dataclass(frozen=True)
 class RestSettings:
-    """How a server is set up.
+    """Settings of a REST server.
 
     Attributes:
-        limits: what it takes at most.
+        limits: limits of size, time and number.
         allowed_locations: folders below which tables may be; None for everywhere.
         client_defaults, client_overrides: properties that clients get with the configuration.
         table_config: properties that clients get with every table, such as `s3.endpoint`.
-        hive_tables: namespace of the Iceberg tables that follow plain Hive tables; None shows no plain Hive tables.
-        hive_tables_seconds: for how long a follower is taken as up to date.
-        storage: what clients get to reach files in S3.
-        server_planning: whether clients are told to have scans planned by the server, of format versions 1 and 2.
+        hive_tables: namespace of the Iceberg tables that follow plain Hive tables; None serves no plain Hive tables.
+        hive_tables_seconds: how long a follower counts as up to date.
+        storage: access to files in S3 that clients get.
+        server_planning: whether clients of tables of format versions 1 and 2 are asked to let the server plan scans.
         idempotency_seconds: how long an answer is kept for a request that is repeated with its key; 0 for not at all.
         state_folder: a folder of its own that the processes of one server share; None for one process.
     """

@@ -16,7 +16,7 @@ import uvicorn
 
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.rest import RestSettings, application
-from hms_iceberg.rest.serving.patience import protocol
+from hms_iceberg.rest.serving.header_timeout import protocol
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Bodies of requests. What is part of the table format is read by `spec`, and stays parsed JSON here."""
+"""Bodies of requests; parts that belong to the table format stay parsed JSON, which `spec` reads."""
 
 from __future__ import annotations
 
@@ -46,8 +46,6 @@ class Register(Body):
 
 
 class Name(Body):
-    """A table or a view."""
-
     namespace: list[str]
     name: str
 
@@ -60,7 +58,7 @@ class Rename(Body):
 
 
 class Commit(Body):
-    """`POST` to a table or a view."""
+    """The body of a commit to a table or a view."""
 
     requirements: list[dict[str, Any]] | None = None
     updates: list[dict[str, Any]] | None = None

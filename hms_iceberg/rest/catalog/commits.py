@@ -1,4 +1,4 @@
-"""The endpoint of commits to tables, through the same transactions and leases as every other commit."""
+"""The endpoint of commits to tables, which take the same transactions and leases as every other commit."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from hms_iceberg.metastore import Identifier, MetadataVersion
 from hms_iceberg.rest.access import Right
 from hms_iceberg.rest.catalog.bodies import Commit
 from hms_iceberg.rest.catalog.loading import committed, keep_json
-from hms_iceberg.rest.door import Door
 from hms_iceberg.rest.errors import RefusedError
+from hms_iceberg.rest.served_catalog import ServedCatalog
 from hms_iceberg.rest.serving.calls import Answer, Call
 from hms_iceberg.spec.changes.requirements import read_table_requirements
 from hms_iceberg.spec.changes.table_changes import added_snapshots, new_table, read_table_changes
@@ -23,12 +23,9 @@ from hms_iceberg.updates.since_snapshot import RequestedChanges
 _OF_THE_VERSION = (RefusedError, InvalidInputError, CommitConflictError, NotFoundError, MissingFileError)
 
 
-def commit_table(door: Door, call: Call) -> Answer:
-    """Changes a table, or creates one whose definition was staged.
-
-    What another writer commits meanwhile is no conflict as long as the requirements hold: the changes are made again on
-    the newer version.
-    """
+def commit_table(served: ServedCatalog, call: Call) -> Answer:
+    """Changes a table, or creates one whose definition was staged; a concurrent commit is no conflict while the
+    requirements hold."""
     asked, identifier = call.read(Commit), call.table
     if asked.identifier is not None and (*asked.identifier.namespace, asked.identifier.name) != identifier:
         raise InvalidInputError(
@@ -38,50 +35,50 @@ def commit_table(door: Door, call: Call) -> Answer:
     creates, requirements = read_table_requirements(asked.requirements or [])
     changes = read_table_changes(asked.updates or [])
     if creates:
-        door.check(call, Right.MANAGE, *identifier)
-        door.catalog.metastore.check_new_name(identifier)
-        door.catalog.load_namespace_properties(identifier[0])
+        served.check(call, Right.MANAGE, *identifier)
+        served.catalog.metastore.check_new_name(identifier)
+        served.catalog.load_namespace_properties(identifier[0])
         metadata = new_table(changes, now_ms())
-        door.check_table(call, identifier, metadata, None)
-        made = _made_new(door, identifier, metadata)
-        door.check_made_table(call, identifier, metadata)
-        return committed(door, identifier, made)
+        served.check_table(call, identifier, metadata, None)
+        made = _made_new(served, identifier, metadata)
+        served.check_made_table(call, identifier, metadata)
+        return committed(served, identifier, made)
     update = RequestedChanges(requirements, changes, added_snapshots(asked.updates or []))
-    seen = door.sightings.newest(identifier)
+    seen = served.latest_versions.latest(identifier)
     if seen is not None:
         with suppress(*_OF_THE_VERSION):  # which may not be the newest any more
-            version = _changed(door, call, identifier, door.version_at(seen), update)
+            version = _changed(served, call, identifier, served.version_at(seen), update)
             if version.location != seen:  # else there was nothing to do, and so nobody looked
-                return committed(door, identifier, version)
-    identifier, start = door.writable(identifier)
-    return committed(door, identifier, _changed(door, call, identifier, start, update))
+                return committed(served, identifier, version)
+    identifier, start = served.writable(identifier)
+    return committed(served, identifier, _changed(served, call, identifier, start, update))
 
 
 def _changed(
-    door: Door, call: Call, identifier: Identifier, start: MetadataVersion, update: RequestedChanges
+    served: ServedCatalog, call: Call, identifier: Identifier, start: MetadataVersion, update: RequestedChanges
 ) -> MetadataVersion:
-    """Changes a table; if it is not at `start` any more, the requirements decide."""
-    transaction = _transaction(door, identifier, Existing(start))
+    """Commits an update; if the table is not at `start` any more, the requirements decide."""
+    transaction = _transaction(served, identifier, Existing(start))
     try:
         transaction.add(update)
-        door.check_table(call, identifier, transaction.metadata, start)
+        served.check_table(call, identifier, transaction.metadata, start)
     except (RefusedError, InvalidInputError, CommitConflictError):
         transaction.abandon()
         raise
     version = transaction.commit()
-    keep_json(door, version, transaction.workspace.last_version)
+    keep_json(served, version, transaction.workspace.last_version)
     return version
 
 
-def _made_new(door: Door, identifier: Identifier, metadata: TableMetadata) -> MetadataVersion:
-    if door.catalog.table_exists(identifier):
-        _, version = door.current(identifier)
+def _made_new(served: ServedCatalog, identifier: Identifier, metadata: TableMetadata) -> MetadataVersion:
+    if served.catalog.table_exists(identifier):
+        _, version = served.current(identifier)
         if version.uuid != metadata.table_uuid:
             raise CommitConflictError(f"Requirement failed: table already exists: {'.'.join(identifier)}")
         return version  # it was made by this request, whose answer was lost
-    return _transaction(door, identifier, Created(metadata)).commit()
+    return _transaction(served, identifier, Created(metadata)).commit()
 
 
-def _transaction(door: Door, identifier: Identifier, origin: Origin) -> Transaction:
-    metastore, storage = door.catalog.metastore, door.catalog.storage
+def _transaction(served: ServedCatalog, identifier: Identifier, origin: Origin) -> Transaction:
+    metastore, storage = served.catalog.metastore, served.catalog.storage
     return Transaction(identifier, origin, metastore, storage, first=Approach.TRUST)

@@ -1,4 +1,4 @@
-"""A table as clients get it: its metadata, where that is, and how its files are reached."""
+"""Answers that hold a table: its metadata, the location of its metadata, and the access to its files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.metastore import Identifier, MetadataVersion
-from hms_iceberg.rest.door import Door
+from hms_iceberg.rest.served_catalog import ServedCatalog
 from hms_iceberg.rest.serving.calls import Answer, Call
 from hms_iceberg.spec.metadata.metadata_json import metadata_to_dict
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
@@ -19,16 +19,14 @@ ALL = "all"
 REFS = "refs"
 
 
-def loaded(door: Door, call: Call, identifier: Identifier, version: MetadataVersion, status: int = 200) -> Answer:
-    """The answer with a table's metadata; without a body if the client has this version already.
-
-    Raises:
-        InvalidInputError: the client asks for snapshots that there is no name for.
-    """
+def loaded(
+    served: ServedCatalog, call: Call, identifier: Identifier, version: MetadataVersion, status: int = 200
+) -> Answer:
+    """The answer to a load of a table; 304 without a body if the client has this version already."""
     snapshots = call.query.get("snapshots", ALL).lower()
     if snapshots not in (ALL, REFS):
         raise InvalidInputError(f"Parameter 'snapshots': expected all or refs, got {snapshots[:50]!r}.")
-    files = door.files_for(call, identifier, version.metadata, version)
+    files = served.files_for(call, identifier, version.metadata, version)
     tag = _tag(version.identity, snapshots, files.config, call.headers.get("x-iceberg-access-delegation", ""))
     # What expires is handed out anew every time.
     if not files.credentials and tag in _tags(call.headers.get("if-none-match", "")):
@@ -38,7 +36,7 @@ def loaded(door: Door, call: Call, identifier: Identifier, version: MetadataVers
             b'{"metadata-location":',
             msgspec.json.encode(version.location),
             b',"metadata":',
-            metadata_json(door, version, snapshots),
+            metadata_json(served, version, snapshots),
             b',"config":',
             msgspec.json.encode(files.config),
             *((b',"storage-credentials":', msgspec.json.encode(files.credentials)) if files.credentials else ()),
@@ -48,47 +46,35 @@ def loaded(door: Door, call: Call, identifier: Identifier, version: MetadataVers
     return Answer(body, status, {"ETag": tag})
 
 
-def committed(door: Door, identifier: Identifier, version: MetadataVersion) -> Answer:
-    """The answer to a commit."""
-    door.remember(identifier, version)
-    body = metadata_json(door, version, ALL)
+def committed(served: ServedCatalog, identifier: Identifier, version: MetadataVersion) -> Answer:
+    served.remember(identifier, version)
+    body = metadata_json(served, version, ALL)
     location = msgspec.json.encode(version.location)
     return Answer(b'{"metadata-location":' + location + b',"metadata":' + body + b"}")
 
 
-def keep_json(door: Door, version: MetadataVersion, written: tuple[str, bytes] | None) -> None:
-    """Keeps the JSON of a version that was just made, for the answer.
-
-    Args:
-        door: the catalog behind the server.
-        version: the version.
-        written: location and JSON of the metadata file that was written last.
-    """
+def keep_json(served: ServedCatalog, version: MetadataVersion, written: tuple[str, bytes] | None) -> None:
+    """Keeps the JSON of a version that was just committed; `written` is location and content of the last metadata
+    file."""
     if written is not None and written[0] == version.location:
-        door.bodies.put((version.identity, ALL), written[1])
+        served.bodies.put((version.identity, ALL), written[1])
 
 
-def staged(door: Door, call: Call, identifier: Identifier, metadata: TableMetadata) -> Answer:
-    """The answer that holds a table which is not there yet."""
-    files = door.files_for(call, identifier, metadata, None)
+def staged(served: ServedCatalog, call: Call, identifier: Identifier, metadata: TableMetadata) -> Answer:
+    """The answer with a table that is not committed yet."""
+    files = served.files_for(call, identifier, metadata, None)
     answer = {"metadata": metadata_to_dict(metadata), "config": files.config}
     return Answer({**answer, "storage-credentials": files.credentials} if files.credentials else answer)
 
 
-def metadata_json(door: Door, version: MetadataVersion, snapshots: str) -> bytes:
-    """A version's metadata as JSON: with all snapshots, or with those that branches and tags point at.
-
-    Args:
-        door: the catalog behind the server.
-        version: the version of the table.
-        snapshots: `all` or `refs`.
-    """
+def metadata_json(served: ServedCatalog, version: MetadataVersion, snapshots: str) -> bytes:
+    """A version's metadata as JSON, with all snapshots or those of `refs` only."""
 
     def encoded() -> bytes:
         metadata = version.metadata if snapshots == ALL else _with_refs_only(version.metadata)
         return msgspec.json.encode(metadata_to_dict(metadata))
 
-    return door.bodies.get_or_make((version.identity, snapshots), encoded)
+    return served.bodies.get_or_make((version.identity, snapshots), encoded)
 
 
 def _with_refs_only(metadata: TableMetadata) -> TableMetadata:

@@ -1,4 +1,4 @@
-"""Endpoints of tables and of the way to their files, but for commits."""
+"""Endpoints of tables and of access to their files; commits have a module of their own."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from hms_iceberg.rest.access import Right
 from hms_iceberg.rest.catalog.bodies import CreateTable, Register
 from hms_iceberg.rest.catalog.loading import loaded, staged
 from hms_iceberg.rest.catalog.names import listed, new_name, renamed, to_register
-from hms_iceberg.rest.door import Door
 from hms_iceberg.rest.errors import RefusedError
-from hms_iceberg.rest.files.signing import places
+from hms_iceberg.rest.files.signing import s3_folders
+from hms_iceberg.rest.served_catalog import ServedCatalog
 from hms_iceberg.rest.serving.calls import NOTHING, Answer, Call
 from hms_iceberg.spec.metadata.metadata_json import metadata_to_dict
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, spec_from_fields_json
@@ -29,20 +29,20 @@ from hms_iceberg.transaction.workspace import read_version
 logger = logging.getLogger(__name__)
 
 
-def list_tables(door: Door, call: Call) -> Answer:
+def list_tables(served: ServedCatalog, call: Call) -> Answer:
     """The Iceberg tables of a namespace that the caller may see."""
-    return listed(door, call, door.list_tables(call.namespace))
+    return listed(served, call, served.list_tables(call.namespace))
 
 
-def create_table(door: Door, call: Call) -> Answer:
-    """A new table; or only its metadata, for a client that commits it later together with its data."""
+def create_table(served: ServedCatalog, call: Call) -> Answer:
+    """Creates a table; or stages one, for a client that commits it later together with its data."""
     asked = call.read(CreateTable)
-    identifier = new_name(door, call, asked.name)
+    identifier = new_name(served, call, asked.name)
     order = UNSORTED if asked.write_order is None else sort_order_from_json(asked.write_order)
     properties = dict(asked.properties or {})
     if asked.stage_create:
         properties.setdefault("created-at", dt.datetime.now(dt.timezone.utc).isoformat())
-    transaction = door.catalog.create_table_transaction(
+    transaction = served.catalog.create_table_transaction(
         identifier,
         schema_from_json(asked.schema),
         asked.location,
@@ -51,18 +51,18 @@ def create_table(door: Door, call: Call) -> Answer:
         properties,
     )
     try:
-        door.check_table(call, identifier, transaction.metadata, None)
+        served.check_table(call, identifier, transaction.metadata, None)
     except RefusedError:
         transaction.abandon()
         raise
     metadata = transaction.metadata
     if asked.stage_create:
         transaction.abandon()
-        _make_local_folders(door.catalog.storage, metadata.location)
-        return staged(door, call, identifier, metadata)
+        _make_local_folders(served.catalog.storage, metadata.location)
+        return staged(served, call, identifier, metadata)
     table = transaction.commit_transaction()
-    door.check_made_table(call, identifier, metadata)
-    return loaded(door, call, identifier, door.version_at(table.metadata_location))
+    served.check_made_table(call, identifier, metadata)
+    return loaded(served, call, identifier, served.version_at(table.metadata_location))
 
 
 def _make_local_folders(storage: Storage, location: str) -> None:
@@ -80,59 +80,56 @@ def _spec(data: dict[str, Any]) -> Any:
     return spec_from_fields_json(data.get("fields"))
 
 
-def load_table(door: Door, call: Call) -> Answer:
-    """A table's metadata, as it is now."""
-    identifier, version = door.current(call.table)
+def load_table(served: ServedCatalog, call: Call) -> Answer:
+    identifier, version = served.current(call.table)
     # What is kept here must not hide that the file is gone: other readers of the table will not find it.
-    door.check_is_there(version.location)
-    return loaded(door, call, identifier, version)
+    served.check_is_there(version.location)
+    return loaded(served, call, identifier, version)
 
 
-def table_exists(door: Door, call: Call) -> Answer:
-    """Nothing, if the table is there."""
-    door.check_exists(call.table)
+def table_exists(served: ServedCatalog, call: Call) -> Answer:
+    """Answers 204 if the table exists."""
+    served.check_exists(call.table)
     return NOTHING
 
 
-def drop_table(door: Door, call: Call) -> Answer:
-    """Drops a table, with its files if that is asked for."""
+def drop_table(served: ServedCatalog, call: Call) -> Answer:
+    """Drops a table, and its files if the client asks for a purge."""
     identifier, purges = call.table, call.flag("purgeRequested")
-    catalog = door.confined(call, identifier) if purges else door.catalog
+    catalog = served.confined(call, identifier) if purges else served.catalog
     catalog.drop_table(identifier, purge_requested=purges)
     return NOTHING
 
 
-def unregister_table(door: Door, call: Call) -> Answer:
-    """Drops a table and tells its last version, so that another catalog can register it."""
+def unregister_table(served: ServedCatalog, call: Call) -> Answer:
+    """Drops a table and answers with its last version, so that another catalog can register it."""
     identifier = call.table
-    pointer = door.catalog.metastore.load(identifier)
-    with door.catalog.metastore.lease(pointer.identifier, pointer.properties) as lease:
-        # Under the lock, no commit comes in between what is told and the drop.
+    pointer = served.catalog.metastore.load(identifier)
+    with served.catalog.metastore.lease(pointer.identifier, pointer.properties) as lease:
+        # Under the lock, no commit comes in between the answer and the drop.
         lease.acquire()
-        version = door.version_at(lease.load().metadata_location)
-        door.catalog.drop_table(pointer.identifier)
+        version = served.version_at(lease.load().metadata_location)
+        served.catalog.drop_table(pointer.identifier)
     return Answer({"metadata-location": version.location, "metadata": metadata_to_dict(version.metadata)})
 
 
-def register_table(door: Door, call: Call) -> Answer:
-    """Makes an existing metadata file the table of a name."""
+def register_table(served: ServedCatalog, call: Call) -> Answer:
     asked = call.read(Register)
-    identifier, version = to_register(door, call, asked, lambda file: read_version(file, door.catalog.storage))
-    door.check_table(call, identifier, version.metadata, None, asked.metadata_location)
-    table = door.catalog.register_table(identifier, asked.metadata_location, overwrite=bool(asked.overwrite))
-    door.check_made_table(call, identifier, version.metadata)
-    return loaded(door, call, identifier, door.version_at(table.metadata_location))
+    identifier, version = to_register(served, call, asked, lambda file: read_version(file, served.catalog.storage))
+    served.check_table(call, identifier, version.metadata, None, asked.metadata_location)
+    table = served.catalog.register_table(identifier, asked.metadata_location, overwrite=bool(asked.overwrite))
+    served.check_made_table(call, identifier, version.metadata)
+    return loaded(served, call, identifier, served.version_at(table.metadata_location))
 
 
-def rename_table(door: Door, call: Call) -> Answer:
-    """Gives a table another name; its files stay."""
-    return renamed(door, call, door.catalog.metastore.load, door.catalog.rename_table)
+def rename_table(served: ServedCatalog, call: Call) -> Answer:
+    return renamed(served, call, served.catalog.metastore.load, served.catalog.rename_table)
 
 
-def report_metrics(door: Door, call: Call) -> Answer:
-    """Takes note of what a client tells of a scan or a commit."""
+def report_metrics(served: ServedCatalog, call: Call) -> Answer:
+    """Logs a client's report of a scan or a commit."""
     report = call.read(dict[str, Any])
-    door.check_exists(call.table)
+    served.check_exists(call.table)
     logger.info("Metrics of %s: %.100r", ".".join(call.table), report.get("report-type"))
     return NOTHING
 
@@ -148,23 +145,23 @@ class _Sign(msgspec.Struct):
     provider: str | None = None
 
 
-def load_credentials(door: Door, call: Call) -> Answer:
-    """Credentials for a table's files, anew."""
-    identifier, version = door.current(call.table)
-    return Answer({"storage-credentials": door.credentials(call, identifier, version.metadata, version)})
+def load_credentials(served: ServedCatalog, call: Call) -> Answer:
+    """New credentials for a table's files."""
+    identifier, version = served.current(call.table)
+    return Answer({"storage-credentials": served.credentials(call, identifier, version.metadata, version)})
 
 
-def sign_request(door: Door, call: Call) -> Answer:
-    """A request to the store, signed."""
+def sign_request(served: ServedCatalog, call: Call) -> Answer:
+    """Signs a request to the store."""
     asked = call.read(_Sign)
-    if door.signer is None or (asked.provider or "s3").lower() != "s3":
+    if served.signer is None or (asked.provider or "s3").lower() != "s3":
         raise RefusedError(406, "UnsupportedOperationException", "This server signs no requests to this store.")
-    identifier, version = door.current(call.table)
-    door.check_own(call, identifier, version)
+    identifier, version = served.current(call.table)
+    served.check_own(call, identifier, version)
     writes = call.access.allows(Right.WRITE, *identifier)
-    folders = [place for place in places(version.metadata) if door.locations.allow(place.location)]
+    folders = [each for each in s3_folders(version.metadata) if served.locations.allow(each.location)]
     method = asked.method.upper()
-    signed = door.signer.signed(method, asked.uri, asked.region, asked.headers, folders, writes)
+    signed = served.signer.signed(method, asked.uri, asked.region, asked.headers, folders, writes)
     # An answer to a read may be used again for the same object.
     headers = {"Cache-Control": "private"} if method in ("GET", "HEAD") else {"Cache-Control": "no-cache"}
     return Answer(signed, headers=headers)

@@ -7,8 +7,8 @@ from collections import Counter
 from hms_iceberg.errors import CorruptFileError, InvalidInputError
 from hms_iceberg.rest.catalog.bodies import Commit, CreateView, Register
 from hms_iceberg.rest.catalog.names import listed, new_name, renamed, to_register
-from hms_iceberg.rest.door import Door
 from hms_iceberg.rest.errors import RefusedError
+from hms_iceberg.rest.served_catalog import ServedCatalog
 from hms_iceberg.rest.serving.calls import NOTHING, Answer, Call
 from hms_iceberg.spec.changes.requirements import read_view_requirements
 from hms_iceberg.spec.changes.view_changes import changed_view, read_view_changes
@@ -19,15 +19,14 @@ from hms_iceberg.view.commit import read_view
 from hms_iceberg.view.view import View
 
 
-def list_views(door: Door, call: Call) -> Answer:
+def list_views(served: ServedCatalog, call: Call) -> Answer:
     """The Iceberg views of a namespace that the caller may see."""
-    return listed(door, call, door.catalog.list_views(call.namespace))
+    return listed(served, call, served.catalog.list_views(call.namespace))
 
 
-def create_view(door: Door, call: Call) -> Answer:
-    """Creates a view."""
+def create_view(served: ServedCatalog, call: Call) -> Answer:
     asked = call.read(CreateView)
-    identifier = new_name(door, call, asked.name)
+    identifier = new_name(served, call, asked.name)
     try:
         version = view_version_from_json(asked.view_version)
     except CorruptFileError as error:
@@ -39,26 +38,27 @@ def create_view(door: Door, call: Call) -> Answer:
         raise RefusedError(400, "IllegalArgumentException", message)
 
     def check(metadata: ViewMetadata) -> None:
-        door.check_view(call, identifier, metadata, None)
+        served.check_view(call, identifier, metadata, None)
 
     properties = asked.properties or {}
-    view = door.catalog.create_view(identifier, schema, version, asked.location, properties, keep_ids=True, check=check)
-    return _made(door, call, view)
+    view = served.catalog.create_view(
+        identifier, schema, version, asked.location, properties, keep_ids=True, check=check
+    )
+    return _made(served, call, view)
 
 
-def load_view(door: Door, call: Call) -> Answer:
-    """A view's metadata, as it is now."""
-    return _loaded(door.catalog.load_view(call.view))
+def load_view(served: ServedCatalog, call: Call) -> Answer:
+    return _loaded(served.catalog.load_view(call.view))
 
 
-def view_exists(door: Door, call: Call) -> Answer:
-    """Nothing, if the view is there."""
-    door.catalog.load_view(call.view)
+def view_exists(served: ServedCatalog, call: Call) -> Answer:
+    """Answers 204 if the view exists."""
+    served.catalog.load_view(call.view)
     return NOTHING
 
 
-def commit_view(door: Door, call: Call) -> Answer:
-    """Changes a view; made again on the newer version if another writer was first."""
+def commit_view(served: ServedCatalog, call: Call) -> Answer:
+    """Changes a view; if another writer was first, the changes are made again on the newer version."""
     asked = call.read(Commit)
     requirements = read_view_requirements(asked.requirements or [])
     steps = read_view_changes(asked.updates or [])
@@ -67,39 +67,36 @@ def commit_view(door: Door, call: Call) -> Answer:
         for requirement in requirements:
             requirement(metadata)
         new = changed_view(steps, metadata, now_ms())
-        door.check_view(call, call.view, new, metadata)
+        served.check_view(call, call.view, new, metadata)
         return new
 
-    return _loaded(door.catalog.load_view(call.view).change(change))
+    return _loaded(served.catalog.load_view(call.view).change(change))
 
 
-def drop_view(door: Door, call: Call) -> Answer:
-    """Drops a view."""
-    door.catalog.drop_view(call.view)
+def drop_view(served: ServedCatalog, call: Call) -> Answer:
+    served.catalog.drop_view(call.view)
     return NOTHING
 
 
-def rename_view(door: Door, call: Call) -> Answer:
-    """Gives a view another name."""
-    return renamed(door, call, door.catalog.load_view, door.catalog.rename_view)
+def rename_view(served: ServedCatalog, call: Call) -> Answer:
+    return renamed(served, call, served.catalog.load_view, served.catalog.rename_view)
 
 
-def register_view(door: Door, call: Call) -> Answer:
-    """Makes an existing metadata file the view of a name."""
+def register_view(served: ServedCatalog, call: Call) -> Answer:
     asked = call.read(Register)
-    identifier, version = to_register(door, call, asked, lambda file: read_view(file, door.catalog.storage))
-    door.check_view(call, identifier, version.metadata, None)
-    views = getattr(door.catalog.metastore, "views", None)
+    identifier, version = to_register(served, call, asked, lambda file: read_view(file, served.catalog.storage))
+    served.check_view(call, identifier, version.metadata, None)
+    views = getattr(served.catalog.metastore, "views", None)
     if not call.access.allows_everything and views is not None and views.names_file(asked.metadata_location):
         message = "The metadata file is that of a view that is there. Register a copy of the file."
         raise RefusedError(403, "ForbiddenException", message)
-    return _made(door, call, door.catalog.register_view(identifier, asked.metadata_location))
+    return _made(served, call, served.catalog.register_view(identifier, asked.metadata_location))
 
 
-def _made(door: Door, call: Call, view: View) -> Answer:
-    views = getattr(door.catalog.metastore, "views", None)
+def _made(served: ServedCatalog, call: Call, view: View) -> Answer:
+    views = getattr(served.catalog.metastore, "views", None)
     if views is not None:
-        door.check_made(call, views.load(view.identifier), view.metadata.location, views.drop)
+        served.check_made(call, views.load(view.identifier), view.metadata.location, views.drop)
     return _loaded(view)
 
 

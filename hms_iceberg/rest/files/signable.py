@@ -71,13 +71,8 @@ _REGION = re.compile(r"[A-Za-z0-9-]{1,64}")
 
 @dataclass(frozen=True)
 class SignableRequest:
-    """A request that may be signed, if it is about something that its sender may reach.
-
-    Attributes:
-        bucket: the bucket.
-        key: of the object; of a listing the prefix.
-        headers: those that are signed.
-    """
+    """A request that may be signed, if its sender may reach the key (of a listing: the prefix); `headers` are those
+    to sign."""
 
     bucket: str
     key: str
@@ -85,23 +80,14 @@ class SignableRequest:
 
     @property
     def location(self) -> str:
-        """What the request is about."""
         return f"s3://{self.bucket}/{self.key}"
 
 
 def signable(
     method: str, uri: str, region: str, headers: Mapping[str, Sequence[str]], endpoint: str, writes: bool
 ) -> SignableRequest:
-    """What a request is about, if it is one that is signed.
-
-    Args:
-        method, uri, region, headers: of the request.
-        endpoint: host and port of the store; empty for Amazon's own.
-        writes: whether it may change something.
-
-    Raises:
-        RefusedError: it is none; says why.
-    """
+    """A request to a store that may be signed; raises RefusedError, with the reason, for all others. `endpoint` is
+    empty for Amazon's own."""
     parts = urlsplit(uri)
     if not _ADDRESS.fullmatch(uri) or "#" in uri or "\\" in uri or parts.scheme not in ("http", "https"):
         raise refused("its address is none of a store's objects")
@@ -121,7 +107,7 @@ def signable(
 
 
 def _listing(method: str, query: Mapping[str, str]) -> str | None:
-    """The operation of a request that names no object: to list what is below a prefix."""
+    """The prefix of a request that names no object, if it lists what is below a prefix."""
     if method != "GET" or not query.get("prefix") or not query.keys() - {_NAMES_OPERATION} <= _LISTING:
         raise refused("it is of the bucket as a whole")
     _check_segments(query["prefix"])
@@ -169,16 +155,7 @@ def _decoded(text: str) -> str:
 
 
 def bucket_and_key(host: str, path: str, endpoint: str) -> tuple[str, str]:
-    """Bucket and key of a request, whichever of the two styles it has.
-
-    Args:
-        host: of the address.
-        path: of the address, without the first slash.
-        endpoint: host and port of the store; empty for Amazon's own.
-
-    Raises:
-        RefusedError: it goes to another store.
-    """
+    """Bucket and key of a request, in either of the two styles of addresses."""
     aws = _AWS.fullmatch(host.removesuffix(":443")) if not endpoint or _AWS.fullmatch(endpoint) else None
     if endpoint and host.endswith(f".{endpoint}"):
         return host[: -len(endpoint) - 1], path
@@ -207,9 +184,5 @@ def _signed_headers(headers: Mapping[str, Sequence[str]]) -> dict[str, str]:
 
 
 def refused(why: str) -> RefusedError:
-    """The error for a request that is not signed.
-
-    Args:
-        why: end of the sentence.
-    """
+    """The error for a request that is not signed; `why` ends the sentence."""
     return RefusedError(403, "ForbiddenException", f"The request is not signed: {why}.")

@@ -23,32 +23,25 @@ _S3 = ("s3", "s3a", "s3n")
 
 @dataclass(frozen=True)
 class FileAccess:
-    """How a client reaches a table's files.
-
-    Attributes:
-        config: properties for the client.
-        credentials: what it may use for the locations below a prefix, as the protocol has it.
-    """
+    """How a client reaches a table's files: properties, and credentials for the locations below a prefix."""
 
     config: dict[str, str] = field(default_factory=dict)
     credentials: list[dict[str, Any]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class Place:
-    """A folder in a bucket."""
-
+class S3Folder:
     bucket: str
     key: str
 
     @property
     def location(self) -> str:
-        """As a location that ends with a slash, so that the folder beside it is not meant."""
+        """With a slash at its end, so that the folder beside it is not meant."""
         return f"s3://{self.bucket}/{self.key}/" if self.key else f"s3://{self.bucket}/"
 
 
-def places(metadata: TableMetadata) -> list[Place]:
-    """The folders in S3 that a table's files are in; none if one of them is elsewhere."""
+def s3_folders(metadata: TableMetadata) -> list[S3Folder]:
+    """The folders in S3 that a table's files are in; empty if one of them is elsewhere."""
     found = []
     for location in (
         metadata.location,
@@ -60,12 +53,12 @@ def places(metadata: TableMetadata) -> list[Place]:
         # A table that is a whole bucket would open that of everybody else, and so would one of another spelling.
         if scheme.lower() not in _S3 or not bucket or not key or folded(f"/{key}") != f"/{key}":
             return []
-        found.append(Place(bucket, key))
-    return sorted(set(found), key=lambda place: place.location)
+        found.append(S3Folder(bucket, key))
+    return sorted(set(found), key=lambda folder: folder.location)
 
 
-def asked(headers: Mapping[str, str]) -> list[str]:
-    """The ways that a client names, in its order."""
+def requested_delegation(headers: Mapping[str, str]) -> list[str]:
+    """The kinds of access that a client asks for (`X-Iceberg-Access-Delegation`), in its order."""
     return [each.strip().lower() for each in headers.get("x-iceberg-access-delegation", "").split(",") if each.strip()]
 
 
@@ -73,15 +66,7 @@ _STREAMED = "STREAMING-UNSIGNED-PAYLOAD-TRAILER"
 
 
 class RequestSigner:
-    """Signs requests for objects of a table.
-
-    Args:
-        secrets: `s3.access-key-id`, `s3.secret-access-key` and, if there is one, `s3.session-token`; `s3.endpoint`.
-
-    Raises:
-        ConfigurationError: the catalog has no key of S3.
-        MissingDependencyError: botocore is not installed.
-    """
+    """Signs requests for objects of a table, with the catalog's own `s3.access-key-id` and `s3.secret-access-key`."""
 
     def __init__(self, secrets: dict[str, str]) -> None:
         try:
@@ -97,18 +82,15 @@ class RequestSigner:
         self._endpoint = urlsplit(secrets.get("s3.endpoint", "")).netloc
 
     def signed(
-        self, method: str, uri: str, region: str, headers: dict[str, list[str]], folders: Sequence[Place], writes: bool
+        self,
+        method: str,
+        uri: str,
+        region: str,
+        headers: dict[str, list[str]],
+        folders: Sequence[S3Folder],
+        writes: bool,
     ) -> dict[str, Any]:
-        """A request with its signature.
-
-        Args:
-            method, uri, region, headers: of the request.
-            folders: where it may go.
-            writes: whether it may change something.
-
-        Raises:
-            RefusedError: it goes elsewhere, changes what it may not, or is of a kind that is not signed.
-        """
+        """Signs a request that stays in some folders and, unless `writes`, changes nothing."""
         from botocore.auth import S3SigV4Auth
         from botocore.awsrequest import AWSRequest
 

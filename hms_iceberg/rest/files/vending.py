@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from hms_iceberg.bounded_cache import BoundedCache
 from hms_iceberg.errors import MissingDependencyError
 from hms_iceberg.rest.errors import RefusedError
-from hms_iceberg.rest.files.signing import Place
+from hms_iceberg.rest.files.signing import S3Folder
 
 if TYPE_CHECKING:
     from hms_iceberg.rest.settings import StorageSettings
@@ -32,12 +32,8 @@ class _Vended:
 
 
 class CredentialVendor:
-    """Hands out credentials.
-
-    Args:
-        settings: the role, and where STS is.
-        secrets: `s3.access-key-id` and others that the server itself has; without them boto3 looks for its own.
-    """
+    """Assumes the role of the settings by STS; without `s3.access-key-id` in `secrets`, boto3 looks for the server's
+    key."""
 
     def __init__(self, settings: StorageSettings, secrets: dict[str, str]) -> None:
         try:
@@ -56,17 +52,8 @@ class CredentialVendor:
         self._kept: BoundedCache[_Vended] = BoundedCache(10_000)
         self._lock = threading.Lock()
 
-    def credentials(self, folders: Sequence[Place], writes: bool, caller: str) -> dict[str, str]:
-        """Credentials for some folders, as properties of a client.
-
-        Args:
-            folders: where the table's files are.
-            writes: whether files may be written and deleted.
-            caller: named in the store's log.
-
-        Raises:
-            RefusedError: STS gives none now.
-        """
+    def credentials(self, folders: Sequence[S3Folder], writes: bool, caller: str) -> dict[str, str]:
+        """Credentials for some folders, as properties of a client; `caller` is named in the store's log."""
         key = (tuple(folders), writes, caller)
         found = self._kept.get(key)
         if found is None or time.time() > found.good_until:
@@ -74,7 +61,7 @@ class CredentialVendor:
                 found = self._kept.put(key, self._assumed(folders, writes, caller))
         return found.config
 
-    def _assumed(self, folders: Sequence[Place], writes: bool, caller: str) -> _Vended:
+    def _assumed(self, folders: Sequence[S3Folder], writes: bool, caller: str) -> _Vended:
         from botocore.exceptions import BotoCoreError, ClientError
 
         seconds = self._settings.credential_seconds
@@ -100,13 +87,8 @@ class CredentialVendor:
         return _Vended(config, time.time() + (ends - time.time()) * _KEPT_SHARE)
 
 
-def session_policy(folders: Sequence[Place], writes: bool) -> dict[str, Any]:
-    """The policy of a session that sees nothing but some folders.
-
-    Args:
-        folders: the folders.
-        writes: whether files may be written and deleted.
-    """
+def session_policy(folders: Sequence[S3Folder], writes: bool) -> dict[str, Any]:
+    """The policy of a session that sees nothing but some folders."""
     actions = ["s3:GetObject", "s3:GetObjectVersion"]
     if writes:
         actions += ["s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts"]
@@ -130,5 +112,5 @@ def session_policy(folders: Sequence[Place], writes: bool) -> dict[str, Any]:
 
 
 def _literal(text: str) -> str:
-    """A name in which nothing is a pattern or a variable of a policy."""
+    """A name in which no character is a pattern or a variable of a policy."""
     return re.sub(r"[*?$]", lambda found: f"${{{found[0]}}}", text)

@@ -29,20 +29,16 @@ _METRICS = ("value-counts", "null-value-counts", "nan-value-counts", "lower-boun
 def tasks_json(
     plan: ScanPlan, start: int, length: int, stats: Collection[int] = (), left: Any = None
 ) -> dict[str, Any]:
-    """Some data files of a plan in a row, and the delete files that apply to them.
+    """The data files `start` to `start + length` of a plan, and the delete files that apply to them.
 
-    Args:
-        plan: the plan.
-        start: the first file's row.
-        length: how many.
-        stats: ids of the fields whose metrics are told; the plan must have them.
-        left: a filter in JSON that the client must apply to all rows, instead of what the plan leaves of its own.
+    `stats` are ids of the fields whose metrics are included, which the plan must have. `left` is a filter in JSON that
+    the client must apply to all rows, instead of the plan's residuals.
     """
     rows = plan.files.slice(start, length)
     types = {spec_id: _partition_types(plan, spec_id) for spec_id in plan.metadata.specs_by_id}
     files = content_files(rows, plan.partitions)
     remains, written = residuals(plan), lru_cache(1000)(_residual_json)
-    # Iceberg's Java implementation fails on a partitioned table if no residual is told.
+    # Iceberg's Java implementation fails on a partitioned table without a residual.
     tasks: list[dict[str, Any]] = [
         {
             "data-file": _file_json(file, types[file.spec_id]),
@@ -80,9 +76,9 @@ def _metrics_json(rows: pl.DataFrame, stats: Collection[int]) -> Iterator[dict[s
             for name, values in zip(_METRICS, series, strict=True):
                 value = values[row]
                 if value is not None:
-                    told = maps.setdefault(name, {"keys": [], "values": []})
-                    told["keys"].append(field_id)
-                    told["values"].append(value.hex() if isinstance(value, bytes) else value)
+                    entries = maps.setdefault(name, {"keys": [], "values": []})
+                    entries["keys"].append(field_id)
+                    entries["values"].append(value.hex() if isinstance(value, bytes) else value)
         yield maps
 
 

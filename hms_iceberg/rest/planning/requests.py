@@ -1,25 +1,36 @@
-"""What a client wants planned, and the plan of each part of it."""
+"""Requests to plan a scan, and the plan of each part of one.
+
+Names of columns mean columns of the table as it is, or as it was at the snapshot. A request says which
+(`use-snapshot-schema`), but not reliably: Apache Iceberg in Spark names those of the table, and asks for the
+snapshot's. So a name is looked up in both. A name of another column in each means nothing, and the filter that has it
+is left to the client.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
-from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError
+from hms_iceberg.errors import IcebergError, InvalidInputError, NoSuchSnapshotError, UnknownColumnError
 from hms_iceberg.expressions.json_filters import FilterReader, columns_of_filter
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.metastore import MetadataVersion
-from hms_iceberg.rest.planning.columns import Columns
 from hms_iceberg.scan.appends import AppendRequest, plan_appends
 from hms_iceberg.scan.planner import begin_plan, plan_part
 from hms_iceberg.scan.tasks import ScanPlan, ScanRequest
 from hms_iceberg.spec.data_types import IcebergType, PrimitiveType
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.metadata_columns import CHANGELOG_COLUMNS, METADATA_COLUMNS
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
+
+T = TypeVar("T")
+
+_BESIDE = frozenset((*METADATA_COLUMNS, *(each.name for each in CHANGELOG_COLUMNS)))
 
 
 class PlanBody(msgspec.Struct, rename="kebab", frozen=True):
@@ -37,13 +48,9 @@ class PlanBody(msgspec.Struct, rename="kebab", frozen=True):
 
 
 class StoredPlan(msgspec.Struct, frozen=True):
-    """A scan plan that the server keeps: the request, and the version of the table; immutable.
+    """A scan plan that the server keeps: the request, and the table's version by its metadata file; immutable.
 
-    Attributes:
-        table: the table's name.
-        location: of the metadata file of the version.
-        body: what was asked.
-        snapshot_id: the snapshot that is read; None for a table without one, or a scan of what was appended.
+    `snapshot_id` is None for a table without a snapshot, or a scan of appends.
     """
 
     table: tuple[str, str]
@@ -52,18 +59,55 @@ class StoredPlan(msgspec.Struct, frozen=True):
     snapshot_id: int | None = None
 
 
+@dataclass(frozen=True)
+class Columns:
+    """The columns that a request may name: those of the table now, and those of the snapshot that is read."""
+
+    now: Schema
+    then: Schema
+    case_sensitive: bool
+
+    @classmethod
+    def of(cls, metadata: TableMetadata, snapshot_id: int | None, case_sensitive: bool) -> Columns:
+        now, snapshot = metadata.schema(), metadata.snapshots_by_id.get(snapshot_id or 0)
+        return cls(now, now if snapshot is None else metadata.schema_for_snapshot(snapshot), case_sensitive)
+
+    def check(self, names: Iterable[str]) -> None:
+        """Refuses names that neither a column nor a metadata column has."""
+        for name in names:
+            if name.partition(".")[0] not in _BESIDE and self._id(self.then, name) is None:
+                self.now.find_field(name, self.case_sensitive)
+
+    def read(self, names: Iterable[str], read: Callable[[Schema], T]) -> T | None:
+        """The result of `read` for a schema that has the names; None if a name is a different column in each schema."""
+        wanted = set(names)
+        self.check(wanted)
+        known: list[Schema] = []
+        meant: dict[str, int] = {}
+        for schema in (self.now, self.then):
+            ids = {name: self._id(schema, name) for name in wanted}
+            if any(found is not None and meant.setdefault(name, found) != found for name, found in ids.items()):
+                return None
+            known += [] if None in ids.values() else [schema]
+        failure: IcebergError | None = None
+        for schema in known:
+            try:
+                return read(schema)
+            except IcebergError as error:  # a value may not fit the type that the column had
+                failure = failure or error
+        if failure is not None:
+            raise failure
+        return None
+
+    def _id(self, schema: Schema, name: str) -> int | None:
+        try:
+            return schema.find_id(name, self.case_sensitive)
+        except UnknownColumnError:
+            return None
+
+
 def planned(table: tuple[str, str], version: MetadataVersion, body: PlanBody) -> StoredPlan:
-    """The plan of a request, for the snapshot that is current now.
-
-    Args:
-        table: namespace and name.
-        version: the version of the table.
-        body: the body of the request.
-
-    Raises:
-        InvalidInputError: the request contradicts itself.
-        NoSuchSnapshotError: it names a snapshot that there is not.
-    """
+    """The plan of a request, for the snapshot that is current now."""
     metadata = version.metadata
     if body.snapshot_id is not None and (body.start_snapshot_id or body.end_snapshot_id) is not None:
         raise InvalidInputError("A scan is of one snapshot, or of what was appended between two: got both.")
@@ -79,27 +123,12 @@ def planned(table: tuple[str, str], version: MetadataVersion, body: PlanBody) ->
 
 
 def part_of(plan: StoredPlan, part: int, version: MetadataVersion, storage: Storage, entries: int) -> ScanPlan | None:
-    """One part of a plan: of some of its manifests; None if it has no more.
-
-    Args:
-        plan: the plan.
-        part: its number.
-        version: the version of the table.
-        storage: where its files are.
-        entries: about how many files a part looks at.
-    """
+    """One part of a plan, which looks at about `entries` files; None if the plan has no such part."""
     return _planner(plan, version, storage, entries)(part)
 
 
 def count_parts(plan: StoredPlan, version: MetadataVersion, storage: Storage, entries: int) -> int:
-    """How many parts a plan has; at least one.
-
-    Args:
-        plan: the stored plan.
-        version: the version of the table.
-        storage: where the files are.
-        entries: entries of manifests for each part.
-    """
+    """The number of parts of a plan, at least one."""
     if plan.body.start_snapshot_id is not None or plan.snapshot_id is None:
         return 1
     return begin_plan(_scan_request(plan, version), storage).count_parts(entries)
@@ -139,18 +168,13 @@ def _scan_request(plan: StoredPlan, version: MetadataVersion) -> ScanRequest:
 
 
 def _filter(plan: StoredPlan, version: MetadataVersion) -> tuple[Schema, BooleanExpression]:
-    """The filter with the schema that it is read by; it is true if all of it is left to the client."""
+    """The filter with the schema that it is read by; always true if all of it is left to the client."""
     read = _read_filter(plan, version)
     return (version.metadata.schema(), AlwaysTrue()) if read is None else read
 
 
 def left_to_the_client(plan: StoredPlan, version: MetadataVersion) -> Any:
-    """The filter as it was asked for, if the server cannot tell what its columns are; else None.
-
-    Args:
-        plan: the stored plan.
-        version: the version of the table.
-    """
+    """The filter as the client sent it, if the server cannot tell which columns it names; else None."""
     return plan.body.filter if _read_filter(plan, version) is None else None
 
 
@@ -162,12 +186,7 @@ def _read_filter(plan: StoredPlan, version: MetadataVersion) -> tuple[Schema, Bo
 
 
 def stats_fields(plan: StoredPlan, version: MetadataVersion) -> dict[int, IcebergType]:
-    """Ids and types of the fields whose metrics were asked for; values in lists, maps and structs have none.
-
-    Args:
-        plan: the stored plan.
-        version: the version of the table.
-    """
+    """Ids and types of the fields whose metrics the client asks for; values in lists, maps and structs have none."""
     columns, found = _columns(version.metadata, plan.body), dict[int, IcebergType]()
     for name in plan.body.stats_fields or ():
         find = partial(Schema.find_field, name_or_id=name, case_sensitive=columns.case_sensitive)

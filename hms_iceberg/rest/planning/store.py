@@ -1,4 +1,5 @@
-"""Plans that clients fetch the rest of: small files, which all processes of a server see, until they are too old."""
+"""Stored scan plans, of which clients fetch further pages: small files that all processes of a server see, until
+they expire."""
 
 from __future__ import annotations
 
@@ -20,11 +21,7 @@ _MOST_BYTES = 512 << 20
 
 
 class PlanStore:
-    """Keeps plans by their ids.
-
-    Args:
-        folder: of the server's own; None for a new one.
-    """
+    """Stores plans by their ids, in the server's folder or, without one, in a new one."""
 
     def __init__(self, folder: str | None = None) -> None:
         self._own = tempfile.TemporaryDirectory(prefix="hms-iceberg-plans-") if folder is None else None
@@ -39,7 +36,7 @@ class PlanStore:
                 self._own.cleanup()
 
     def keep(self, plan: StoredPlan) -> str:
-        """Keeps a plan; returns its id."""
+        """Stores a plan; returns its id."""
         content = msgspec.json.encode(plan)
         self._sweep(len(content))
         plan_id = str(uuid.uuid4())
@@ -50,15 +47,7 @@ class PlanStore:
         return plan_id
 
     def get(self, plan_id: str, table: tuple[str, ...]) -> StoredPlan:
-        """The plan of an id.
-
-        Args:
-            plan_id: id of the plan.
-            table: namespace and name.
-
-        Raises:
-            RefusedError: there is none of this table, or it is too old, or was cancelled.
-        """
+        """The plan of an id; raises RefusedError if the table has no such plan, or it expired or was cancelled."""
         try:
             with open(self._path(plan_id), "rb") as file:
                 plan = msgspec.json.decode(file.read(), type=StoredPlan)
@@ -69,12 +58,7 @@ class PlanStore:
         return plan
 
     def drop(self, plan_id: str, table: tuple[str, ...]) -> None:
-        """Removes a plan; does nothing if there is none of this id and table.
-
-        Args:
-            plan_id: id of the plan.
-            table: namespace and name.
-        """
+        """Removes a plan; does nothing if there is none of this id and table."""
         with suppress(OSError, ValueError, RefusedError):
             self.get(plan_id, table)
             os.remove(self._path(plan_id))
@@ -83,7 +67,7 @@ class PlanStore:
         return os.path.join(self._folder, str(uuid.UUID(plan_id)))
 
     def _sweep(self, added: int) -> None:
-        """Removes plans that are too old, and the oldest of more than there is room for."""
+        """Removes expired plans, and the oldest of more than there is room for."""
         self._added += added
         if time.monotonic() - self._swept < _SWEEP_SECONDS and self._added < _SWEEP_BYTES:
             return
@@ -92,8 +76,8 @@ class PlanStore:
         with os.scandir(self._folder) as entries:
             for entry in entries:
                 with suppress(OSError):
-                    told = entry.stat()
-                    found.append((told.st_mtime, told.st_size, entry.path))
+                    status = entry.stat()
+                    found.append((status.st_mtime, status.st_size, entry.path))
         for moment, length, path in sorted(found, reverse=True):
             size += length
             if moment < oldest or size > _MOST_BYTES:

@@ -1,1 +1,1 @@
-"""Who asks, what they may do, and where files may be."""
+"""Authentication, rights, and the locations that tables may have."""

@@ -28,12 +28,12 @@ ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES
 
 @dataclass(frozen=True)
 class JwtSettings:
-    """Which tokens are taken.
+    """The tokens that are accepted.
 
     Attributes:
         keys: address of the JWKS (https://…), or a file that holds it.
-        issuer: who must have made them (`iss`).
-        audience: for whom they must be (`aud`).
+        issuer: the required issuer (`iss`).
+        audience: the required audience (`aud`).
         leeway_seconds: by how much clocks may differ.
         name_claim: the claim that is the caller's name.
         groups_claim: the claim that lists the caller's groups.
@@ -48,7 +48,7 @@ class JwtSettings:
 
 
 class JwtLogin:
-    """Takes tokens that a server of somebody else has signed."""
+    """Accepts tokens that an external server has signed."""
 
     def __init__(self, settings: JwtSettings) -> None:
         import jwt
@@ -69,7 +69,6 @@ class JwtLogin:
             ) from error
 
     def caller(self, header: str) -> Caller:
-        """See `Login`."""
         import jwt
 
         token, settings = bearer_token(header), self._settings

@@ -35,33 +35,19 @@ _ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
 
 @dataclass(frozen=True)
 class Location:
-    """A location that a request names.
-
-    Attributes:
-        what: what is to be there, for messages.
-        text: as it is spelled.
-    """
+    """A location that a request names; `what` is to be there, for messages."""
 
     what: str
     text: str
 
     def refused(self, why: str) -> RefusedError:
-        """The error if it is refused.
-
-        Args:
-            why: end of a sentence, and what may be done.
-        """
+        """The error for this location; `why` ends the sentence."""
         text = self.text[:_MESSAGE_LENGTH]
         return RefusedError(403, "ForbiddenException", f"The {self.what} {text!r} is refused: {why}")
 
     def check_spelling(self) -> None:
-        """Refuses a location that others may read as another place.
-
-        A metastore, a store or a library on the way tidies up dots and slashes, or decodes what is escaped.
-
-        Raises:
-            RefusedError: it has such a spelling.
-        """
+        """Refuses a location that others may read as another place: a metastore, a store or a library may tidy up
+        dots and slashes, or decode escapes."""
         _, authority, path = split_location(self.text)
         if not path.startswith("/") and (path or not authority):
             raise self.refused("it is no absolute location. Choose one that begins with a scheme, such as s3://.")
@@ -78,25 +64,12 @@ class Location:
 
 @dataclass(frozen=True)
 class AllowedLocations:
-    """Folders in which files may be.
-
-    Args:
-        folders: URIs or paths; None allows every location.
-    """
+    """Folders in which files may be; None allows every location."""
 
     folders: tuple[str, ...] | None = None
 
     def check(self, location: str, what: str, places: Places | None = None) -> None:
-        """Refuses a location outside the folders, or of a spelling that others may read as another place.
-
-        Args:
-            location: the location.
-            what: what is to be there, for the message.
-            places: of the storage.
-
-        Raises:
-            RefusedError: it is outside.
-        """
+        """Refuses a location outside the folders, or of an ambiguous spelling."""
         named = Location(what, location)
         named.check_spelling()
         if not self.allow(location, places):
@@ -104,12 +77,6 @@ class AllowedLocations:
             raise named.refused(f"this server takes locations below {folders} only. Choose one there.")
 
     def allow(self, location: str, places: Places | None = None) -> bool:
-        """Whether a location is in one of the folders.
-
-        Args:
-            location: the location.
-            places: of the storage.
-        """
         known = places or Places(None)
         return self.folders is None or is_in_any(known.of(location), map(known.of, self.folders))
 
@@ -118,18 +85,13 @@ class AllowedLocations:
 
 
 def new_locations(new: TableMetadata, base: TableMetadata | None) -> list[Location]:
-    """What a version of a table names and the one before it did not.
-
-    Args:
-        new: the new version.
-        base: the version before; None for a new table.
-    """
+    """The locations that a version of a table names and the one before it did not."""
     known = set() if base is None else set(table_locations(base))
     return [each for each in table_locations(new) if each not in known]
 
 
 def table_locations(metadata: TableMetadata) -> Iterator[Location]:
-    """What a version of a table names. Data files are not among them."""
+    """The locations that a version of a table names, without data files."""
     yield from _own_locations(metadata.location, metadata.properties)
     for snapshot in metadata.snapshots:
         if snapshot.manifest_list is not None:
@@ -146,12 +108,7 @@ def table_locations(metadata: TableMetadata) -> Iterator[Location]:
 
 
 def new_view_locations(new: ViewMetadata, base: ViewMetadata | None) -> list[Location]:
-    """What a version of a view names and the one before it did not.
-
-    Args:
-        new: the new version.
-        base: the version before; None for a new view.
-    """
+    """The locations that a version of a view names and the one before it did not."""
     known = set() if base is None else set(_own_locations(base.location, base.properties))
     return [each for each in _own_locations(new.location, new.properties) if each not in known]
 
@@ -169,13 +126,7 @@ def _below(location: str, folder: str) -> str:
 
 
 def folders_of(location: str, properties: Mapping[str, str], file: str) -> Iterator[str]:
-    """The folders that a table or view writes to.
-
-    Args:
-        location: its base location.
-        properties: its properties.
-        file: its metadata file; empty if there is none.
-    """
+    """The folders that a table or view writes to; `file` is its metadata file, or empty."""
     yield location
     yield metadata_folder(location, properties)
     yield _below(location, LocationRules.of(location, properties).folder)
@@ -188,24 +139,15 @@ def folders_of(location: str, properties: Mapping[str, str], file: str) -> Itera
 
 @dataclass(frozen=True)
 class Namespaces:
-    """Folders of namespaces, by name, as the metastore tells them."""
+    """Folders of namespaces by name, from the metastore."""
 
     folders: Mapping[str, str]
 
     def check(self, access: Access, name: str, locations: Iterable[Location], places: Places, everywhere: bool) -> None:
-        """Refuses locations outside of all namespaces, or in or around the folder of one of somebody else.
+        """Refuses locations in or around the folder of somebody else's namespace and, unless `everywhere`, outside of
+        all namespaces.
 
-        A folder in which other namespaces are, as a warehouse's root, is nobody's own.
-
-        Args:
-            access: the caller.
-            name: the namespace of what is to have the locations.
-            locations: the locations.
-            places: of the storage.
-            everywhere: whether a location outside of all namespaces is allowed.
-
-        Raises:
-            RefusedError: there are such locations.
+        A folder that holds other namespaces, such as a warehouse's root, is nobody's own.
         """
         exactly = [places.of(folder) for folder in self.folders.values()]
         known = {each: places.anywhere(folder) for each, folder in self.folders.items()}
@@ -224,15 +166,8 @@ class Namespaces:
                     )
 
     def check_server(self, location: Location, places: Places) -> None:
-        """Refuses a location on a server that is no namespace's: the client would choose what this server connects to.
-
-        Args:
-            location: the location.
-            places: of the storage.
-
-        Raises:
-            RefusedError: it is on another server.
-        """
+        """Refuses a location on a server that no namespace is on: the client would choose what this server connects
+        to."""
         place = places.of(location.text)
         known = {(each.family, each.authority) for each in map(places.of, self.folders.values())}
         if place.family not in _ONE_STORE and (place.family, place.authority) not in known:
@@ -246,17 +181,8 @@ def check_tables(
 ) -> None:
     """Refuses locations in or around the folders of tables that the caller may not manage.
 
-    Every table of the metastore is looked at. A Hive table's partitions count where they are in its folder.
-
-    Args:
-        access: the caller.
-        identifier: the table, view or namespace that is to have the locations.
-        locations: the locations.
-        rows: the metastore's tables; None if it does not tell of them.
-        places: of the storage.
-
-    Raises:
-        RefusedError: there are such tables, or it cannot be told.
+    Every table of the metastore is looked at; without `rows`, nobody can tell, and the locations are refused. A Hive
+    table's partitions count where they are in its folder.
     """
     if rows is None:
         raise locations[0].refused("this server's catalog does not tell whose folder it is. Choose none.")
@@ -275,17 +201,7 @@ def check_tables(
 
 
 def check_partitions(access: Access, locations: Sequence[Location], rows: TableRows, places: Places) -> None:
-    """Refuses locations in or around partitions of Hive tables that the caller may not manage, wherever they are.
-
-    Args:
-        access: the caller.
-        locations: the locations.
-        rows: the metastore's tables.
-        places: of the storage.
-
-    Raises:
-        RefusedError: there are such partitions.
-    """
+    """Refuses locations in or around partitions of Hive tables that the caller may not manage, wherever they are."""
     asked = [(location, places.anywhere(location.text)) for location in locations]
     partitioned = [
         row
@@ -302,7 +218,8 @@ def check_partitions(access: Access, locations: Sequence[Location], rows: TableR
 
 
 class _Confined:
-    """A purge deletes what manifests name, with the server's rights; who may write to a table may write those."""
+    """A purge deletes the files that manifests name, with the server's rights, and writers of a table can write its
+    manifests."""
 
     def __init__(self, storage: Storage, may_go: Callable[[str], bool]) -> None:
         self._storage = storage
@@ -312,17 +229,11 @@ class _Confined:
         return getattr(self._storage, name)
 
     def delete(self, location: str) -> None:
-        """Deletes a file, unless it is elsewhere."""
         if not self._may_go(location):
             raise StorageDeniedError(f"{location} stays: it is in none of the table's own folders.")
         self._storage.delete(location)
 
 
 def confined(storage: Storage, may_go: Callable[[str], bool]) -> Storage:
-    """The same storage, which refuses to delete some files.
-
-    Args:
-        storage: where the files are.
-        may_go: whether the file at a location may be deleted.
-    """
+    """A storage that deletes only files for which `may_go` holds."""
     return cast(Storage, _Confined(storage, may_go))

@@ -35,11 +35,7 @@ class Login(Protocol):
 
 
 def bearer_token(header: str) -> str:
-    """The token of a header.
-
-    Raises:
-        RefusedError: there is none.
-    """
+    """The token of a header."""
     scheme, _, token = header.partition(" ")
     if scheme.lower() != "bearer" or not token.strip():
         raise not_authorized("This server wants a token: Authorization: Bearer …")
@@ -47,27 +43,25 @@ def bearer_token(header: str) -> str:
 
 
 def not_authorized(message: str) -> RefusedError:
-    """The error for somebody who is not let in."""
     return RefusedError(401, "NotAuthorizedException", message, {"WWW-Authenticate": "Bearer"})
 
 
 @dataclass(frozen=True)
 class StaticTokens:
-    """Tokens that do not change, each of one caller. Only their hashes are kept.
+    """Tokens that do not change, each of one caller.
 
     Attributes:
-        hashes: SHA-256 of each token, and whose it is.
+        hashes: the caller of each token by its SHA-256; tokens themselves are not kept.
     """
 
     hashes: Mapping[bytes, Caller]
 
     @classmethod
     def of(cls, tokens: Mapping[str, Caller]) -> StaticTokens:
-        """Logins for some tokens, of which only hashes are kept."""
+        """Logins for some tokens."""
         return cls({token_hash(token): caller for token, caller in tokens.items()})
 
     def caller(self, header: str) -> Caller:
-        """See `Login`."""
         given, found = token_hash(bearer_token(header)), None
         for known, caller in self.hashes.items():  # all of them, whichever fits: the time must tell nothing
             if hmac.compare_digest(known, given):
@@ -79,25 +73,24 @@ class StaticTokens:
 
 @dataclass(frozen=True)
 class AnyOf:
-    """Several ways to log in; the first that takes the token counts."""
+    """Several logins; the first that accepts the token counts."""
 
     logins: Sequence[Login]
 
     def caller(self, header: str) -> Caller:
-        """See `Login`."""
         refused: RefusedError | None = None
         for login in self.logins:
             try:
                 return login.caller(header)
             except RefusedError as error:
                 # That a token has expired says more than that another login does not know it.
-                refused = error if refused is None or error.told.status == 419 else refused
+                refused = error if refused is None or error.kind.code == 419 else refused
         assert refused is not None
         raise refused
 
 
 def token_hash(token: str) -> bytes:
-    """SHA-256 of a token, by which it is known."""
+    """SHA-256 of a token."""
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
 
 
@@ -105,15 +98,7 @@ _LEAST_LENGTH = 16
 
 
 def read_yaml(path: Path, what: str) -> Mapping[str, Any]:
-    """The mapping in a YAML file.
-
-    Args:
-        path: the file.
-        what: what it holds, for messages.
-
-    Raises:
-        ConfigurationError: it cannot be read, or holds something else.
-    """
+    """The mapping in a YAML file; `what` it holds is named in errors."""
     import yaml
 
     try:
@@ -129,7 +114,7 @@ def read_tokens(path: Path) -> StaticTokens:
     """The tokens of a file.
 
     Raises:
-        ConfigurationError: an entry is not complete, or a token is too short to be safe; no token is told.
+        ConfigurationError: an entry is not complete, or a token is too short to be safe; the message holds no token.
     """
     entries = read_yaml(path, "file of tokens").get("tokens")
     if not isinstance(entries, list) or not entries:

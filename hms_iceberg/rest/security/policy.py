@@ -41,14 +41,6 @@ class PolicyRule:
     tables: tuple[str, ...] = EVERYTHING
 
     def allows(self, caller: Caller, right: Right, namespace: str, name: str | None) -> bool:
-        """Whether it gives the right.
-
-        Args:
-            caller: who asks.
-            right: what the caller wants to do.
-            namespace: the namespace.
-            name: name of the table or view; None for the namespace itself.
-        """
         is_meant = _fits(caller.name, self.principals) or any(_fits(group, self.groups) for group in caller.groups)
         if not is_meant or not _fits(namespace, self.namespaces):
             return False
@@ -65,16 +57,11 @@ class Policy:
     rules: tuple[PolicyRule, ...]
 
     def __call__(self, caller: Caller, right: Right, namespace: str, name: str | None) -> bool:
-        """Whether the caller has a right; see `Rule`."""
         return any(rule.allows(caller, right, namespace, name) for rule in self.rules)
 
 
 def read_policy(path: Path) -> Policy:
-    """The policy of a file.
-
-    Raises:
-        ConfigurationError: a rule cannot be read: a policy is never taken in part.
-    """
+    """The policy of a file; one bad rule refuses the whole file with a ConfigurationError."""
     rules = read_yaml(path, "policy").get("rules")
     if not isinstance(rules, list):
         raise ConfigurationError(f"The policy {path} has no list 'rules'.")

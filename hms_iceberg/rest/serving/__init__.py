@@ -1,1 +1,1 @@
-"""What every endpoint has in common: the request, its answer, errors, limits, and who asks."""
+"""Parts that all endpoints share: requests, answers, errors, limits, idempotency."""

@@ -1,4 +1,4 @@
-"""A request as its endpoint sees it, and the answer that the endpoint gives."""
+"""Requests as endpoints see them, and their answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SEPARATOR = "\x1f"
 """Stands between the levels of a namespace in a path."""
 
 Observer = Callable[[str, str, int, float], None]
-"""Told of every answer: method, path of the route, status, seconds."""
+"""ErrorKind of every answer: method, path of the route, status, seconds."""
 
 T = TypeVar("T")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -25,20 +25,13 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer of an endpoint: status, headers and body.
-
-    Attributes:
-        body: a value that JSON is made of, JSON as bytes, or None for no body.
-        status: of HTTP; 204 if there is no body.
-        headers: further ones.
-    """
+    """The answer of an endpoint; `body` is a value that becomes JSON, JSON as bytes, or None."""
 
     body: Any = None
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def encoded(self) -> bytes:
-        """The body as bytes."""
         if self.body is None:
             return b""
         return self.body if isinstance(self.body, bytes) else msgspec.json.encode(self.body)
@@ -49,16 +42,8 @@ NOTHING = Answer(status=204)
 
 @dataclass(frozen=True)
 class Call:
-    """A request: path, query, headers, body, and who asks.
-
-    Attributes:
-        path: the variables of the path, decoded.
-        query: the parameters after the question mark.
-        headers: by their names in lower case.
-        body: as it was sent.
-        access: who asks, and what they may do.
-        url: the address under which the client reached the server, without the path.
-    """
+    """A request and its caller: names of headers are in lower case, variables of the path decoded, `url` is the
+    server's address as the client reached it."""
 
     path: Mapping[str, str]
     query: Mapping[str, str]
@@ -69,22 +54,10 @@ class Call:
 
     @property
     def namespace(self) -> str:
-        """The namespace in the path.
-
-        Raises:
-            NoSuchNamespaceError: it has several levels, which a Hive Metastore does not have.
-            InvalidInputError: it is no name.
-        """
         return one_level(self.path["namespace"].split(SEPARATOR))
 
     @property
     def table(self) -> Identifier:
-        """The table in the path.
-
-        Raises:
-            NoSuchTableError: its namespace has several levels.
-            InvalidInputError: it is no name.
-        """
         try:
             return exact_identifier(self.namespace, self.path["table"])
         except NoSuchNamespaceError as error:
@@ -92,34 +65,19 @@ class Call:
 
     @property
     def view(self) -> Identifier:
-        """The view in the path.
-
-        Raises:
-            NoSuchViewError: its namespace has several levels.
-            InvalidInputError: it is no name.
-        """
         try:
             return exact_identifier(self.namespace, self.path["view"])
         except NoSuchNamespaceError as error:
             raise NoSuchViewError(str(error)) from error
 
     def read(self, kind: type[T]) -> T:
-        """The body as a value of a type.
-
-        Raises:
-            InvalidInputError: it is no JSON, or something in it is missing or of the wrong type.
-        """
         try:
             return msgspec.json.decode(self.body, type=kind)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise InvalidInputError(f"Cannot read the body of the request: {error}") from error
 
     def number(self, name: str) -> int | None:
-        """A parameter that is a number of 1 or more; None if it is not given.
-
-        Raises:
-            InvalidInputError: it is something else.
-        """
+        """A parameter that is a number of 1 or more; None if it is not given."""
         text = self.query.get(name)
         if text is None or text == "":
             return None
@@ -128,11 +86,7 @@ class Call:
         return int(text)
 
     def flag(self, name: str) -> bool:
-        """A parameter that is true or false; false if it is not given.
-
-        Raises:
-            InvalidInputError: it is something else.
-        """
+        """A parameter that is true or false; false if it is not given."""
         text = self.query.get(name, "false").lower()
         if text not in ("true", "false"):
             raise InvalidInputError(f"Parameter {name!r}: expected true or false, got {text[:50]!r}.")
@@ -140,12 +94,7 @@ class Call:
 
 
 def one_level(levels: list[str] | tuple[str, ...]) -> str:
-    """The name of a namespace that is there, given in levels.
-
-    Raises:
-        NoSuchNamespaceError: there are several levels.
-        InvalidInputError: it is no name.
-    """
+    """The name of a namespace in levels, of which a Hive Metastore has one: with several, it does not exist."""
     check_exact(*levels)
     if len(levels) > 1 or any("." in level.strip(".") for level in levels):
         raise NoSuchNamespaceError(
@@ -155,22 +104,14 @@ def one_level(levels: list[str] | tuple[str, ...]) -> str:
 
 
 def exact_identifier(namespace: str, name: str) -> Identifier:
-    """The identifier of a table or view in a namespace.
-
-    Raises:
-        InvalidInputError: it is no name, or not quite the one that a metastore would take it for.
-    """
+    """The identifier of a table or view whose name a metastore takes as it is."""
     check_exact(name)
     return table_identifier((namespace, name))
 
 
 def check_exact(*names: str) -> None:
-    """Refuses names that a metastore takes for others, as it trims them, or finds a catalog in them (`@catalog#name`):
-    what is allowed by one name must not be done by another.
-
-    Raises:
-        InvalidInputError: says what a name has not.
-    """
+    """Refuses names that a metastore would take for other names, as it trims them and reads `@catalog#name`: a right
+    to one name must not reach another."""
     for name in names:
         if name != name.strip() or name.startswith("@") or _CONTROL.search(name):
             raise InvalidInputError(

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from hms_iceberg.catalog import Catalog, load_catalog
 from hms_iceberg.rest import Limits, RestSettings
-from hms_iceberg.rest.serving import sightings
+from hms_iceberg.rest.serving import latest_versions
 from hms_iceberg.rest_client.channel import new_key
 from hms_iceberg.spec.changes.differences import table_requirements, table_updates
 from tests.support.rest_server import RestServer, served
@@ -137,7 +137,7 @@ def test_a_commit_right_after_another_asks_little_and_misses_nothing(
         catalog.metastore.client.pool.close()  # type: ignore[attr-defined]
         assert proxy.calls == ["lock", "get_table_req", "alter_table_with_environment_context", "unlock"]
         with monkeypatch.context() as patch:
-            patch.setattr(sightings, "_SHARED_SECONDS", 0.0)
+            patch.setattr(latest_versions, "_SHARED_SECONDS", 0.0)
             table.refresh().set_properties({"a": "3"})
             assert committed(a="2") == 200, "which is no change of what the server saw last"
             assert hive.load_table(name).properties["a"] == "2"

@@ -14,7 +14,7 @@ from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.catalog import Catalog, load_catalog
 from hms_iceberg.rest import RestSettings, StorageSettings
 from hms_iceberg.rest.access import Caller, Right
-from hms_iceberg.rest.files.signing import Place
+from hms_iceberg.rest.files.signing import S3Folder
 from hms_iceberg.rest.files.vending import session_policy
 from hms_iceberg.rest.security.logins import StaticTokens
 from hms_iceberg.rest.security.policy import Policy, PolicyRule
@@ -69,7 +69,7 @@ def test_credentials_are_good_for_the_tables_folder_only_and_for_what_the_caller
         assert given["config"]["s3.access-key-id"] != "key"
         role = get_backend("sts")["123456789012"]["aws"].assumed_roles[-1]
         policy = json.loads(role.policy)
-        assert policy == session_policy([Place("warehouse", "lake/db.db/t")], writes)
+        assert policy == session_policy([S3Folder("warehouse", "lake/db.db/t")], writes)
         assert ("s3:PutObject" in str(policy)) is writes
     again = server.ask("GET", f"{TABLE}/credentials", headers=headers(WRITER)).body["storage-credentials"]
     assert again == [given]  # kept for half of their time
@@ -77,7 +77,7 @@ def test_credentials_are_good_for_the_tables_folder_only_and_for_what_the_caller
 
 
 def test_a_policy_of_a_session_opens_no_folder_beside_the_tables() -> None:
-    policy = session_policy([Place("b", "lake/a*b")], writes=False)
+    policy = session_policy([S3Folder("b", "lake/a*b")], writes=False)
     resources = [each for statement in policy["Statement"] for each in statement["Resource"]]
     assert "arn:aws:s3:::b/lake/a${*}b/*" in resources
     assert policy["Statement"][1]["Condition"] == {"StringLike": {"s3:prefix": ["lake/a${*}b/*"]}}

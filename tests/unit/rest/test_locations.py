@@ -75,7 +75,7 @@ def test_a_spelling_that_can_be_read_in_two_ways_is_refused(location: str) -> No
     for folders in (None, ("/",), ("s3://b",)):
         with pytest.raises(RefusedError) as refused:
             AllowedLocations(folders).check(location, "location")
-        assert refused.value.told.status == 403
+        assert refused.value.kind.code == 403
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from hms_iceberg.rest.errors import RefusedError
-from hms_iceberg.rest.files.signing import Place, RequestSigner, places
+from hms_iceberg.rest.files.signing import RequestSigner, S3Folder, s3_folders
 from tests.support.tables import metadata
 
 STORE = "http://store:9000"
-TABLE = [Place("lake", "wh/mine.db/t")]
+TABLE = [S3Folder("lake", "wh/mine.db/t")]
 BELOW = f"{STORE}/lake/wh/mine.db/t"
 FILE = f"{BELOW}/data/x"
 KEYS = {"s3.access-key-id": "AKIAX", "s3.secret-access-key": "sekret"}
@@ -224,7 +224,7 @@ def test_the_bucket_of_a_request_to_amazon_is_found_by_its_host(host: str, path:
     for endpoint in ("", "https://s3.eu-central-1.amazonaws.com"):
         signer = RequestSigner({**KEYS, "s3.endpoint": endpoint})
         for named in ("b", "s3-mine", "b.s3x", "b.c"):
-            folder = Place(named, "b/k" if named == "s3-mine" else "k")
+            folder = S3Folder(named, "b/k" if named == "s3-mine" else "k")
             try:
                 signer.signed("GET", f"https://{host}/{path}", "eu-central-1", {}, [folder], False)
             except RefusedError:
@@ -257,4 +257,4 @@ def test_folders_that_keys_are_given_for_have_a_plain_spelling(location: str, ke
         own = metadata(properties={} if key == "location" else {key: location})
         own = replace(own, location=location if key == "location" else "s3://b/own")
         expected = {"own", *keys} if key != "location" and keys else set(keys)
-        assert {place.key for place in places(own)} == expected
+        assert {place.key for place in s3_folders(own)} == expected

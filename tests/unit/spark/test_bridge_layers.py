@@ -28,9 +28,7 @@ NOT_CODE = re.compile(r'/\*.*?\*/|"(?:\\.|[^"\n])*"|//[^\n]*', re.DOTALL)
 
 def test_a_folder_of_the_bridge_knows_no_folder_above_it() -> None:
     layer = {folder: number for number, folders in enumerate(LAYERS) for folder in folders}
-    files = {
-        file.stem: file for file in sorted(BRIDGE.rglob("*.java")) if not OF_VERSIONS.fullmatch(file.parent.name)
-    }
+    files = {file.stem: file for file in sorted(BRIDGE.rglob("*.java")) if not OF_VERSIONS.fullmatch(file.parent.name)}
     assert {file.parent.name for file in files.values()} == set(layer)
     upward = []
     for name, file in files.items():

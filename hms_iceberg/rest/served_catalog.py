@@ -1,4 +1,5 @@
-"""What all endpoints share: the catalog, the settings, and caches of what never changes."""
+"""The server's catalog, which all endpoints share: the catalog itself, checks of requests, and caches of immutable
+things."""
 
 from __future__ import annotations
 
@@ -13,9 +14,9 @@ from hms_iceberg.errors import MissingFileError, NoSuchNamespaceError, NotAnIceb
 from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer, TableRows
 from hms_iceberg.rest.access import Right
 from hms_iceberg.rest.errors import RefusedError
-from hms_iceberg.rest.files.signing import SIGNED, VENDED, FileAccess, RequestSigner, asked, places
+from hms_iceberg.rest.files.signing import SIGNED, VENDED, FileAccess, RequestSigner, requested_delegation, s3_folders
 from hms_iceberg.rest.files.vending import CredentialVendor
-from hms_iceberg.rest.hive_tables import HiveTablesBehind, read_only
+from hms_iceberg.rest.hive_tables import HiveTables, read_only
 from hms_iceberg.rest.planning.store import PlanStore
 from hms_iceberg.rest.security.locations import (
     AllowedLocations,
@@ -30,7 +31,7 @@ from hms_iceberg.rest.security.locations import (
     table_locations,
 )
 from hms_iceberg.rest.serving.calls import Call
-from hms_iceberg.rest.serving.sightings import Sightings
+from hms_iceberg.rest.serving.latest_versions import LatestVersions
 from hms_iceberg.rest.settings import MEBIBYTE, PLANNING_MODE, RestSettings
 from hms_iceberg.scan.tasks import ScanPlan
 from hms_iceberg.spec.metadata.metadata_json import is_never_reused
@@ -45,20 +46,18 @@ from hms_iceberg.table.needed.others import table_rows_of
 from hms_iceberg.transaction.workspace import read_current, read_version
 
 
-class Door:
-    """A catalog behind the protocol.
+class ServedCatalog:
+    """The catalog of a server, with its settings, checks and caches.
 
     Attributes:
-        catalog: the catalog.
-        settings: how the server is set up.
-        endpoints: names of those that clients may call.
-        locations: where tables may be.
-        hive: plain Hive tables that are shown as Iceberg tables; None if none are.
-        plans: what clients fetch the rest of.
-        plan_parts: parts of plans, of which pages are asked for one after the other.
-        vendor, signer: what gives clients a way to files in S3; None if the server does not.
-        sightings: the newest versions of tables, as this process saw them.
-        bodies: metadata as JSON, by version and by how much of it is told. A version never changes.
+        endpoints: names that the configuration advertises.
+        locations: folders below which tables may be.
+        hive: plain Hive tables that are served as Iceberg tables; None if none are.
+        plans: stored scan plans, whose further pages clients fetch.
+        plan_parts: parts of plans whose next page will be asked for soon.
+        vendor, signer: give clients access to files in S3; None if the server does not.
+        latest_versions: the latest versions of tables, as this process saw them; they may be outdated.
+        bodies: metadata as JSON, by version and by which snapshots are in it.
     """
 
     def __init__(self, catalog: Catalog, settings: RestSettings, endpoints: tuple[str, ...] = ()) -> None:
@@ -73,22 +72,12 @@ class Door:
         self.vendor = CredentialVendor(storage, secrets) if storage.role_arn else None
         self.signer = RequestSigner(secrets) if storage.signs else None
         followers = settings.hive_tables
-        self.hive = HiveTablesBehind(catalog, followers.lower(), settings.hive_tables_seconds) if followers else None
+        self.hive = HiveTables(catalog, followers.lower(), settings.hive_tables_seconds) if followers else None
         self._versions: BoundedCache[MetadataVersion] = BoundedCache(1_000_000, _weight)
-        self.sightings = Sightings()
+        self.latest_versions = LatestVersions()
 
     def check(self, call: Call, right: Right, namespace: str, name: str | None = None) -> None:
-        """Refuses a caller who lacks a right.
-
-        Args:
-            call: the request.
-            right: what the caller wants to do.
-            namespace: the namespace.
-            name: name of the table or view; None for the namespace itself.
-
-        Raises:
-            RefusedError: the message names the right.
-        """
+        """Refuses a caller who lacks a right on a namespace (`name` is None), or on a table or view in it."""
         if not call.access.allows(right, namespace, name):
             what = f"namespace {namespace}" if name is None else f"{namespace}.{name}"
             raise RefusedError(
@@ -100,52 +89,22 @@ class Door:
     def check_table(
         self, call: Call, identifier: Identifier, new: TableMetadata, base: MetadataVersion | None, file: str = ""
     ) -> None:
-        """Refuses a new version of a table with locations that are not allowed, or where others have their files.
-
-        Args:
-            call: who asks for it.
-            identifier: the table.
-            new: the version.
-            base: the version before it, whose locations are allowed; None if the table is new.
-            file: the metadata file, if it is there already.
-
-        Raises:
-            RefusedError: there are such locations.
-        """
+        """Refuses a new version of a table (`base` None: a new table) with locations that are not allowed or in
+        folders of others."""
         asked = new_locations(new, None if base is None else base.metadata)
         asked += [Location("metadata file", file)] if file else []
         self.check_locations(call, identifier, asked, "" if base is None else base.location, table_locations(new))
 
     def check_own(self, call: Call, identifier: Identifier, version: MetadataVersion) -> None:
-        """Refuses to let a caller at the files of a table if its metadata file names folders of others.
-
-        Whoever may write to a table can put another metadata file into the place of its own.
-
-        Args:
-            call: who asks.
-            identifier: the table.
-            version: its newest version.
-
-        Raises:
-            RefusedError: it does.
-        """
+        """Refuses access to the files of a table whose metadata file names folders of others: whoever may write to a
+        table can replace its metadata file."""
         self.check_locations(call, identifier, (), version.location, table_locations(version.metadata))
 
     def check_plan(
         self, call: Call, identifier: Identifier, version: MetadataVersion, snapshots: Iterable[Snapshot]
     ) -> None:
-        """Refuses to plan for a caller what is in folders of others: a plan tells bounds of rows, and is made by this
-        server's rights.
-
-        Args:
-            call: who asks.
-            identifier: the table.
-            version: its version.
-            snapshots: those that are planned.
-
-        Raises:
-            RefusedError: the version names such folders, or manifest lists of it do.
-        """
+        """Refuses to plan what is in folders of others: a plan tells bounds of rows, and is made with the server's
+        rights."""
         if call.access.allows_everything or (self.hive is not None and self.hive.row(identifier) is not None):
             return
         self.check_own(call, identifier, version)
@@ -154,18 +113,14 @@ class Door:
         self.check_locations(call, identifier, (), version.location, named)
 
     def confined(self, call: Call, identifier: Identifier) -> Catalog:
-        """The catalog; under a policy, or with allowed locations, one that deletes no file elsewhere.
-
-        Args:
-            call: who asks.
-            identifier: the table whose files are to be deleted.
-        """
+        """The catalog; under a policy, or with allowed locations, one that deletes no file outside the table's
+        folders."""
         catalog = self.catalog
         if call.access.allows_everything and self.locations.folders is None:
             return catalog
         identifier, version = self.writable(identifier)
         self.check_own(call, identifier, version)
-        own, places = self.sightings.own_folders(identifier, version.location), Places(catalog.storage)
+        own, places = self.latest_versions.own_folders(identifier, version.location), Places(catalog.storage)
 
         def may_go(location: str) -> bool:
             is_own = call.access.allows_everything or is_in_any(places.of(location), own)
@@ -174,17 +129,7 @@ class Door:
         return Catalog(catalog.name, catalog.metastore, confined(catalog.storage, may_go), dict(catalog.properties))
 
     def check_view(self, call: Call, identifier: Identifier, new: ViewMetadata, base: ViewMetadata | None) -> None:
-        """Refuses a new version of a view with locations that are not allowed, or where others have their files.
-
-        Args:
-            call: who asks for it.
-            identifier: the view.
-            new: the version.
-            base: the version before it, whose locations are allowed; None if the view is new.
-
-        Raises:
-            RefusedError: there are such locations.
-        """
+        """Refuses a new version of a view with locations that are not allowed, or in folders of others."""
         self.check_locations(call, identifier, new_view_locations(new, base))
 
     def check_locations(
@@ -195,25 +140,17 @@ class Door:
         version: str = "",
         named: Iterable[Location] = (),
     ) -> None:
-        """Refuses locations that a request names: by their spelling, by the server's settings, and under a policy those
-        that are elsewhere than this catalog's tables, or that are somebody else's.
+        """Refuses locations by their spelling, by the server's settings, and under a policy those of others.
 
-        Args:
-            call: who asks.
-            identifier: the table, view or namespace that is to have the locations.
-            asked: the locations.
-            version: metadata file of the version whose own folders are allowed; empty for none.
-            named: what is named as well, and was checked before: whether it is somebody else's is looked at again.
-
-        Raises:
-            RefusedError: there are such locations.
+        `asked` are new; `named` were checked before, except for whether they are somebody else's by now. The folders of
+        the version with metadata file `version` are the table's own.
         """
         places, asked = Places(self.catalog.storage), list(asked)
         for location in asked:
             self.locations.check(location.text, location.what, places)
         if call.access.allows_everything:
             return
-        own = self.sightings.own_folders(identifier, version) if version else ()
+        own = self.latest_versions.own_folders(identifier, version) if version else ()
         foreign = [each for each in dict.fromkeys((*asked, *named)) if not is_in_any(places.of(each.text), own)]
         if foreign:
             rows = table_rows_of(self.catalog.metastore)
@@ -225,7 +162,8 @@ class Door:
     def _check_territory(
         self, call: Call, namespace: str, new: Sequence[Location], rows: TableRows, places: Places
     ) -> None:
-        """Looks whose namespaces new locations are in, and whose partitions are where no namespace is the caller's."""
+        """Refuses new locations in namespaces of others, and outside the table's own namespace those over partitions
+        of others."""
         namespaces = self.namespaces()
         namespaces.check(call.access, namespace, new, places, everywhere=self.locations.folders is not None)
         home = [places.of(folder) for name, folder in namespaces.folders.items() if name == namespace]
@@ -234,33 +172,15 @@ class Door:
             check_partitions(call.access, elsewhere, rows, places)
 
     def check_made_table(self, call: Call, identifier: Identifier, metadata: TableMetadata) -> None:
-        """As `check_made`, of a table.
-
-        Args:
-            call: who asked for it.
-            identifier: the table.
-            metadata: its first version, which was checked.
-
-        Raises:
-            RefusedError: the table's folder is one that would have been refused; it was dropped, and no file.
-        """
+        """Drops a new table again, without its files, if the metastore gave it a folder that is refused."""
         if not call.access.allows_everything or self.locations.folders is not None:
             self.check_made(call, self.catalog.metastore.load(identifier), metadata.location, self.catalog.drop_table)
 
     def check_made(
         self, call: Call, pointer: TablePointer, location: str, take_back: Callable[[Identifier], object]
     ) -> None:
-        """Looks at the row that the metastore made: it may have another folder than was asked for.
-
-        Args:
-            call: who asked for it.
-            pointer: the row.
-            location: the folder that was asked for, which was checked.
-            take_back: drops the row.
-
-        Raises:
-            RefusedError: the folder is one that would have been refused; the row was dropped, and no file.
-        """
+        """Drops a new row again (by `take_back`) if the metastore gave it another folder than was asked for, and one
+        that is refused."""
         places = Places(self.catalog.storage)
         if not pointer.location or places.of(pointer.location) == places.of(location):
             return
@@ -271,7 +191,6 @@ class Door:
             raise
 
     def namespaces(self) -> Namespaces:
-        """The folders of all namespaces."""
         folders = {}
         for (name,) in self.catalog.list_namespaces():
             with suppress(NoSuchNamespaceError):  # dropped meanwhile
@@ -280,16 +199,11 @@ class Door:
         return Namespaces(folders)
 
     def list_tables(self, namespace: str) -> list[Identifier]:
-        """The tables of a namespace, sorted.
-
-        Raises:
-            NoSuchNamespaceError: no namespace of that name.
-        """
         tables = self.catalog.list_tables(namespace)
         return sorted({*tables, *self.hive.names(namespace)}) if self.hive is not None else tables
 
     def check_exists(self, identifier: Identifier) -> None:
-        """Raises NoSuchTableError if there is no table of a name, Iceberg's or one that is shown as such."""
+        """Raises NoSuchTableError unless an Iceberg table, or a Hive table that is served as one, has the name."""
         try:
             self.catalog.metastore.load(identifier)
         except NotAnIcebergTableError:
@@ -299,22 +213,16 @@ class Door:
     def files_for(
         self, call: Call, identifier: Identifier, metadata: TableMetadata, version: MetadataVersion | None
     ) -> FileAccess:
-        """How a client reaches a table's files: as it asks for, if the server does that.
-
-        Args:
-            call: the request.
-            identifier: the name, as (namespace, name).
-            metadata: the table's metadata.
-            version: the version whose metadata it is; None for a table that is not there yet, and was checked.
-        """
+        """The access that a client gets to a table's files: the first of the ways that it asks for which the server
+        offers."""
         config = dict(self.settings.table_config)
         if self.settings.server_planning:
             # Apache Iceberg 1.12 would lose the lineage of rows: it does not read the sequence numbers of a plan.
             config[PLANNING_MODE] = "server" if metadata.format_version < 3 else "client"
-        for way in asked(call.headers):
-            if way == VENDED and self.vendor is not None and places(metadata):
+        for delegation in requested_delegation(call.headers):
+            if delegation == VENDED and self.vendor is not None and s3_folders(metadata):
                 return FileAccess(config, self.credentials(call, identifier, metadata, version))
-            if way == SIGNED and self.signer is not None and places(metadata):
+            if delegation == SIGNED and self.signer is not None and s3_folders(metadata):
                 path = f"v1/namespaces/{quote(identifier[0], safe='')}/tables/{quote(identifier[1], safe='')}/sign"
                 signing = {"s3.remote-signing-enabled": "true", "s3.signer.uri": f"{call.url}/"}
                 return FileAccess({**config, **signing, "s3.signer.endpoint": path})
@@ -323,32 +231,21 @@ class Door:
     def credentials(
         self, call: Call, identifier: Identifier, metadata: TableMetadata, version: MetadataVersion | None
     ) -> list[dict[str, Any]]:
-        """Credentials of a table's folders, for what the caller may do; none if the server vends none for them.
-
-        Args:
-            call, identifier, metadata, version: as of `files_for`.
-
-        Raises:
-            RefusedError: the folders are those of others; see `check_own`.
-        """
-        folders = places(metadata)
+        """Credentials of a table's folders, for what the caller may do; empty if the server vends none for them."""
+        folders = s3_folders(metadata)
         hive = None if self.hive is None or not folders else self.hive.row(identifier)
         if hive is not None:  # the files are Hive's, and in its folder
             return []
-        if self.vendor is None or not folders or not all(self.locations.allow(place.location) for place in folders):
+        if self.vendor is None or not folders or not all(self.locations.allow(folder.location) for folder in folders):
             return []
         if version is not None:
             self.check_own(call, identifier, version)
         writes = call.access.allows(Right.WRITE, *identifier)
         config = self.vendor.credentials(folders, writes, call.access.caller.name)
-        return [{"prefix": place.location, "config": {**self.settings.table_config, **config}} for place in folders]
+        return [{"prefix": folder.location, "config": {**self.settings.table_config, **config}} for folder in folders]
 
     def current(self, identifier: Identifier) -> tuple[Identifier, MetadataVersion]:
-        """A table's name in the metastore, and its newest version; asks the metastore every time.
-
-        Raises:
-            NoSuchTableError: no table of that name.
-        """
+        """A table's name in the metastore, and its newest version; asks the metastore every time."""
         try:
             pointer = self.catalog.metastore.load(identifier)
         except NotAnIcebergTableError:
@@ -359,12 +256,7 @@ class Door:
         return self._found(pointer)
 
     def writable(self, identifier: Identifier) -> tuple[Identifier, MetadataVersion]:
-        """As `current`, of a table that can be changed.
-
-        Raises:
-            NoSuchTableError: no table of that name.
-            UnsupportedError: it is a plain Hive table.
-        """
+        """As `current`, but refuses plain Hive tables."""
         try:
             pointer = self.catalog.metastore.load(identifier)
         except NotAnIcebergTableError as error:
@@ -377,18 +269,14 @@ class Door:
         folder_of = getattr(self.catalog.metastore, "location_of", lambda _: "")  # where a table's name is its folder
         location = pointer.location or folder_of(pointer.identifier)
         own = _own_folders(location, pointer.properties, pointer.metadata_location, self.catalog.storage)
-        self.sightings.note(pointer.identifier, pointer.metadata_location, own)
+        self.latest_versions.note(pointer.identifier, pointer.metadata_location, own)
         return pointer.identifier, self._current(pointer)
 
     def _current(self, pointer: TablePointer) -> MetadataVersion:
         return self._read(pointer.metadata_location, lambda: read_current(pointer, self.catalog.storage))
 
     def version_at(self, location: str) -> MetadataVersion:
-        """The version in a metadata file.
-
-        Raises:
-            MissingFileError: it is gone; begins as Apache Iceberg's message does.
-        """
+        """The version in a metadata file; if the file is gone, the message begins as Apache Iceberg's does."""
         return self._read(location, lambda: read_version(location, self.catalog.storage))
 
     def _read(self, location: str, read: Callable[[], MetadataVersion]) -> MetadataVersion:
@@ -398,22 +286,22 @@ class Door:
             raise _missing(location, str(error)) from error
 
     def check_is_there(self, location: str) -> None:
-        """Refuses to tell of a metadata file that is gone; see `version_at`."""
+        """Refuses a metadata file that is gone, as `version_at` does."""
         if not self.catalog.storage.exists(location):
             raise _missing(location, "There is no such file.")
 
     def remember(self, identifier: Identifier, version: MetadataVersion) -> None:
-        """Keeps a version that was just made, which is asked for next."""
+        """Keeps a version that was just committed, which is asked for next."""
         self._versions.put(version.location, version)
         metadata = version.metadata
         own = _own_folders(metadata.location, metadata.properties, version.location, self.catalog.storage)
-        self.sightings.note(identifier, version.location, own, next(reversed(version.previous), None))
+        self.latest_versions.note(identifier, version.location, own, next(reversed(version.previous), None))
 
 
 def _own_folders(
     location: str, properties: Mapping[str, str], file: str, storage: Storage
 ) -> Callable[[], Iterable[Place]]:
-    """Tells the folders of a table, and keeps no more of it than that takes."""
+    """A function of the folders of a table, which keeps no more of its metadata than that takes."""
     kept = {key: properties[key] for key in FOLDER_PROPERTIES if key in properties}
     return lambda: map(Places(storage).of, folders_of(location, kept, file)) if location else ()
 

@@ -1,4 +1,4 @@
-"""How long a connection may take to say what it wants: uvicorn itself waits for the head of a request for ever."""
+"""A time limit for the head of a request, for which uvicorn itself waits for ever."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ else:
     from uvicorn.protocols.http.auto import AutoHTTPProtocol as HttpProtocol
 
 
-class PatientProtocol(HttpProtocol):
-    """uvicorn's protocol of HTTP, which closes connections that do not send the head of a request in time."""
+class HeaderTimeoutProtocol(HttpProtocol):
+    """uvicorn's HTTP protocol, which closes connections that do not send the head of a request in time."""
 
     _deadline: asyncio.TimerHandle | None = None
 
@@ -23,40 +23,37 @@ class PatientProtocol(HttpProtocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self._mind()
+        self._update_deadline()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        self._mind()
+        self._update_deadline()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._forget()
+        self._cancel_deadline()
         super().connection_lost(exc)
 
-    def _mind(self) -> None:
-        if not self._is_silent():
-            self._forget()
+    def _update_deadline(self) -> None:
+        if not self._waits_for_request():
+            self._cancel_deadline()
         elif self._deadline is None:
-            self._deadline = self.loop.call_later(self._head_seconds, self._give_up)
+            self._deadline = self.loop.call_later(self._head_seconds, self._close_if_waiting)
 
-    def _give_up(self) -> None:
+    def _close_if_waiting(self) -> None:
         self._deadline = None
-        if self._is_silent() and not self.transport.is_closing():
+        if self._waits_for_request() and not self.transport.is_closing():
             self.transport.close()
 
-    def _forget(self) -> None:
+    def _cancel_deadline(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
 
-    def _is_silent(self) -> bool:
+    def _waits_for_request(self) -> bool:
         return self.cycle is None or self.cycle.response_complete
 
 
 def protocol(head_seconds: float) -> type[asyncio.Protocol]:
-    """A protocol with its patience, which can be pickled for processes of workers.
-
-    Args:
-        head_seconds: how long a head may take, from its first byte, or from the start of the connection.
-    """
-    return cast("type[asyncio.Protocol]", partial(PatientProtocol, head_seconds=head_seconds))
+    """A protocol with a time limit in seconds, from the first byte of a head or the start of the connection; it can
+    be pickled for worker processes."""
+    return cast("type[asyncio.Protocol]", partial(HeaderTimeoutProtocol, head_seconds=head_seconds))

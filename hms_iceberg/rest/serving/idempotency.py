@@ -1,7 +1,7 @@
 """Requests with an idempotency key, of which only the first is carried out.
 
 Answers are kept in a small SQLite file that the processes of one server share. Source: Iceberg's REST protocol,
-`idempotency-key`.
+`Idempotency-Key`.
 """
 
 from __future__ import annotations
@@ -20,29 +20,24 @@ import msgspec
 
 from hms_iceberg.errors import IcebergError, InvalidInputError
 from hms_iceberg.processes import Process
-from hms_iceberg.rest.errors import RefusedError, told
+from hms_iceberg.rest.errors import RefusedError, error_kind
 from hms_iceberg.rest.serving.calls import Answer, Call
 
 _WAIT_SECONDS = 0.05
-_TABLE = """create table if not exists repeats (
+_TABLE = """create table if not exists requests (
     key text primary key, request text not null, begun real not null, owner text not null, status integer, headers blob,
     body blob)"""
 
 
-class Repeats:
-    """Answers by the keys of their requests.
-
-    Args:
-        seconds: how long an answer is kept.
-        folder: of the processes' own; None for one process.
-    """
+class IdempotentRequests:
+    """Answers by idempotency key, kept for some seconds in a folder that processes share, or one of this process."""
 
     def __init__(self, seconds: int, folder: str | None = None) -> None:
         self._seconds = seconds
         this = Process.this()
         self._host, self._owner = this.host, this.mark
         self._own = tempfile.TemporaryDirectory(prefix="hms-iceberg-rest-") if folder is None else None
-        self._path = os.path.join(folder or (self._own.name if self._own else ""), "repeats.sqlite")
+        self._path = os.path.join(folder or (self._own.name if self._own else ""), "idempotency.sqlite")
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
 
@@ -57,18 +52,8 @@ class Repeats:
                     self._own.cleanup()
 
     def once(self, key: str, method: str, path: str, call: Call, work: Callable[[], Answer]) -> Answer:
-        """The answer of the first request with a key; later ones wait for it and get the same.
-
-        Args:
-            key: the idempotency key.
-            method, path: the request's method and path.
-            call: the request.
-            work: carries the request out.
-
-        Raises:
-            InvalidInputError: the key is no UUID of version 7.
-            RefusedError: the key is another request's; or the first one is still under way.
-        """
+        """The answer of the first request with a key, for which later ones wait; another request with the key is
+        refused."""
         _check_key(key)
         who = call.access.caller.name
         request = _digest(method, path, who, repr(sorted(call.path.items())), repr(sorted(call.query.items())))
@@ -85,13 +70,13 @@ class Repeats:
         try:
             answer = work()
         except IcebergError as error:
-            what = told(error)
+            failure = error_kind(error)
             # What is not final may be tried again with the same key; what is unknown must not be.
-            if what.status == 503 or what.status in (401, 403, 419):
+            if failure.code == 503 or failure.code in (401, 403, 419):
                 self._forget(owned)
             else:
-                body = {"error": {"message": str(error), "type": what.type, "code": what.status}}
-                self._finish(owned, Answer(body, what.status))
+                body = {"error": {"message": str(error), "type": failure.type, "code": failure.code}}
+                self._finish(owned, Answer(body, failure.code))
             raise
         except BaseException:
             self._forget(owned)
@@ -106,27 +91,26 @@ class Repeats:
         now = time.time()
         with self._lock:
             connection = self._connected()
-            connection.execute("delete from repeats where begun < ?", (now - self._seconds,))
+            connection.execute("delete from requests where begun < ?", (now - self._seconds,))
             made = connection.execute(
-                "insert or ignore into repeats (key, request, begun, owner) values (?, ?, ?, ?)",
+                "insert or ignore into requests (key, request, begun, owner) values (?, ?, ?, ?)",
                 (key, request, now, self._owner),
             )
             return made.rowcount == 1 or self._inherited(connection, key, request)
 
     def _inherited(self, connection: sqlite3.Connection, key: str, request: str) -> bool:
-        """Takes over a request whose process died before it answered; False if that process may live, or another one
-        took it over.
+        """Takes over a request whose process died before it answered, and returns whether it did.
 
-        Whatever it has done: a commit of snapshots that are there is told as made, and others do not fit any more.
+        A commit that the dead process made is recognised by its snapshots; any other fails its requirements.
         """
         row = connection.execute(
-            "select owner from repeats where key = ? and request = ? and status is null", (key, request)
+            "select owner from requests where key = ? and request = ? and status is null", (key, request)
         ).fetchone()
         owner = None if row is None else Process.find(self._host, row[0])
         if owner is None or owner.may_be_alive():
             return False
         taken = connection.execute(
-            "update repeats set owner = ? where key = ? and owner = ? and status is null", (self._owner, key, row[0])
+            "update requests set owner = ? where key = ? and owner = ? and status is null", (self._owner, key, row[0])
         )
         return taken.rowcount == 1
 
@@ -134,7 +118,7 @@ class Repeats:
         with self._lock:
             row = (
                 self._connected()
-                .execute("select request, status, headers, body from repeats where key = ?", (key,))
+                .execute("select request, status, headers, body from requests where key = ?", (key,))
                 .fetchone()
             )
         if row is None:
@@ -148,13 +132,13 @@ class Repeats:
     def _finish(self, key: str, answer: Answer) -> None:
         with self._lock:
             self._connected().execute(
-                "update repeats set status = ?, headers = ?, body = ? where key = ?",
+                "update requests set status = ?, headers = ?, body = ? where key = ?",
                 (answer.status, msgspec.json.encode(dict(answer.headers)), answer.encoded(), key),
             )
 
     def _forget(self, key: str) -> None:
         with self._lock:
-            self._connected().execute("delete from repeats where key = ?", (key,))
+            self._connected().execute("delete from requests where key = ?", (key,))
 
     def _connected(self) -> sqlite3.Connection:
         if self._connection is None:

@@ -1,4 +1,4 @@
-"""How messages of errors begin: as those of Apache Iceberg's own server do, since programs look for these words."""
+"""First words of error messages, which are those of Apache Iceberg's own server, since programs look for them."""
 
 from __future__ import annotations
 
@@ -22,25 +22,19 @@ from hms_iceberg.errors import (
 from hms_iceberg.rest.serving.calls import SEPARATOR, Call
 
 
-def headed(error: Exception, call: Call | None, path: str, catalog: Catalog) -> str:
-    """The message of an error, after the words that clients know.
-
-    Args:
-        error: the error.
-        call: the request; None if it was not understood.
-        path: of the route.
-        catalog: is asked what has a name that is taken.
-    """
+def error_message(error: Exception, call: Call | None, path: str, catalog: Catalog) -> str:
+    """The message of an error, after the words that clients know; the catalog is asked what has a name that is
+    taken."""
     message = str(error)
     if call is None:
         return message
-    head = _head(error, call, path, catalog)
+    head = _known_words(error, call, path, catalog)
     if isinstance(error, NoSuchNamespaceError):
         return head  # which says all that there is to say
     return message if not head or message.startswith(head) else f"{head}. {message}"
 
 
-def _head(error: Exception, call: Call, path: str, catalog: Catalog) -> str:
+def _known_words(error: Exception, call: Call, path: str, catalog: Catalog) -> str:
     names = _Names(call)
     if isinstance(error, NamespaceAlreadyExistsError):
         return f"Namespace already exists: {names.namespace}"
@@ -71,7 +65,7 @@ def _kind(name: str, catalog: Catalog) -> str:
 
 
 class _Names:
-    """The names that a request is about, out of its path and its body."""
+    """The names in a request's path and body."""
 
     def __init__(self, call: Call) -> None:
         body = _object(call.body)
