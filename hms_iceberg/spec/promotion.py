@@ -45,7 +45,7 @@ def promotions_of(kind: IcebergType, format_version: int) -> str:
         return f"decimal of scale {kind.scale} and a precision above {kind.precision}"
     targets = [*_ANY_VERSION.get(type(kind), ()), *(_SINCE_V3.get(type(kind), ()) if format_version >= 3 else ())]
     if isinstance(kind, UnknownType) and format_version >= 3:
-        return "any type"
+        return "any type that is not nested"
     return " or ".join(str(target()) for target in targets) or "nothing else"
 
 

@@ -346,7 +346,6 @@ class Commit(Generic[V]):
         if self._made is not None or not self._open or isinstance(error, CommitStateUnknownError):
             return
         if self._look_until_known() is None:
-            self._end()
             raise self._unknown(self._open[-1], error) from error
         if self._open and self._made is None:
             logger.warning(

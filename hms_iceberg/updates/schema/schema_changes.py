@@ -204,12 +204,8 @@ def _union_field(editor: SchemaEditor, path: Path, mine: NestedField, theirs: Ne
     elif isinstance(old, ListType) and isinstance(new, ListType):
         _union_field(editor, (*path, "element"), old.element_field, new.element_field)
     elif isinstance(old, MapType) and isinstance(new, MapType):
+        _union_field(editor, (*path, "key"), old.key_field, new.key_field)
         _union_field(editor, (*path, "value"), old.value_field, new.value_field)
-        if old.key_type != new.key_type and not can_promote(new.key_type, old.key_type, editor.format_version):
-            raise InvalidSchemaChangeError(
-                f"Cannot unite the schemas: the keys of {'.'.join(path)!r} are {old.key_type} in the table and "
-                f"{new.key_type} in the other. Give one of the columns another name."
-            )
     elif old != new:
         if can_promote(old, new, editor.format_version):
             editor.retype(path, new)
@@ -218,9 +214,9 @@ def _union_field(editor: SchemaEditor, path: Path, mine: NestedField, theirs: Ne
                 f"Cannot unite the schemas: column {'.'.join(path)!r} is {old} in the table and {new} in the other, "
                 "and neither may become the other. Give one of the columns another name."
             )
-    if mine.required and not theirs.required:
+    if not theirs.required:
         editor.set_required(path, False)
-    if theirs.doc is not None and theirs.doc != mine.doc and path[-1] not in ("element", "value"):
+    if theirs.doc is not None:
         editor.set_doc(path, theirs.doc)
 
 

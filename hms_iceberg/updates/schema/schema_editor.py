@@ -33,8 +33,8 @@ class SchemaEditor:
         schema: Schema,
         last_column_id: int,
         format_version: int,
-        case_sensitive: bool = True,
-        allow_incompatible: bool = False,
+        case_sensitive: bool,
+        allow_incompatible: bool,
     ) -> None:
         self.original = schema
         self.last_column_id = last_column_id
@@ -72,14 +72,12 @@ class SchemaEditor:
             field_id = self.original.find_id(name, self.case_sensitive)
             if field_id not in self._deleted:
                 return field_id
-        except UnknownColumnError:
-            found = self._walk(path)
-            if found is None:
-                raise
-            return found
+            unknown = UnknownColumnError(f"Column {name!r} is deleted by the same change of the schema.")
+        except UnknownColumnError as error:
+            unknown = error
         found = self._walk(path)
         if found is None:
-            raise UnknownColumnError(f"Column {name!r} is deleted by the same change of the schema.")
+            raise unknown
         return found
 
     def _walk(self, path: Path, here: int | None = None) -> int | None:
@@ -224,8 +222,10 @@ class SchemaEditor:
         self._change(field_id, name=new_name)
 
     def _change(self, field_id: int, **attributes: Any) -> None:
-        self._fields[field_id] = replace(self._fields[field_id], **attributes)
-        self._changed.add(field_id)
+        changed = replace(self._fields[field_id], **attributes)
+        if changed != self._fields[field_id]:
+            self._fields[field_id] = changed
+            self._changed.add(field_id)
 
     def retype(self, path: Path, kind: IcebergType) -> None:
         """Promotes a column to a wider type.
@@ -236,9 +236,7 @@ class SchemaEditor:
         """
         field_id = self.find(path)
         old = self._fields[field_id].field_type
-        if old.is_nested or kind.is_nested or not can_promote(old, kind, self.format_version):
-            if old == kind:
-                return
+        if old != kind and (kind.is_nested or not can_promote(old, kind, self.format_version)):
             raise self._refused(
                 f"change column {'.'.join(path)!r} from {old} to {kind}",
                 f"a column of type {old} may become {promotions_of(old, self.format_version)}",
@@ -255,10 +253,8 @@ class SchemaEditor:
         """
         field_id = self.find(path)
         field = self._fields[field_id]
-        if field.required == required:
-            return
-        defaulted = field_id in self._added and field.initial_default is not None
-        if required and not defaulted and not self.allow_incompatible:
+        holds_no_nulls = field.required or (field_id in self._added and field.initial_default is not None)
+        if required and not holds_no_nulls and not self.allow_incompatible:
             raise self._refused(
                 f"make column {'.'.join(path)!r} required",
                 "rows written before may hold nulls in it",
@@ -331,11 +327,6 @@ class SchemaEditor:
         self._identifiers = [self._find_newest(path) for path in names]
 
     # --------------------------------------------------------------------------------------------- result
-
-    @property
-    def deleted(self) -> frozenset[int]:
-        """Ids of the fields that are dropped."""
-        return frozenset(self._deleted)
 
     def build(self) -> Schema:
         """The schema after all changes.

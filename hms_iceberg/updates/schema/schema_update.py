@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from hms_iceberg.errors import CommitConflictError, InvalidSchemaChangeError, UnknownColumnError
 from hms_iceberg.spec.field_mapping import NAME_MAPPING_PROPERTY, update_name_mapping
@@ -50,8 +50,6 @@ class SchemaUpdate(Update):
             CommitConflictError: names the column, and what became of it.
         """
         old, new = start.schema(), base.schema()
-        if old.same_as(new):
-            return
         for change, path in touched(self.changes):
             self._check_unchanged(change, ".".join(path), old, new, base)
         for change in self.changes:
@@ -69,7 +67,7 @@ class SchemaUpdate(Update):
             return  # a column that this transaction adds itself
         before = old.find_field(field_id)
         after = new.index_by_id.get(field_id)
-        if after is None or after != before or new.find_column_name(field_id) != old.find_column_name(field_id):
+        if after != before or new.find_column_name(field_id) != old.find_column_name(field_id):
             fate = "dropped it" if after is None else f"made it {new.find_column_name(field_id)!r}, {after}"
             raise CommitConflictError(
                 f"Cannot {change} in the table at {base.location}: the column was {before} when the change was made, "
@@ -112,14 +110,11 @@ class SchemaUpdate(Update):
             UnknownColumnError: a column does not exist.
         """
         old = base.schema()
-        editor = self.edited(base)
-        new = editor.build()
+        new = self.edited(base).build()
         if new.same_as(old):
             return base
         check_sources(base, old, new)
-        metadata = set_current_schema(base, new)
-        metadata = replace(metadata, last_column_id=max(metadata.last_column_id, editor.last_column_id))
-        return _follow_columns(metadata, old, new)
+        return _follow_columns(set_current_schema(base, new), old, new)
 
 
 def check_sources(base: TableMetadata, old: Schema, new: Schema) -> None:
@@ -169,16 +164,14 @@ def _follow_columns(metadata: TableMetadata, old: Schema, new: Schema) -> TableM
     mapping = metadata.name_mapping()
     if mapping is not None:
         updates[NAME_MAPPING_PROPERTY] = update_name_mapping(mapping, old, new).to_json()
-    for key, value in metadata.properties.items():
-        prefix = next((each for each in COLUMN_PROPERTY_PREFIXES if key.startswith(each)), None)
-        field_id = old.index_by_name.get(key[len(prefix) :]) if prefix else None
-        if prefix is None or field_id is None:
-            continue
+    for before, field_id in old.index_by_name.items():
         name = new.find_column_name(field_id)
-        if name != old.find_column_name(field_id):
-            removals.add(key)
-            if name is not None:
-                updates[prefix + name] = value
-    if updates:
-        metadata = set_properties(metadata, updates)
-    return remove_properties(metadata, removals - updates.keys()) if removals else metadata
+        if name == old.find_column_name(field_id):
+            continue
+        for prefix in COLUMN_PROPERTY_PREFIXES:
+            value = metadata.properties.get(prefix + before)
+            if value is not None:
+                removals.add(prefix + before)
+                if name is not None:
+                    updates[prefix + name] = value
+    return remove_properties(set_properties(metadata, updates), removals - updates.keys())

@@ -51,7 +51,7 @@ def test_every_type_stays_what_it_is():
         (StringType(), 3, "nothing else"),
         (DateType(), 2, "nothing else"),
         (DateType(), 3, "timestamp or timestamp_ns"),
-        (UnknownType(), 3, "any type"),
+        (UnknownType(), 3, "any type that is not nested"),
         (DecimalType(9, 2), 2, "decimal of scale 2 and a precision above 9"),
     ],
 )

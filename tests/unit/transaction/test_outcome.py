@@ -215,7 +215,7 @@ def run(
             try:
                 commit.swap(Lease(end), base, new)  # type: ignore[arg-type]
             except CommitFailedError:
-                if number == len(ends) - 1:
+                if number == len(ends) - 1 and then is None:
                     raise
         if then is not None:
             raise then
@@ -234,7 +234,7 @@ def test_what_was_never_sent_is_lost_without_a_look_and_leaves_no_file(error: Ex
 
 def test_an_interrupt_leaves_no_file_if_nothing_was_sent_and_all_if_something_was() -> None:
     interrupt = KeyboardInterrupt()
-    assert run(StaleBaseError("stale"), StaleBaseError("stale"), then=interrupt).files == set()
+    assert run(StaleBaseError("stale"), StaleBaseError("stale"), then=interrupt) == Ended(interrupt, LOST, set(), 0)
     assert run(interrupt) == Ended(interrupt, UNKNOWN, {"n"}, 0)
 
 
@@ -291,16 +291,17 @@ REFUSED, EXISTS, LOST_ANSWER = (
         (NAME_IS_ANOTHERS, BASE, LOST_ANSWER, UNKNOWN),
         ("b", BASE, REFUSED, LOST),
         ("b", BASE, LOST_ANSWER, UNKNOWN),
+        ("x", BASE, OSError("cut"), UNKNOWN),
         (None, BASE, REFUSED, UNKNOWN),
     ],
 )
 def test_a_name_that_is_gone_or_anothers_proves_that_a_refused_create_was_not_made_and_nothing_else(
     answer: Exception | str | None, base: Version | None, end: Exception, expected: Outcome
 ) -> None:
-    ended = run(end, base=base, answer=answer)
+    ended = run(end, base=base, answer=answer, versions={"x": Version("x", ("b",))})
     assert (ended.outcome, ended.files) == (expected, set() if expected is LOST else {"n"})
     is_told = isinstance(ended.result, CommitStateUnknownError)
-    assert is_told == (end is LOST_ANSWER or answer is None), "a refusal is told as such if the table was looked at"
+    assert is_told == (end not in (REFUSED, EXISTS) or answer is None), "a refusal is told as such if the table was looked at"
 
 
 @pytest.mark.parametrize(("end", "looks"), [(REFUSED, 1), (LOST_ANSWER, 3)])
@@ -335,3 +336,5 @@ def test_whoever_cannot_tell_says_how_to_find_out(end: Exception, why: str) -> N
         rf"\(as current, or in the metadata log\) or the snapshot id {update.snapshot_id}: if",
         str(told.value),
     )
+    for base, sought in ((BASE, "n or the snapshot id 2"), (NEW, "n")):
+        assert f"look for the metadata location {sought}: if" in str(run(LOST_ANSWER, base=base).result)

@@ -30,7 +30,7 @@ from tests.support import memory_metastore as outcomes
 from tests.support.tables import BY_CITY, World, data_file, deletion_vector, metadata, position_deletes
 
 # Histories a test run; HMS_ICEBERG_EXAMPLES=2000 searches longer.
-EXAMPLES = int(os.environ.get("HMS_ICEBERG_EXAMPLES", "60"))
+EXAMPLES = int(os.environ.get("HMS_ICEBERG_EXAMPLES", "25"))
 CITIES = ("Bonn", "Köln", "Ulm")
 KINDS = (
     "append",
