@@ -24,14 +24,14 @@ Identifier: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True)
 class TablePointer:
-    """What a metastore knows of a table: where its current metadata is.
+    """The row of a table in a metastore: the location of its current metadata, and what else the row says.
 
     Attributes:
         identifier: the table's name as the metastore spells it.
         metadata_location: location of the current metadata JSON.
         properties: parameters of the metastore's row, Iceberg's and others'.
-        location: the table's folder as the row has it; empty if there is no row that says it.
-        is_folder: whether the table is whatever is in that folder, so that metadata of another place is not its own.
+        location: the table's folder as the row has it; empty if no row says it.
+        is_folder: whether the folder itself is the table, so that metadata elsewhere is not its own.
     """
 
     identifier: Identifier
@@ -50,22 +50,22 @@ class MetadataVersion:
 
     @property
     def uuid(self) -> str | None:
-        """The table's, if it has one."""
+        """The table's UUID; None if the metadata has none."""
         return self.metadata.table_uuid
 
     @property
     def identity(self) -> tuple[str, str | None, int]:
-        """What no other version has, not even one in a file of the same name; see `is_never_reused`."""
+        """A key that no other version has, not even one in a file of the same name; see `is_never_reused`."""
         return self.location, self.metadata.table_uuid, self.metadata.last_updated_ms
 
     @property
     def previous(self) -> tuple[str, ...]:
-        """Locations of the metadata files before it, oldest first, as far back as its log goes."""
+        """Locations of the previous metadata files, oldest first, as far back as the metadata log goes."""
         return tuple(entry.metadata_file for entry in self.metadata.metadata_log)
 
     @property
     def snapshot_ids(self) -> frozenset[int]:
-        """The snapshots that it has."""
+        """Ids of the snapshots in the metadata."""
         return frozenset(snapshot.snapshot_id for snapshot in self.metadata.snapshots)
 
 
@@ -83,7 +83,7 @@ class ViewMetadataVersion:
 
     @property
     def previous(self) -> tuple[str, ...]:
-        """None: a view's metadata has no log."""
+        """Empty: a view's metadata has no log."""
         return ()
 
     @property
@@ -100,10 +100,10 @@ V = TypeVar("V", MetadataVersion, ViewMetadataVersion)
 
 
 class Lease(Protocol[V]):
-    """All that one commit holds of a metastore, over all its attempts: for one name, and used by one thread.
+    """Everything that one commit holds of a metastore, over all its attempts: for one name, and used by one thread.
 
-    It is a metastore's context, at whose end whatever is held is given back. It begins with nothing: an optimistic
-    attempt loads and swaps, one that must not lose to others acquires the lock before.
+    A lease is a context, at whose end whatever it holds is given back. It begins with nothing: an optimistic attempt
+    loads and swaps; an attempt that must not lose to others acquires the lock before.
     """
 
     @property
@@ -121,7 +121,7 @@ class Lease(Protocol[V]):
         ...
 
     def load(self) -> TablePointer:
-        """The current pointer, read from the metastore now, never from a cache.
+        """Reads the current pointer from the metastore now, never from a cache.
 
         Raises:
             NoSuchTableError, NoSuchViewError: no such name (or no such namespace).
@@ -131,8 +131,9 @@ class Lease(Protocol[V]):
         ...
 
     def begin(self) -> None:
-        """Says that a swap of a version that exists follows, whose metadata file is about to be written: what the swap
-        has to wait for may be asked for meanwhile. Waits for nothing that other writers do.
+        """Announces that a swap of a present version follows, whose metadata file is about to be written.
+
+        A lease may meanwhile ask for what the swap has to wait for. It waits for nothing that other writers do.
         """
         ...
 
@@ -155,35 +156,35 @@ class Lease(Protocol[V]):
         implementation has exactly three outcomes, and it neither retries a conflict nor deletes a file: both are the
         transaction's duty.
 
-        - returns: `new` is, or was until a later commit, the current metadata. A metastore that gave it another
-          location (a file system table) returns it so; all others return None;
-        - a certain failure: `CommitFailedError` (the pointer no longer is `base`, or another commit is under way;
-          retryable), `LockTimeoutError` (a `CommitFailedError` that is not retryable: the lock was waited for in vain),
-          `LockError`, `TableAlreadyExistsError` or `ViewAlreadyExistsError` for a create, `NoSuchTableError` or
-          `NoSuchViewError` for what is gone, or another error raised *before* anything was sent. The pointer does not
-          name `new` and never will;
-        - `CommitStateUnknownError`: the request was sent and its fate cannot be told (lost answer, lost lock).
+        - a return: `new` is, or was until a later commit, the current metadata;
+        - a certain failure, or any error before anything was sent: the pointer does not name `new` and never will;
+        - an unknown outcome: the request was sent, and nobody can say yet whether it was carried out (lost answer, lost
+          lock).
 
-        After a failure it holds on to the lock only if the next attempt can then lose to nobody.
+        After a failure the lease keeps the lock only if the next attempt can then lose to nobody.
 
         Args:
             base: the version that has to be current still; None to create the table or view.
             new: the new version.
 
         Returns:
-            the version under the location that the metastore gave it; None if it kept that of `new`.
+            the version under the location that the metastore gave it (a file system table); None if it kept that of
+            `new`.
 
         Raises:
-            CommitFailedError, LockError, TableAlreadyExistsError, ViewAlreadyExistsError, NoSuchTableError,
-                NoSuchViewError: it certainly did not become current.
-            CommitStateUnknownError: the request was sent, and its fate cannot be told.
+            CommitFailedError: the pointer no longer is `base`, or another commit is under way; retryable.
+            LockTimeoutError: the lock was waited for in vain; a `CommitFailedError` that is not retryable.
+            LockError: the metastore cannot lock.
+            TableAlreadyExistsError, ViewAlreadyExistsError: the name to create is taken.
+            NoSuchTableError, NoSuchViewError: the table or view is gone.
+            CommitStateUnknownError: the outcome is unknown.
         """
         ...
 
 
 @runtime_checkable
 class Metastore(Protocol):
-    """The part of a metastore that a commit needs. Safe to use from several threads."""
+    """The part of a metastore that a commit needs. Implementations are safe for threads."""
 
     def load(self, identifier: Identifier) -> TablePointer:
         """The table's current pointer; see `Lease.load`."""
@@ -215,7 +216,7 @@ class Metastore(Protocol):
 
 @runtime_checkable
 class CatalogMetastore(Metastore, Protocol):
-    """The names of a metastore: its namespaces, and which Iceberg tables are in them."""
+    """The names in a metastore: its namespaces, and the Iceberg tables in them."""
 
     def create_namespace(self, name: str, properties: Mapping[str, str]) -> None:
         """Creates a namespace (`location`, `comment`, `owner` have their own places in a Hive Metastore).
@@ -316,7 +317,7 @@ class ShowsColumns(Protocol):
 
         Args:
             identifier: the table.
-            before: the columns that it has, which nobody can help; None for a new table.
+            before: the columns that it has, which are accepted as they are; None for a new table.
             after: the columns that it is to have.
 
         Raises:
@@ -327,12 +328,12 @@ class ShowsColumns(Protocol):
 
 @dataclass(frozen=True)
 class TableRow:
-    """Where the files of a metastore's table are, whatever kind of table it is.
+    """A table of any kind in a metastore, and where its files are.
 
     Attributes:
         identifier: its name, as the metastore spells it.
         location: its folder.
-        properties: parameters of the row; of an Iceberg table they hold its own properties, and `metadata_location`.
+        properties: parameters of the row; those of an Iceberg table are its own properties, and `metadata_location`.
         is_iceberg: whether it is an Iceberg table.
         has_partitions: whether its files are in partitions, each at a location of its own.
     """
@@ -347,7 +348,7 @@ class TableRow:
         return ".".join(self.identifier)
 
     def has(self, key: str, text: str) -> bool:
-        """Whether a property has a text in it; several slashes count as one.
+        """Whether a property contains a text; several slashes count as one.
 
         Args:
             key: the name of the property.
@@ -359,13 +360,13 @@ class TableRow:
 
 @runtime_checkable
 class TableRows(Protocol):
-    """A metastore that tells of all of its tables where their files are."""
+    """A metastore that lists all of its tables, and where their files are."""
 
     def rows(self, namespace: str | None = None) -> Iterator[TableRow]:
-        """All tables that have files, Iceberg's and others, in bulk.
+        """Lists all tables that have files, Iceberg's and others, in bulk.
 
         Args:
-            namespace: only its tables.
+            namespace: only its tables; None for those of all namespaces.
         """
         ...
 
@@ -374,7 +375,7 @@ class TableRows(Protocol):
         ...
 
     def rows_with(self, key: str, text: str) -> Iterator[TableRow]:
-        """The tables, of whatever kind, that have a text in a property, as they are now; see `TableRow.has`.
+        """Lists the tables, of any kind, that now have a text in a property; see `TableRow.has`.
 
         Args:
             key: the name of the property.
@@ -390,7 +391,7 @@ class TableRows(Protocol):
         ...
 
     def partition_locations(self, identifier: Identifier) -> Iterator[str]:
-        """Where the partitions of a table are.
+        """Lists the locations of a table's partitions.
 
         Raises:
             NoSuchTableError: it was dropped or renamed meanwhile.
@@ -431,7 +432,7 @@ class ViewMetastore(Protocol):
         """Whether the row of any view or table may name a metadata file now, in any spelling.
 
         Raises:
-            MetastoreError: it cannot be told.
+            MetastoreError: the metastore cannot be asked.
         """
         ...
 

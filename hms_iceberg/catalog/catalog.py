@@ -1,4 +1,4 @@
-"""Catalogs: names, and the tables behind them. The names and arguments are PyIceberg's."""
+"""The catalog of one metastore, with PyIceberg's names and arguments."""
 
 from __future__ import annotations
 
@@ -49,7 +49,14 @@ CATALOG_HTML: Hook[[Catalog], str] = Hook("hms_iceberg.report.notebook")
 
 
 class Catalog(CatalogNamespaces, CatalogViews, Identifiers):
-    """Namespaces, Iceberg tables and views of one metastore. A context manager that closes its connections."""
+    """Namespaces, Iceberg tables and views of one metastore; a context manager that closes its connections.
+
+    Attributes:
+        name: the catalog's name.
+        metastore: the metastore.
+        storage: the storage that reads and writes the tables' files.
+        properties: the catalog's properties.
+    """
 
     def __init__(
         self, name: str, metastore: CatalogMetastore, storage: Storage, properties: Mapping[str, str] | None = None
@@ -67,17 +74,12 @@ class Catalog(CatalogNamespaces, CatalogViews, Identifiers):
         return CATALOG_HTML(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled, a catalog is its name and its properties, secrets among them; unpickled, it connects anew.
-
-        Raises:
-            TypeError: it was made from a metastore of the caller's, not from properties.
-        """
+        """Pickles a catalog as its name and its properties, secrets among them; unpickled, it connects anew."""
         if type(self) is Catalog:
             raise TypeError(f"Cannot pickle catalog {self.name!r}: load_catalog did not make it from properties.")
         return _connected, (type(self), self.name, self._given())
 
     def _given(self) -> Mapping[str, str]:
-        """The properties that the user gave."""
         return self.properties
 
     def __enter__(self) -> Catalog:
@@ -97,7 +99,18 @@ class Catalog(CatalogNamespaces, CatalogViews, Identifiers):
     # -------------------------------------------------------------------------------------------- tables
 
     def list_tables(self, namespace: str | Identifier) -> list[Identifier]:
-        """Iceberg tables of a namespace, sorted; tables of other kinds are not listed."""
+        """Lists the Iceberg tables of a namespace.
+
+        Args:
+            namespace: its name.
+
+        Returns:
+            the identifiers, sorted; tables of other kinds are not among them.
+
+        Raises:
+            NoSuchNamespaceError: no namespace of that name.
+            InvalidInputError: not the name of a namespace.
+        """
         return self.metastore.list_iceberg_tables(namespace_name(namespace))
 
     def table_exists(self, identifier: str | Identifier) -> bool:
@@ -117,15 +130,15 @@ class Catalog(CatalogNamespaces, CatalogViews, Identifiers):
             return self._table(pointer.identifier, read_current(pointer, self.storage))
 
     def table_at(self, identifier: str | Identifier, version: MetadataVersion, seen_at: float | None = None) -> Table:
-        """A table at a version that was read before; the metastore is not asked.
+        """Gives a table at a version that was read before; the metastore is not asked.
 
         Args:
             identifier: `"db.name"` or `("db", "name")`.
             version: the version.
-            seen_at: when it was the newest one (`time.monotonic`), if that is known.
+            seen_at: when the version was the newest one (`time.monotonic`), if that is known.
 
         Returns:
-            a table that looks at `version` until it is refreshed or changed.
+            a table that stays at `version` until it is refreshed or changed.
 
         Raises:
             InvalidInputError: not a namespace and a name.
@@ -176,11 +189,11 @@ class Catalog(CatalogNamespaces, CatalogViews, Identifiers):
         sort_order: SortOrder = UNSORTED,
         properties: Mapping[str, str] | None = None,
     ) -> Table:
-        """Creates a table, or loads the one that is there already.
+        """Creates a table, or loads the present one.
 
         Args:
-            identifier, schema, location, partition_spec, sort_order, properties: as `create_table`
-                takes them; a table that is there keeps its own.
+            identifier, schema, location, partition_spec, sort_order, properties: as of `create_table`; a present table
+                keeps its own.
 
         Returns:
             the new table, or the present one as it is, whatever its schema.
@@ -204,11 +217,10 @@ class Catalog(CatalogNamespaces, CatalogViews, Identifiers):
         sort_order: SortOrder = UNSORTED,
         properties: Mapping[str, str] | None = None,
     ) -> TableTransaction:
-        """A transaction that creates the table together with what is done in it: both or neither appear.
+        """Begins a transaction that creates a table together with the changes in it: both or neither appear.
 
         Args:
-            identifier, schema, location, partition_spec, sort_order, properties: as `create_table`
-                takes them.
+            identifier, schema, location, partition_spec, sort_order, properties: as of `create_table`.
 
         Returns:
             the transaction; use it in a `with` block, or call `commit_transaction`.
@@ -231,10 +243,10 @@ class Catalog(CatalogNamespaces, CatalogViews, Identifiers):
         properties: Mapping[str, str] | None = None,
         or_create: bool = False,
     ) -> TableTransaction:
-        """A transaction that gives a table another definition, without its rows, together with what is done in it.
+        """Begins a transaction that replaces a table's definition, removes its rows, and makes the changes in it.
 
-        The table keeps its identity and its history: earlier snapshots can still be read. Columns that have the name
-        of a present column keep its id, properties are added to the present ones.
+        The table keeps its identity and its history: earlier snapshots can still be read. Columns with the name of a
+        present column keep its id, and properties are added to the present ones.
 
         Args:
             identifier, schema, location, partition_spec, sort_order, properties: as of `create_table`; the location is
@@ -245,9 +257,9 @@ class Catalog(CatalogNamespaces, CatalogViews, Identifiers):
             the transaction; use it in a `with` block, or call `commit_transaction`.
 
         Raises:
-            NoSuchTableError: it does not exist, and `or_create` is not set.
+            NoSuchTableError: no table of that name, and `or_create` is not set.
             NotAnIcebergTableError: the name is another kind of table.
-            InvalidInputError: the definition does not fit itself, or the present table.
+            InvalidInputError: schema, spec and order do not fit each other, or the present table.
             CorruptMetadataError, MissingFileError: the present table's metadata cannot be read.
         """
         definition = TableDefinition(schema, location, partition_spec, sort_order, properties)
@@ -262,19 +274,18 @@ class Catalog(CatalogNamespaces, CatalogViews, Identifiers):
         sort_order: SortOrder = UNSORTED,
         properties: Mapping[str, str] | None = None,
     ) -> Table:
-        """Creates an empty table, or replaces the one that is there; see `replace_table_transaction`.
+        """Creates an empty table, or replaces the present one; see `replace_table_transaction`.
 
         Args:
-            identifier, schema, location, partition_spec, sort_order, properties: as `create_table`
-                takes them.
+            identifier, schema, location, partition_spec, sort_order, properties: as of `create_table`.
 
         Returns:
-            the table without rows; of a replaced one, earlier snapshots can still be read.
+            the table without rows; earlier snapshots of a replaced table can still be read.
 
         Raises:
             NotAnIcebergTableError: the name is another kind of table.
             NoSuchNamespaceError: no such namespace.
-            InvalidInputError: the definition does not fit itself, or the present table.
+            InvalidInputError: schema, spec and order do not fit each other, or the present table.
         """
         definition = TableDefinition(schema, location, partition_spec, sort_order, properties)
         return self._replacing(identifier, definition, must_exist=False).commit_transaction()
@@ -339,10 +350,10 @@ class Catalog(CatalogNamespaces, CatalogViews, Identifiers):
         )
 
     def register_table(self, identifier: str | Identifier, metadata_location: str, overwrite: bool = False) -> Table:
-        """Makes an existing metadata file the table of that name. Its file is used as it is.
+        """Makes an existing metadata file, which is used as it is, the table of a name.
 
         Args:
-            identifier: the name: `database.table`, or a tuple of both.
+            identifier: `"db.name"` or `("db", "name")`.
             metadata_location: the metadata file.
             overwrite: whether a table of that name is replaced in the catalog; its files stay.
 
@@ -353,7 +364,7 @@ class Catalog(CatalogNamespaces, CatalogViews, Identifiers):
             TableAlreadyExistsError: the name is taken, and `overwrite` is not set, or it is no Iceberg table.
             InvalidInputError: the location is empty.
             MissingFileError: no such metadata file.
-            CorruptMetadataError: it cannot be read.
+            CorruptMetadataError: the metadata file cannot be read.
             CommitFailedError: the table was changed meanwhile (with `overwrite`).
         """
         name = table_identifier(identifier)
@@ -376,22 +387,23 @@ class Catalog(CatalogNamespaces, CatalogViews, Identifiers):
     def drop_table(self, identifier: str | Identifier, purge_requested: bool = False) -> None:
         """Drops a table from the catalog; its files stay, unless `purge_requested`.
 
-        Also then those stay that others need: copies that were registered from its metadata, and, of a migrated table,
-        the Hive table that is kept as the way back.
+        A purge leaves the files that others need: copies that were registered from the table's metadata, and, of a
+        migrated table, the Hive table that is kept for a rollback.
 
         Args:
-            identifier: `database.table`, or a tuple of both.
+            identifier: `"db.name"` or `("db", "name")`.
             purge_requested: whether the files that only this table needs are deleted as well.
 
         Raises:
             NoSuchTableError: no table of that name.
             NotAnIcebergTableError: the name is another kind of table, which is left alone.
-            UnsupportedError: purging was asked for, and the table's property `gc.enabled` is false; or it was not, and
-                the table is a folder, which cannot be dropped without its files.
-            StorageDeniedError: purging was asked for, and this user may not; the table was not dropped.
-            CorruptFileError: purging was asked for, and what a copy needs cannot be told; the table was not dropped.
-            CorruptMetadataError, CorruptManifestError, StorageError: purging was asked for, and the table's own files
-                cannot be told; the table was not dropped.
+            UnsupportedError: a purge of a table whose property `gc.enabled` is false; or no purge of a table that is a
+                folder, which cannot be dropped without its files.
+            StorageDeniedError: this user may not delete files; the table was not dropped.
+            CorruptFileError: files that a copy needs cannot be determined; the table was not dropped.
+            CorruptMetadataError, CorruptManifestError, StorageError: the table's own files cannot be determined; the
+                table
+                was not dropped.
         """
         name = table_identifier(identifier)
         if not purge_requested:
@@ -416,7 +428,7 @@ class Catalog(CatalogNamespaces, CatalogViews, Identifiers):
         purge_files(files, self.storage, ".".join(name), kept)
 
     def purge_table(self, identifier: str | Identifier) -> None:
-        """Drops a table and deletes all of its files."""
+        """Drops a table and deletes its files; see `drop_table`."""
         self.drop_table(identifier, purge_requested=True)
 
     def rename_table(self, from_identifier: str | Identifier, to_identifier: str | Identifier) -> Table:
@@ -441,7 +453,7 @@ class Catalog(CatalogNamespaces, CatalogViews, Identifiers):
 
 
 def _connected(kind: type[Catalog], name: str, properties: Mapping[str, str]) -> Catalog:
-    """A catalog of a kind that is made from properties."""
+    """Makes an unpickled catalog."""
     make: Any = kind
     catalog: Catalog = make(name, **properties)
     return catalog

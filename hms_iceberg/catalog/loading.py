@@ -1,4 +1,4 @@
-"""Catalogs by name, as they are configured; among them the catalog of tables that are folders."""
+"""Loads catalogs by name, as they are configured, and makes the catalog of tables that are folders."""
 
 from __future__ import annotations
 
@@ -13,15 +13,7 @@ from hms_iceberg.table.file_system_catalog import FileSystemCatalog
 
 
 class HadoopCatalog(Catalog):
-    """Tables in the folders of a warehouse, without a metastore; `load_catalog(type="hadoop", …)` gives one.
-
-    Args:
-        name: the catalog's name.
-        properties: `warehouse` and others, as of `load_catalog`.
-
-    Raises:
-        ConfigurationError: there is no warehouse.
-    """
+    """Tables in the folders of a warehouse, without a metastore; `load_catalog(type="hadoop", …)` gives one."""
 
     def __init__(self, name: str, **properties: Any) -> None:
         merged = text_properties(properties)
@@ -56,8 +48,6 @@ def load_catalog(name: str | None = None, **properties: Any) -> Catalog:
 
         return RestCatalog(name, **merged)
     if kind is not None and kind.lower() == "hadoop":
-        from hms_iceberg.catalog.loading import HadoopCatalog
-
         return HadoopCatalog(name, **merged)
     if kind is None or kind.lower() != "hive":
         raise ConfigurationError(

@@ -1,4 +1,4 @@
-"""The namespaces of a catalog, and names in parts, by PyIceberg's static methods of a catalog."""
+"""The namespaces of a catalog, and PyIceberg's static methods that split names into parts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ from hms_iceberg.spec.json_model import text_properties
 
 @dataclass(frozen=True)
 class PropertiesUpdateSummary:
-    """Which keys of a namespace's properties were removed, updated, or asked to be removed and not there."""
+    """Keys of a namespace's properties after an update, each list sorted.
+
+    Attributes:
+        removed: keys that were removed.
+        updated: keys that were set.
+        missing: keys that were to be removed and were not there.
+    """
 
     removed: list[str]
     updated: list[str]
@@ -21,7 +27,7 @@ class PropertiesUpdateSummary:
 
 
 class CatalogNamespaces:
-    """What a catalog can do with namespaces; it is one of the bases of `Catalog`."""
+    """Operations on the namespaces of a catalog; a base of `Catalog`."""
 
     metastore: CatalogMetastore
 
@@ -63,7 +69,18 @@ class CatalogNamespaces:
         return True
 
     def list_namespaces(self, namespace: str | Identifier = ()) -> list[Identifier]:
-        """All namespaces, sorted. A Hive Metastore has one level of them: nothing is below a namespace."""
+        """Lists namespaces.
+
+        Args:
+            namespace: a namespace, which has none below it, as a Hive Metastore has one level; empty for all
+                namespaces.
+
+        Returns:
+            the identifiers, sorted.
+
+        Raises:
+            NoSuchNamespaceError: no namespace of that name.
+        """
         if namespace:
             self.metastore.namespace_properties(namespace_name(namespace))
             return []
@@ -83,7 +100,7 @@ class CatalogNamespaces:
         removals: Iterable[str] | None = None,
         updates: Mapping[str, str] | None = None,
     ) -> PropertiesUpdateSummary:
-        """Removes and sets properties of a namespace, and says which keys that changed.
+        """Removes and sets properties of a namespace.
 
         Args:
             namespace: its name.
@@ -91,7 +108,7 @@ class CatalogNamespaces:
             updates: keys to set, with their values.
 
         Returns:
-            the keys that were removed, set, and asked to be removed though they were not there; each list sorted.
+            the keys that were removed, set, and missing; each list sorted.
 
         Raises:
             NoSuchNamespaceError: no namespace of that name.

@@ -33,14 +33,10 @@ _SUFFIX = ".metadata.json"
 
 
 class RestStorage(ArrowStorage):
-    """A storage in which metadata files are those that the server told.
+    """A storage whose metadata files are those that the server sent.
 
-    What a commit writes as a metadata file is kept here until the commit has ended: the server writes its own.
-
-    Args:
-        properties: as of `ArrowStorage`.
-        documents: the metadata that is known.
-        own: a storage of the user's own properties, whose key service is used: a server must not choose one.
+    The metadata file of a commit is kept in memory until the commit has ended: the server writes its own. `own` is a
+    storage of the user's own properties, whose key service is used: a server must not choose one.
     """
 
     def __init__(
@@ -55,28 +51,23 @@ class RestStorage(ArrowStorage):
 
     @cached_property
     def key_service(self) -> KeyService | None:
-        """The service that keeps the keys of encrypted tables. See `ArrowStorage`."""
         return None if self._own is None else self._own.key_service
 
     def read(self, location: str) -> bytes:
-        """The whole object. See the port."""
         content = self._documents.get(location) if location.endswith(_SUFFIX) else None
         return super().read(location) if content is None else content
 
     def create(self, location: str, data: bytes) -> None:
-        """Writes a new object. See the port."""
         if location.endswith(_SUFFIX):
             self._documents.prepare(location, data)
         else:
             super().create(location, data)
 
     def exists(self, location: str) -> bool:
-        """Whether an object is at the location. See the port."""
         is_known = location.endswith(_SUFFIX) and self._documents.get(location) is not None
         return is_known or super().exists(location)
 
     def delete(self, location: str) -> None:
-        """Removes the object. See the port."""
         if not (location.endswith(_SUFFIX) and self._documents.forget(location)):
             super().delete(location)
 
@@ -92,18 +83,17 @@ class RestCatalog(Catalog):
     def __init__(self, name: str, **properties: Any) -> None:
         self._own_properties = text_properties(properties)
         channel, documents = RestChannel(self._own_properties), Documents()
-        told = dict(channel.configured())
+        merged = dict(channel.configured())
         self._documents = documents
         self._own = ArrowStorage(self._own_properties)
         metastore = RestMetastore(channel, documents)
-        super().__init__(name, metastore, RestStorage(told, documents, self._own), told)
+        super().__init__(name, metastore, RestStorage(merged, documents, self._own), merged)
         self._channel_metastore = metastore
 
     def _given(self) -> Mapping[str, str]:
         return self._own_properties
 
     def load_table(self, identifier: str | Identifier) -> Table:
-        """Loads a table; see `Catalog.load_table`."""
         with planning_ready():
             pointer = self.metastore.load(table_identifier(identifier))
             return self._table(pointer.identifier, read_version(pointer.metadata_location, self.storage))
@@ -140,7 +130,7 @@ class RestCatalog(Catalog):
 
 
 class _RestTable(Table):
-    """A table whose scans the server plans, if it and the user want that."""
+    """A table whose scans the server plans, if server and user want that."""
 
     def _planner(self) -> TaskPlanner | None:
         metastore = self.metastore

@@ -1,1 +1,1 @@
-"""A REST catalog as the port that commits and catalogs use: the other side of `hms_iceberg.rest`."""
+"""A REST catalog behind the ports that commits and catalogs use: the client's side of `hms_iceberg.rest`."""

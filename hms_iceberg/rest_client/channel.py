@@ -1,4 +1,4 @@
-"""Requests to a REST catalog, and its errors as those of this package.
+"""Requests to a REST catalog; its errors become errors of this package.
 
 Source of the errors: Iceberg's REST protocol, `ErrorModel`.
 """
@@ -68,13 +68,7 @@ UNKNOWN = frozenset({500, 502, 504})
 
 
 def failure(status: int, body: bytes, what: str) -> IcebergError:
-    """The error that an answer stands for.
-
-    Args:
-        status: of the answer.
-        body: of the answer.
-        what: what was asked: `namespace`, `table`, `view`, or `commit`.
-    """
+    """The error of an answer; `what` was requested is `namespace`, `table`, `view` or `commit`."""
     kind, message = "", ""
     with suppress(ValueError, AttributeError, TypeError):
         error = json.loads(body)["error"]
@@ -103,19 +97,15 @@ _TIMEOUT_MS = IntProperty("rest.timeout-ms", "Longest wait for an answer.", "res
 
 
 class RestChannel:
-    """Requests to one catalog.
+    """Requests to one catalog. Their `what` names the object for error messages; paths are below the catalog's prefix.
 
     Args:
         properties: `uri`; `warehouse`, `prefix`; `token`, or `credential` (`id:secret`) with `oauth2-server-uri` and
             `scope`; `header.*` for further headers; `ssl.cabundle`; `rest.timeout-ms` (60000), `rest.attempts` (5).
 
     Attributes:
-        endpoints: what the server says that it has; nothing if it says nothing.
-        properties: those given, between the defaults and the overrides that the server tells.
-
-    Raises:
-        ConfigurationError: no URI, or one that is none of HTTP.
-        MissingDependencyError: urllib3 is not installed.
+        endpoints: endpoints that the server advertises; empty if it advertises none.
+        properties: the given properties, between the server's defaults and its overrides.
     """
 
     def __init__(self, properties: Mapping[str, str]) -> None:
@@ -147,61 +137,39 @@ class RestChannel:
         return any(key in self.properties for key in ("token", "credential"))
 
     def close(self) -> None:
-        """Closes the connections."""
         self._pool.clear()
 
     def configured(self) -> Mapping[str, str]:
-        """The catalog's properties, merged with the server's configuration, which is asked for once."""
+        """The catalog's properties, merged with the server's configuration, which is requested once."""
         with self._lock:
             if not self._configured:
                 warehouse = self.properties.get("warehouse")
                 query = {"warehouse": warehouse} if warehouse else {}
-                told = self._decoded(self._sent("GET", f"{self._uri}/v1/config", query, None, "config", True))
+                response = self._decoded(self._sent("GET", f"{self._uri}/v1/config", query, None, "config", True))
                 self.properties = {
-                    **(told.get("defaults") or {}),
+                    **(response.get("defaults") or {}),
                     **self.properties,
-                    **(told.get("overrides") or {}),
+                    **(response.get("overrides") or {}),
                 }
-                self.endpoints = tuple(map(str, told.get("endpoints") or ()))
+                self.endpoints = tuple(map(str, response.get("endpoints") or ()))
                 self._configured = True
         return self.properties
 
     # -------------------------------------------------------------------------------------------- requests
 
     def get(self, path: str, what: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
-        """The JSON answer to a GET request.
-
-        Args:
-            path: the path below the catalog's prefix.
-            what: what is asked for, for messages.
-            query: query parameters.
-
-        Raises:
-            IcebergError: as the server says; see `failure`.
-        """
         return self._decoded(self._sent("GET", self._url(path), query or {}, None, what, True))
 
     def pages(self, path: str, what: str, member: str) -> Iterator[Any]:
-        """All entries of a list.
-
-        Args:
-            path: the path below the catalog's prefix.
-            what: what is asked for, for messages.
-            member: name of the member with the entries.
-        """
+        """All entries of a list, which are in `member` of each page."""
         token: str | None = ""
         while token is not None:
-            told = self.get(path, what, {"pageToken": token})
-            yield from told.get(member) or ()
-            token = told.get("next-page-token")
+            response = self.get(path, what, {"pageToken": token})
+            yield from response.get(member) or ()
+            token = response.get("next-page-token")
 
     def exists(self, path: str, what: str) -> bool:
-        """Whether there is something at a path.
-
-        Args:
-            path: the path below the catalog's prefix.
-            what: what is asked for, for messages.
-        """
+        """Whether the server has something at a path."""
         status, body = self._sent("HEAD", self._url(path), {}, None, what, True, fails=False)
         if status == 404:
             return False
@@ -210,38 +178,15 @@ class RestChannel:
         return True
 
     def post(self, path: str, body: Any, what: str) -> dict[str, Any]:
-        """Sends a change. One whose answer is lost is not sent again: it may have been made.
-
-        Args:
-            path: the path below the catalog's prefix.
-            body: JSON-ready Python.
-            what: what is changed, for messages.
-
-        Raises:
-            CommitStateUnknownError: nobody knows what became of a commit.
-            MetastoreAnswerLostError: nobody knows what became of another change.
-            IcebergError: as the server says; see `failure`.
-        """
+        """Sends a change; if its answer is lost, the change is not sent again, since the server may have made it."""
         return self._decoded(self._sent("POST", self._url(path), {}, body, what, False))
 
     def ask(self, path: str, body: Any, what: str) -> dict[str, Any]:
-        """The JSON answer to a POST request that changes nothing, and so is repeated like a GET.
-
-        Args:
-            path: the path below the catalog's prefix.
-            body: JSON-ready Python.
-            what: what is asked for, for messages.
-        """
+        """Sends a POST request that changes nothing, and so is retried like a GET."""
         return self._decoded(self._sent("POST", self._url(path), {}, body, what, True))
 
     def delete(self, path: str, what: str, query: Mapping[str, str] | None = None) -> None:
-        """Sends a DELETE request; retried like `post`.
-
-        Args:
-            path: the path below the catalog's prefix.
-            what: what is deleted, for messages.
-            query: query parameters.
-        """
+        """Sends a DELETE request, which is retried like `post`."""
         self._sent("DELETE", self._url(path), query or {}, None, what, False)
 
     # ----------------------------------------------------------------------------------------------- below
@@ -317,7 +262,7 @@ class RestChannel:
         return self._token is not None and bool(self.properties.get("credential"))
 
     def _bearer(self) -> str | None:
-        """The token; one that was fetched for a credential is renewed before it expires."""
+        """The token; a token that was fetched for a credential is renewed before it expires."""
         credential = self.properties.get("credential")
         is_good = self._token is not None and (self._token_ends is None or time.monotonic() < self._token_ends)
         if not credential or is_good:
@@ -329,11 +274,11 @@ class RestChannel:
         form = {"grant_type": "client_credentials", "client_id": client, "client_secret": secret}
         form["scope"] = self.properties.get("scope", "catalog")
         answer = self._pool.request("POST", address, fields=form, encode_multipart=False, timeout=self._timeout)
-        told = self._decoded((answer.status, answer.data)) if answer.status == 200 else {}
-        token = told.get("access_token")
+        response = self._decoded((answer.status, answer.data)) if answer.status == 200 else {}
+        token = response.get("access_token")
         if not isinstance(token, str):
             raise MetastoreAuthenticationError(f"{address} gave no token for the credential: status {answer.status}.")
-        ends = told.get("expires_in")
+        ends = response.get("expires_in")
         self._token_ends = time.monotonic() + 0.9 * float(ends) if ends else None
         self._token = token
         return token
@@ -343,26 +288,20 @@ class RestChannel:
         if not body:
             return {}
         try:
-            told = json.loads(body)
+            response = json.loads(body)
         except ValueError as error:
             raise MetastoreError(f"{self._uri} is no REST catalog: it answered no JSON (status {status}).") from error
-        if not isinstance(told, dict):
+        if not isinstance(response, dict):
             raise MetastoreError(f"{self._uri} is no REST catalog: it answered {body[:100]!r}.")
-        return told
+        return response
 
 
 def namespace_path(namespace: str) -> str:
-    """The path of a namespace."""
     return f"namespaces/{quote(namespace, safe='')}"
 
 
 def table_path(identifier: tuple[str, ...], kind: str = "tables") -> str:
-    """The path of a table or view.
-
-    Args:
-        identifier: namespace and name.
-        kind: `tables` or `views`.
-    """
+    """The path of a table, or with `kind` `views` of a view."""
     namespace = SEPARATOR.join(identifier[:-1])
     return f"{namespace_path(namespace)}/{kind}/{quote(identifier[-1], safe='')}"
 

@@ -1,4 +1,4 @@
-"""Metadata files that a server sent, and the names of its tables or views.
+"""Metadata files that a server sent, and requests about its tables or views.
 
 A REST catalog reads and writes metadata files itself, and clients need not be able to.
 """
@@ -22,31 +22,21 @@ class Documents:
     """A cache of metadata files by location; they never change, so a cached one is always right."""
 
     def __init__(self) -> None:
-        self._told: BoundedCache[bytes] = BoundedCache(_MOST)
+        self._received: BoundedCache[bytes] = BoundedCache(_MOST)
         self._prepared: dict[str, bytes] = {}
         self._lock = threading.Lock()
 
-    def tell(self, location: str, content: bytes) -> None:
-        """Keeps a metadata file that a server sent.
-
-        Args:
-            location: location of the metadata file.
-            content: its bytes.
-        """
-        self._told.put(location, content)
+    def keep(self, location: str, content: bytes) -> None:
+        """Keeps a metadata file that a server sent."""
+        self._received.put(location, content)
 
     def prepare(self, location: str, content: bytes) -> None:
-        """Keeps a metadata file that a commit has prepared, until `forget`.
-
-        Args:
-            location: location of the metadata file.
-            content: its bytes.
-        """
+        """Keeps a metadata file that a commit has prepared, until `forget`."""
         with self._lock:
             self._prepared[location] = content
 
     def is_prepared(self, location: str) -> bool:
-        """Whether a commit has prepared it, so that there is no such file."""
+        """Whether a commit has prepared the file, which then exists nowhere else."""
         with self._lock:
             return location in self._prepared
 
@@ -56,20 +46,13 @@ class Documents:
             return self._prepared.pop(location, None) is not None
 
     def get(self, location: str) -> bytes | None:
-        """The content, if it is known."""
-        found = self._told.get(location)
+        found = self._received.get(location)
         with self._lock:
             return self._prepared.get(location) if found is None else found
 
 
 class RestNames:
-    """Requests about the tables, or the views, of a REST catalog.
-
-    Args:
-        channel: the catalog.
-        documents: where metadata is kept that the server tells.
-        kind: which of the two.
-    """
+    """Requests about the tables, or the views, of a REST catalog."""
 
     def __init__(self, channel: RestChannel, documents: Documents, kind: Literal["table", "view"]) -> None:
         self.channel = channel
@@ -77,41 +60,38 @@ class RestNames:
         self._kind = kind
 
     def path(self, identifier: Identifier) -> str:
-        """The path of a name."""
         return table_path(identifier, f"{self._kind}s")
 
     def load(self, identifier: Identifier) -> tuple[dict[str, Any], str]:
         """The server's answer for a name, and the location of its metadata, which is cached."""
         try:
-            told = self.channel.get(self.path(identifier), self._kind)
+            response = self.channel.get(self.path(identifier), self._kind)
         except NoSuchTableError as error:  # also of a server that says 404 alone
             if self._kind == "table":
                 raise
             raise NoSuchViewError(str(error)) from error
-        return told, self.kept(told)
+        return response, self.kept(response)
 
-    def kept(self, told: Mapping[str, Any]) -> str:
+    def kept(self, response: Mapping[str, Any]) -> str:
         """Keeps the metadata of an answer; returns its location."""
-        location, metadata = told.get("metadata-location"), told.get("metadata")
+        location, metadata = response.get("metadata-location"), response.get("metadata")
         if not isinstance(location, str) or not isinstance(metadata, dict):
             raise MetastoreError(f"The REST catalog at {self.channel} told of a {self._kind} without its metadata.")
-        self.documents.tell(location, json.dumps(metadata).encode("utf-8"))
+        self.documents.keep(location, json.dumps(metadata).encode("utf-8"))
         return location
 
-    def committed(self, told: Mapping[str, Any]) -> tuple[str, bytes]:
-        """The metadata that a change has led to: its location and its content."""
-        location = self.kept(told)
+    def committed(self, response: Mapping[str, Any]) -> tuple[str, bytes]:
+        """Location and content of the metadata in the answer to a commit."""
+        location = self.kept(response)
         content = self.documents.get(location)
         assert content is not None
         return location, content
 
     def list(self, namespace: str) -> list[Identifier]:
-        """Names in a namespace, sorted."""
         listed = self.channel.pages(f"{namespace_path(namespace)}/{self._kind}s", "namespace", "identifiers")
         return sorted((namespace, str(each["name"])) for each in listed)
 
     def exists(self, identifier: Identifier) -> bool:
-        """Whether there is something of a name."""
         return self.channel.exists(self.path(identifier), self._kind)
 
     def register(self, identifier: Identifier, location: str, **more: Any) -> dict[str, Any]:
@@ -121,20 +101,8 @@ class RestNames:
         return self.channel.post(f"{namespace_path(identifier[0])}/{endpoint}", body, self._kind)
 
     def drop(self, identifier: Identifier, query: Mapping[str, str] | None = None) -> None:
-        """Drops a name.
-
-        Args:
-            identifier: the name, as (namespace, name).
-            query: query parameters.
-        """
         self.channel.delete(self.path(identifier), self._kind, query)
 
     def rename(self, source: Identifier, target: Identifier) -> None:
-        """Gives a name up for another.
-
-        Args:
-            source: the name that it has.
-            target: the name that it gets.
-        """
         names = [{"namespace": list(each[:-1]), "name": each[-1]} for each in (source, target)]
         self.channel.post(f"{self._kind}s/rename", {"source": names[0], "destination": names[1]}, self._kind)

@@ -40,16 +40,8 @@ _CONTENTS = {
 
 
 def planner(channel: RestChannel, identifier: Identifier, config: Mapping[str, str]) -> TaskPlanner | None:
-    """A planner that lets the server plan a table's scans; None if the server or the user does not want that.
-
-    Args:
-        channel: the catalog.
-        identifier: the table.
-        config: the properties of the catalog, and those that the server told of the table.
-
-    Raises:
-        ConfigurationError: the property `scan-planning-mode` is neither `client` nor `server`.
-    """
+    """A planner that lets the server plan a table's scans; None unless `scan-planning-mode` is `server` and the
+    server can."""
     if _MODE.of(config) != "server" or _ENDPOINT not in channel.endpoints:
         return None
     return lambda request: _planned(channel, table_path(identifier), request)
@@ -72,8 +64,8 @@ def _planned(channel: RestChannel, path: str, request: ScanRequest) -> Iterator[
     body: dict[str, Any] = {"snapshot-id": snapshot.snapshot_id, "use-snapshot-schema": uses_snapshot_schema}
     if not isinstance(row_filter, AlwaysTrue):
         body["filter"] = filter_to_json(row_filter)
-    told = channel.ask(f"{path}/plan", body, "table")
-    return _Tasks(channel, path, request, schema, row_filter).all(told)
+    response = channel.ask(f"{path}/plan", body, "table")
+    return _Tasks(channel, path, request, schema, row_filter).all(response)
 
 
 class _Tasks:
@@ -90,19 +82,19 @@ class _Tasks:
         self._structs = partition_columns(request.metadata).structs
         self._residuals: dict[str, BooleanExpression] = {}
 
-    def all(self, told: Mapping[str, Any]) -> Iterator[FileScanTask]:
+    def all(self, response: Mapping[str, Any]) -> Iterator[FileScanTask]:
         """The tasks of a plan, in pages that are fetched as they are needed."""
-        told, wait = dict(told), 0.05
-        plan_id = told.get("plan-id")
-        while told.get("status") == "submitted":
+        response, wait = dict(response), 0.05
+        plan_id = response.get("plan-id")
+        while response.get("status") == "submitted":
             time.sleep(wait)
             wait = min(2 * wait, _LONGEST_WAIT)
-            told = self._channel.get(f"{self._path}/plan/{plan_id}", "table")
-        if told.get("status") != "completed":
-            why = (told.get("error") or {}).get("message", f"its plan is {told.get('status')!r}")
+            response = self._channel.get(f"{self._path}/plan/{plan_id}", "table")
+        if response.get("status") != "completed":
+            why = (response.get("error") or {}).get("message", f"its plan is {response.get('status')!r}")
             raise MetastoreError(f"The REST catalog at {self._channel} could not plan the scan: {why}")
-        yield from self._of(told)
-        waiting = list(told.get("plan-tasks") or ())
+        yield from self._of(response)
+        waiting = list(response.get("plan-tasks") or ())
         while waiting:
             page = self._channel.ask(f"{self._path}/tasks", {"plan-task": waiting.pop(0)}, "table")
             yield from self._of(page)
@@ -153,7 +145,7 @@ class _Tasks:
 
 
 def _partition(values: Sequence[Any] | Mapping[str, Any], struct: StructType) -> tuple[Any, ...]:
-    """A partition's stored values: told in the order of the fields, or by their ids as Iceberg's Java does."""
+    """A partition's stored values, given in the order of the fields, or by field ids as Iceberg's Java does."""
     if isinstance(values, Mapping):
         values = [values.get(str(field.field_id)) for field in struct.fields]
     return tuple(from_json(field.field_type, value) for field, value in zip(struct.fields, values, strict=True))

@@ -1,4 +1,4 @@
-"""A REST catalog as the metastore of a catalog."""
+"""A REST catalog as the metastore of a catalog: its tables, and its views."""
 
 from __future__ import annotations
 
@@ -10,24 +10,20 @@ from hms_iceberg.errors import (
     NoSuchNamespaceError,
     NoSuchTableError,
 )
-from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer
+from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer, ViewMetadataVersion
 from hms_iceberg.rest_client.channel import RestChannel, namespace_path
 from hms_iceberg.rest_client.documents import Documents, RestNames
-from hms_iceberg.rest_client.rest_views import RestViews
-from hms_iceberg.spec.changes.differences import table_requirements, table_updates
+from hms_iceberg.spec.changes.differences import table_requirements, table_updates, view_updates
 from hms_iceberg.spec.metadata.metadata_json import metadata_from_dict, metadata_from_json
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.schema_json import schema_to_json
+from hms_iceberg.spec.view_metadata import ViewMetadata, view_metadata_from_json, view_version_to_json
 
 _MOST_CONFIGS = 1000
 
 
 class RestMetastore:
-    """Implements `CatalogMetastore` on a REST catalog. Safe for threads.
-
-    Args:
-        channel: the catalog.
-        documents: where metadata is kept that the server tells.
-    """
+    """Implements `CatalogMetastore` on a REST catalog. Safe for threads."""
 
     def __init__(self, channel: RestChannel, documents: Documents) -> None:
         self.channel = channel
@@ -37,26 +33,27 @@ class RestMetastore:
         self._configs: dict[Identifier, dict[str, str]] = {}
 
     def close(self) -> None:
-        """Closes the connections."""
         self.channel.close()
 
     # -------------------------------------------------------------------------------------------- commits
 
     def load(self, identifier: Identifier) -> TablePointer:
-        """The table's current pointer; the metadata in the answer is cached. See the port."""
-        told, location = self.tables.load(identifier)
-        config = self._note_config(identifier, told)
-        return TablePointer(identifier, location, config, str(told["metadata"].get("location", "")))
+        """The table's current pointer; the metadata in the answer is cached."""
+        response, location = self.tables.load(identifier)
+        config = self._note_config(identifier, response)
+        return TablePointer(identifier, location, config, str(response["metadata"].get("location", "")))
 
     def config(self, identifier: Identifier) -> Mapping[str, str]:
         """The latest configuration that the server sent for access to a table's files."""
         return self._configs.get(identifier, {})
 
-    def _note_config(self, identifier: Identifier, told: Mapping[str, Any]) -> dict[str, str]:
-        config = dict(told.get("config") or {})
-        location = str((told.get("metadata") or {}).get("location", ""))
+    def _note_config(self, identifier: Identifier, response: Mapping[str, Any]) -> dict[str, str]:
+        config = dict(response.get("config") or {})
+        location = str((response.get("metadata") or {}).get("location", ""))
         given = [
-            each for each in told.get("storage-credentials") or () if location.startswith(each["prefix"].rstrip("/"))
+            each
+            for each in response.get("storage-credentials") or ()
+            if location.startswith(each["prefix"].rstrip("/"))
         ]
         if given:  # the longest prefix says most
             config.update(max(given, key=lambda each: len(each["prefix"]))["config"])
@@ -66,7 +63,7 @@ class RestMetastore:
         return config
 
     def shows(self, location: str, new: MetadataVersion) -> bool:
-        """Whether the cached metadata of a location has the content of `new`. See the port."""
+        """Whether the cached metadata of a location has the content of `new`."""
         content = self.documents.get(location)
         if location == new.location or content is None:
             return location == new.location
@@ -80,62 +77,50 @@ class RestMetastore:
 
     @contextmanager
     def lease(self, identifier: Identifier, properties: Mapping[str, str]) -> Iterator[RestLease]:
-        """Opens a lease for one commit; locking is up to the server. See the port."""
         yield RestLease(self, identifier)
 
     def new_table(self, identifier: Identifier, definition: Mapping[str, Any]) -> TableMetadata:
-        """The metadata that the server would give a new table, which is not created yet.
-
-        Args:
-            identifier: the name, as (namespace, name).
-            definition: the body of the request that creates it.
-        """
+        """The metadata that the server would give a new table, which is not created yet; `definition` is the
+        request's body."""
         body = {"name": identifier[-1], **definition, "stage-create": True}
-        told = self.channel.post(f"{namespace_path(identifier[0])}/tables", body, "table")
-        self._note_config(identifier, told)
-        return metadata_from_dict(told.get("metadata"))
+        response = self.channel.post(f"{namespace_path(identifier[0])}/tables", body, "table")
+        self._note_config(identifier, response)
+        return metadata_from_dict(response.get("metadata"))
 
     # ----------------------------------------------------------------------------------------- namespaces
 
     def create_namespace(self, name: str, properties: Mapping[str, str]) -> None:
-        """Creates a namespace. See the port."""
         self.channel.post("namespaces", {"namespace": [name], "properties": dict(properties)}, "namespace")
 
     def list_namespaces(self) -> list[str]:
-        """Names of all namespaces of the first level, sorted."""
+        """Names of the namespaces of the first level, sorted."""
         return sorted(levels[0] for levels in self.channel.pages("namespaces", "namespace", "namespaces") if levels)
 
     def namespace_properties(self, name: str) -> dict[str, str]:
-        """A namespace's properties. See the port."""
         try:
             return dict(self.channel.get(namespace_path(name), "namespace").get("properties") or {})
         except NoSuchTableError as error:  # of a server that says 404 alone
             raise NoSuchNamespaceError(str(error)) from error
 
     def update_namespace(self, name: str, updates: Mapping[str, str], removals: Collection[str] = ()) -> None:
-        """Sets `updates` and removes `removals`. See the port."""
         body = {"removals": sorted(removals), "updates": dict(updates)}
         self.channel.post(f"{namespace_path(name)}/properties", body, "namespace")
 
     def drop_namespace(self, name: str) -> None:
-        """Drops an empty namespace. See the port."""
         self.channel.delete(namespace_path(name), "namespace")
 
     def check_new_name(self, identifier: Identifier) -> None:
-        """Nothing: the server knows which names it takes."""
+        """Does nothing: the server knows which names it takes."""
 
     # --------------------------------------------------------------------------------------------- tables
 
     def list_iceberg_tables(self, namespace: str) -> list[Identifier]:
-        """Tables of a namespace, sorted. See the port."""
         return self.tables.list(namespace)
 
     def table_exists(self, identifier: Identifier) -> bool:
-        """Whether a table of that name exists."""
         return self.tables.exists(identifier)
 
     def drop_table(self, identifier: Identifier) -> None:
-        """Drops a table and keeps its files. See the port."""
         self.tables.drop(identifier)
 
     def purge_table(self, identifier: Identifier) -> None:
@@ -143,7 +128,6 @@ class RestMetastore:
         self.tables.drop(identifier, {"purgeRequested": "true"})
 
     def rename_table(self, source: Identifier, target: Identifier) -> None:
-        """Renames a table. See the port."""
         self.tables.rename(source, target)
 
 
@@ -158,27 +142,26 @@ class RestLease:
         self._identifier = identifier
 
     def load(self) -> TablePointer:
-        """The current pointer. See the port."""
         return self._metastore.load(self._identifier)
 
     def begin(self) -> None:
-        """Nothing: there is nothing to be asked for ahead."""
+        """Does nothing: the server is not asked ahead of a commit."""
 
     def acquire(self) -> None:
-        """Nothing: the server locks when it commits."""
+        """Does nothing: the server locks when it commits."""
 
     def swap(self, base: MetadataVersion | None, new: MetadataVersion) -> MetadataVersion:
-        """Asks the server for the changes between two versions, or registers a file that is there. See the port."""
+        """Sends the server the changes between two versions, or registers an existing file."""
         tables = self._metastore.tables
         if not tables.documents.is_prepared(new.location):
-            told = tables.register(self._identifier, new.location, overwrite=base is not None)
+            response = tables.register(self._identifier, new.location, overwrite=base is not None)
         else:
             updates = table_updates(base.metadata if base else None, new.metadata)
             requirements = table_requirements(base.metadata if base else None, updates)
             name = {"namespace": list(self._identifier[:-1]), "name": self._identifier[-1]}
             body = {"identifier": name, "requirements": requirements, "updates": updates}
-            told = tables.channel.post(tables.path(self._identifier), body, "commit")
-        location, content = tables.committed(told)
+            response = tables.channel.post(tables.path(self._identifier), body, "commit")
+        location, content = tables.committed(response)
         return MetadataVersion(location, metadata_from_json(content, location))
 
 
@@ -191,3 +174,90 @@ def _essence(metadata: TableMetadata) -> tuple[object, ...]:
         metadata.refs,
         metadata.location,
     )
+
+
+# ----------------------------------------------------------------------------------------------- views
+
+
+class RestViews:
+    """Implements `ViewMetastore` on a REST catalog."""
+
+    def __init__(self, channel: RestChannel, documents: Documents) -> None:
+        self.names = RestNames(channel, documents, "view")
+        self._documents = documents
+
+    def load(self, identifier: Identifier) -> TablePointer:
+        response, location = self.names.load(identifier)
+        return TablePointer(identifier, location, {}, str(response["metadata"].get("location", "")))
+
+    def shows(self, location: str, new: ViewMetadataVersion) -> bool:
+        """Whether the cached metadata of a location has the content of `new`."""
+        content = self._documents.get(location)
+        if location == new.location or content is None:
+            return location == new.location
+        found = view_metadata_from_json(content, location)
+        return found.view_uuid == new.uuid and _view_essence(found) == _view_essence(new.metadata)
+
+    @contextmanager
+    def lease(self, identifier: Identifier) -> Iterator[RestViewLease]:
+        yield RestViewLease(self, identifier)
+
+    def list(self, namespace: str) -> list[Identifier]:
+        return self.names.list(namespace)
+
+    def names_file(self, metadata_location: str) -> bool:
+        """True: this client cannot know, and the server deletes files that are not needed."""
+        return True
+
+    def drop(self, identifier: Identifier) -> None:
+        self.names.drop(identifier)
+
+    def rename(self, source: Identifier, target: Identifier) -> None:
+        self.names.rename(source, target)
+
+
+class RestViewLease:
+    blocks_others = False
+    refuses_late = False
+
+    def __init__(self, views: RestViews, identifier: Identifier) -> None:
+        self._views = views
+        self._identifier = identifier
+
+    def load(self) -> TablePointer:
+        return self._views.load(self._identifier)
+
+    def begin(self) -> None:
+        """Does nothing: the server is not asked ahead of a commit."""
+
+    def acquire(self) -> None:
+        """Does nothing: the server locks when it commits."""
+
+    def swap(self, base: ViewMetadataVersion | None, new: ViewMetadataVersion) -> ViewMetadataVersion:
+        """Sends the server a new view or the changes of one, or registers an existing file."""
+        names = self._views.names
+        if not names.documents.is_prepared(new.location):
+            response = names.register(self._identifier, new.location)
+        elif base is None:
+            metadata = new.metadata
+            body: dict[str, Any] = {
+                "name": self._identifier[-1],
+                "location": metadata.location,
+                "schema": schema_to_json(metadata.schema()),
+                "view-version": view_version_to_json(metadata.current_version()),
+                "properties": dict(metadata.properties),
+            }
+            response = names.channel.post(f"{namespace_path(self._identifier[0])}/views", body, "view")
+        else:
+            body = {
+                "requirements": [{"type": "assert-view-uuid", "uuid": base.uuid}],
+                "updates": view_updates(base.metadata, new.metadata),
+            }
+            response = names.channel.post(names.path(self._identifier), body, "commit")
+        location, content = names.committed(response)
+        return ViewMetadataVersion(location, view_metadata_from_json(content, location))
+
+
+def _view_essence(metadata: ViewMetadata) -> tuple[object, ...]:
+    version = metadata.current_version()
+    return (metadata.schema().fields, version.representations, dict(metadata.properties), metadata.location)
