@@ -73,6 +73,7 @@ from hms_iceberg.spark.read_questions import (
     DescribeMetadataTable,
     FirstOffset,
     InspectRows,
+    ListPartitions,
     LatestOffset,
     LoadTable,
     LoadView,
@@ -84,6 +85,7 @@ from hms_iceberg.spark.read_questions import (
 from hms_iceberg.spark.reading.changes import changed_rows, describe_changes
 from hms_iceberg.spark.reading.descriptions import describe, describe_view, release
 from hms_iceberg.spark.reading.inspection import describe_inspection, inspection_rows
+from hms_iceberg.spark.reading.partitions import list_partitions
 from hms_iceberg.spark.reading.plan_answer import answer_form, plan_answer, scan_answer
 from hms_iceberg.spark.reading.streams import check_stream, first_offset, latest_offset
 from hms_iceberg.spark.reading.worker_files import what_to_read, worker_command
@@ -247,6 +249,7 @@ QUESTIONS: dict[str, Question] = {
     "changes": Question(LoadTable, _of_metadata(describe_changes)),
     "inspect": Question(DescribeMetadataTable, _of_metadata(describe_inspection), Cost.PLANNING),
     "inspect-rows": Question(InspectRows, _of_metadata(inspection_rows), Cost.PLANNING),
+    "partitions": Question(ListPartitions, _of_metadata(list_partitions), Cost.PLANNING),
     "changed-rows": Question(ReadChanges, _of_metadata(changed_rows), Cost.PLANNING),
     "plan": Question(PlanScan, _plan, Cost.PLANNING),
     "worker-command": Question(WorkerCommand, _worker_command),

@@ -90,6 +90,20 @@ class InspectRows(msgspec.Struct, frozen=True):
     aggregates: list[Aggregate] = []
 
 
+class ListPartitions(msgspec.Struct, frozen=True):
+    """The partitions of a table (`PartitionStatements`).
+
+    Args:
+        snapshot_id: of which snapshot; None for none.
+        partition: the values that they have, by the names of partition fields; a null is one.
+    """
+
+    name: str
+    metadata_location: str
+    snapshot_id: int | None = None
+    partition: dict[str, str | None] = {}
+
+
 class Aggregate(msgspec.Struct, frozen=True):
     """An aggregate of all rows of a metadata table.
 

@@ -71,6 +71,7 @@ final class ExtendedSession {
     own.injectResolutionRule(new RuleBuilder(extension, RuleBuilder.STATEMENTS));
     own.injectResolutionRule(new RuleBuilder(extension, RuleBuilder.LIKE));
     own.injectResolutionRule(new RuleBuilder(extension, RuleBuilder.SHOW));
+    own.injectResolutionRule(new RuleBuilder(extension, RuleBuilder.PARTITIONS));
     own.injectParser(new StatementParser.Builder(extension));
     return own;
   }
@@ -101,6 +102,7 @@ final class ExtendedSession {
     static final int CARRIED_ONCE = 10;
     static final int QUERIED_ONCE = 11;
     static final int SHOW = 12;
+    static final int PARTITIONS = 13;
 
     private final Extension extension;
     private final int kind;
@@ -148,6 +150,8 @@ final class ExtendedSession {
           return new Statements.OnlyForIceberg();
         case LIKE:
           return new LikeTables(session);
+        case PARTITIONS:
+          return new PartitionStatements();
         case SHOW:
           return new ShowTables.Extended(session);
         default:
