@@ -74,14 +74,8 @@ class _Lane:
 
 
 def default_workers(items: int, remote: bool = False) -> int:
-    """How many items to read at once.
-
-    Args:
-        items: how many there are.
-        remote: whether most of the time goes into waiting for a store.
-
-    Returns:
-        One a processor and at least two, for a remote store at least eight; no more than there are items.
+    """How many items to read at once: one a processor and at least two, for a remote store at least eight; no more than
+    items.
     """
     processors = os.cpu_count() or 2
     return min(max(8 if remote else 2, processors), max(items, 1))
@@ -90,16 +84,10 @@ def default_workers(items: int, remote: bool = False) -> int:
 def read_in_order(
     items: Iterable[T], read: Callable[[T], Iterator[pa.RecordBatch]], workers: int, buffer_bytes: int
 ) -> Iterator[pa.RecordBatch]:
-    """Reads several items at once and yields their batches in the order of the items.
+    """Reads several items at once in worker threads and yields their batches in the order of the items.
 
-    Args:
-        items: taken one by one, a few ahead of the reader.
-        read: makes the batches of an item, in a worker thread.
-        workers: items read at once; 1 reads without threads.
-        buffer_bytes: batches that may wait, over all items.
-
-    Yields:
-        The batches. Workers stop soon after the generator is closed.
+    Items are taken a few ahead of the reader; `buffer_bytes` may wait over all of them. One worker reads without
+    threads. Workers stop soon after the generator is closed.
     """
     if workers <= 1:
         for item in items:
@@ -154,11 +142,9 @@ V = TypeVar("V")
 
 
 class SharedCache(Generic[K, V]):
-    """Remembers what was computed for a key; a second thread that asks waits for the first. Errors are remembered.
+    """Remembers what was computed for a key, errors too; a second thread that asks waits for the first.
 
-    Args:
-        size_of: bytes of a value, for the bound.
-        max_bytes: how much is kept: what was not asked for longest is forgotten first. None keeps everything.
+    Beyond `max_bytes` what was not asked for longest is forgotten first; None keeps everything.
     """
 
     def __init__(self, size_of: Callable[[V], int] | None = None, max_bytes: int | None = None) -> None:
@@ -170,12 +156,6 @@ class SharedCache(Generic[K, V]):
         self._max_bytes = max_bytes
 
     def get(self, key: K, compute: Callable[[], V]) -> V:
-        """The value for a key, computed at the first call, and again if it was forgotten.
-
-        Args:
-            key: the key.
-            compute: computes the value if it is not known.
-        """
         with self._lock:
             future = self._known.get(key)
             mine = future is None
@@ -193,7 +173,6 @@ class SharedCache(Generic[K, V]):
         return future.result()
 
     def forget(self, key: K) -> None:
-        """Forgets the value of a key; it is computed again when it is asked for."""
         with self._lock:
             self._drop(key)
 
@@ -229,16 +208,10 @@ _AHEAD = 1_000
 
 
 def in_parallel(work: Callable[[T], R], items: Iterable[T], near: str, ahead: int = _AHEAD) -> Iterator[R]:
-    """Works on some items, several at once.
+    """Works on items in threads and gives the results in their order; an error is raised in its item's place.
 
-    Args:
-        work: what is done with each.
-        items: the items, taken as they are needed.
-        near: a location, which tells whether files are on this machine, or far, so that more are waited for at once.
-        ahead: how many items may be worked on, or done and not taken yet.
-
-    Returns:
-        the results in the order of the items; an error of `work` is raised in its item's place.
+    `near` is a location: more are waited for at once if files are far. At most `ahead` items are worked on, or done and
+    not taken yet.
     """
     workers = default_workers(ahead, not parse_location(near).is_local)
     pool = ThreadPoolExecutor(workers, thread_name_prefix="iceberg-care")

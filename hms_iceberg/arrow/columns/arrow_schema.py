@@ -57,13 +57,6 @@ def to_arrow(schema: Schema, field_ids: bool = True, extensions: bool = True) ->
 
 
 def to_arrow_field(field: NestedField, field_ids: bool = True, extensions: bool = True) -> pa.Field:
-    """The Arrow field of one Iceberg field; see ``to_arrow``.
-
-    Args:
-        field: the Iceberg field.
-        field_ids: whether ids go into the Arrow field's metadata.
-        extensions: whether Arrow's extension types (UUID and the like) are used.
-    """
     metadata: dict[bytes, bytes] | None = None
     if field_ids:
         metadata = {FIELD_ID_KEY: str(field.field_id).encode()}
@@ -74,16 +67,7 @@ def to_arrow_field(field: NestedField, field_ids: bool = True, extensions: bool 
 
 
 def to_arrow_type(kind: IcebergType, field_ids: bool = True, extensions: bool = True) -> pa.DataType:
-    """The Arrow type of an Iceberg type; see ``to_arrow``.
-
-    Args:
-        kind: the type.
-        field_ids: whether ids go into the metadata of nested fields.
-        extensions: whether Arrow's extension types (UUID and the like) are used.
-
-    Raises:
-        UnsupportedError: Arrow has no form for it.
-    """
+    """The Arrow type of an Iceberg type; see `to_arrow`."""
     primitive = primitive_to_arrow(kind, extensions)
     if primitive is not None:
         return primitive
@@ -95,12 +79,6 @@ def to_arrow_type(kind: IcebergType, field_ids: bool = True, extensions: bool = 
 
 
 def nested_arrow_type(kind: NestedType, children: Sequence[pa.Field]) -> pa.DataType:
-    """The Arrow type of a struct, list or map with these children.
-
-    Args:
-        kind: the nested type.
-        children: the Arrow fields of its children, in order.
-    """
     if isinstance(kind, StructType):
         return pa.struct(children)
     return pa.list_(*children) if isinstance(kind, ListType) else pa.map_(*children)
@@ -253,12 +231,7 @@ ARROW_SCHEMA.set(to_arrow)
 
 
 def to_stored(array: pa.Array, kind: IcebergType) -> list[Any]:
-    """The stored values of a plain array of a primitive type, null as None.
-
-    Args:
-        array: the values.
-        kind: the type.
-    """
+    """The stored values of a plain array of a primitive type, null as None."""
     if integers := integer_type(kind):
         return array.view(integers).to_pylist()
     values: list[Any] = array.to_pylist()
@@ -274,12 +247,7 @@ def integer_type(kind: IcebergType) -> pa.DataType | None:
 
 
 def from_stored(values: list[Any], kind: IcebergType) -> pa.Array:
-    """A plain array of stored values of a primitive type (or of a struct, whose values are None or ``{}``).
-
-    Args:
-        values: the stored values; None for null.
-        kind: the type.
-    """
+    """A plain array of stored values of a primitive type (or of a struct, whose values are None or `{}`)."""
     target = to_arrow_type(kind, field_ids=False, extensions=False)
     if integers := integer_type(kind):
         return pa.array(values, integers).view(target)
@@ -289,13 +257,8 @@ def from_stored(values: list[Any], kind: IcebergType) -> pa.Array:
 
 
 def constant(value: Any, kind: IcebergType, length: int, *, for_write: bool = False) -> pa.Array:
-    """A plain array that holds one stored value ``length`` times; a struct of ``{}`` holds its fields' defaults.
-
-    Args:
-        value: a stored value, or None.
-        kind: its type.
-        length: number of rows.
-        for_write: whether fields of ``{}`` take their write default rather than their initial default.
+    """A plain array of one stored value; a struct's `{}` holds its fields' initial defaults, or write defaults
+    `for_write`.
     """
     if value is None:
         return pa.nulls(length, to_arrow_type(kind, field_ids=False, extensions=False))

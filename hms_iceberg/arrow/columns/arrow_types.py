@@ -72,12 +72,8 @@ _PRIMITIVES: dict[type[IcebergType], pa.DataType] = {
 
 
 def primitive_to_arrow(kind: IcebergType, extensions: bool = True) -> pa.DataType | None:
-    """The Arrow type of a primitive type; None for other types.
-
-    Args:
-        kind: the type.
-        extensions: whether a uuid becomes Arrow's extension type ``arrow.uuid`` rather than 16 bytes, and a shape
-            ``geoarrow.wkb`` rather than bytes.
+    """The Arrow type of a primitive type, None for others; `extensions` gives `arrow.uuid` and `geoarrow.wkb` instead
+    of bytes.
     """
     if extensions and isinstance(kind, (GeometryType, GeographyType)):
         return shape_type(kind)
@@ -93,12 +89,8 @@ def primitive_to_arrow(kind: IcebergType, extensions: bool = True) -> pa.DataTyp
 def primitive_from_arrow(kind: pa.DataType, format_version: int = 2) -> IcebergType | None:
     """The Iceberg type that holds every value of an Arrow type that is not nested, or None if there is none.
 
-    Unsigned and small integers become the next signed type that holds them. Arrow's timestamps with any zone are
-    points in time and become timestamptz.
-
-    Args:
-        kind: the Arrow type.
-        format_version: the format version of the table.
+    Unsigned and small integers become the next signed type that holds them. Arrow's timestamps with any zone are points
+    in time and become timestamptz.
     """
     types = pa.types
     exact: tuple[tuple[Callable[[pa.DataType], bool], IcebergType], ...] = (
@@ -137,7 +129,6 @@ def primitive_from_arrow(kind: pa.DataType, format_version: int = 2) -> IcebergT
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether an Arrow type is any of its kinds of string."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
@@ -169,12 +160,10 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def plain_field(field: pa.Field) -> pa.Field:
-    """The field with the plain form of its type; see `plain_type`."""
     return field.with_type(plain_type(field.type))
 
 
 def is_list_like(kind: pa.DataType) -> bool:
-    """Whether an Arrow type is any of its kinds of list."""
     types = pa.types
     return bool(
         types.is_list(kind)
@@ -186,12 +175,7 @@ def is_list_like(kind: pa.DataType) -> bool:
 
 
 def list_like(kind: pa.DataType, element: pa.Field) -> pa.DataType:
-    """The same kind of list of other elements.
-
-    Args:
-        kind: a type that `is_list_like`.
-        element: the elements.
-    """
+    """A list of the same kind with other elements."""
     if pa.types.is_fixed_size_list(kind):
         return pa.list_(element, kind.list_size)
     makers = {pa.types.is_large_list: pa.large_list, pa.types.is_list_view: pa.list_view}
@@ -204,10 +188,6 @@ def is_lossless(kind: pa.DataType, target: IcebergType) -> bool:
 
     Integers widen; decimals may gain digits on both sides of the point; naive timestamps only go to columns without
     zone and zoned ones only to columns with zone; units are converted if no digit is lost.
-
-    Args:
-        kind: the Arrow type.
-        target: the Iceberg type.
     """
     types = pa.types
     if isinstance(target, (IntegerType, LongType)):
@@ -253,15 +233,10 @@ def byte_width(kind: IcebergType) -> int | None:
 def stands_for(
     kind: pa.DataType, wanted: IcebergType, file_format: str, int96: bool = False, uuid: bool | None = None
 ) -> bool:
-    """Whether a file's values can be read as a table's type by every reader, and mean the same to all.
+    """Whether every reader reads a file's values as the table's type and means the same.
 
-    Args:
-        kind: the file's type as Arrow reads it; no nested one.
-        wanted: the table's type.
-        file_format: PARQUET, ORC or AVRO, in any case.
-        int96: whether Parquet holds the column as INT96, whose unit all readers know.
-        uuid: whether bytes of fixed length are marked as UUIDs, by which alone Java tells them in Avro; None if no mark
-            is needed.
+    All readers know the unit of INT96. Java tells UUIDs in Avro by their mark alone (`uuid`; None if no mark is
+    needed).
     """
     if isinstance(kind, pa.BaseExtensionType):
         kind = kind.storage_type
@@ -353,15 +328,10 @@ _UNIT_NANOS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 
 def bound_decoder(arrow: pa.DataType, kind: IcebergType) -> Callable[[Any, bool], Any] | None:
-    """How to turn a raw minimum or maximum of a Parquet footer into a stored value.
+    """A function from a raw bound of a Parquet footer, and whether it is an upper one, to a stored value; None if none
+    is.
 
-    Args:
-        arrow: the column's Arrow type, which says what the raw value means.
-        kind: the table's type for the column.
-
-    Returns:
-        A function of the raw value and whether it is an upper bound (then digits that are lost round up), giving None
-        for a value that is no use; or None if the two types do not go together.
+    Digits that are lost round an upper bound up.
     """
     types = pa.types
     if isinstance(kind, (IntegerType, LongType)) and types.is_integer(arrow):

@@ -45,20 +45,9 @@ Converter = Callable[[pa.Array, "pa.Array | None"], pa.Array]
 
 
 class SchemaFit:
-    """Makes batches of one Arrow schema fit a table's schema.
+    """Makes batches of one Arrow schema fit a table's schema: every column, in its order, with its types.
 
-    The batches it returns hold every column of the table, in the table's order and with its types; a uuid is plain
-    16 bytes.
-
-    Args:
-        incoming: the schema of the data.
-        schema: the table's schema.
-        table: the table's name for messages.
-        downcast_ns: whether nanosecond timestamps may lose digits for a microsecond column.
-
-    Raises:
-        SchemaMismatchError: a column is unknown, given twice, or required and missing.
-        TypeMismatchError: a column's type cannot hold the data's type without loss.
+    A uuid becomes plain 16 bytes. Nanoseconds may lose digits for a microsecond column if `downcast_ns` says so.
     """
 
     def __init__(
@@ -71,12 +60,6 @@ class SchemaFit:
         self.schema = pa.schema([to_arrow_field(field, extensions=False) for field in schema.fields])
 
     def fit(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The batch with the table's columns.
-
-        Raises:
-            NullValueError: a required column holds a null.
-            TypeMismatchError: a value does not fit without loss.
-        """
         columns = [
             make(batch.num_rows) if index is None else self._fitted(batch.field(index).name, batch.column(index), make)
             for index, make in self._columns

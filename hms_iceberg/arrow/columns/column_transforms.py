@@ -47,13 +47,7 @@ _DAY_MICROS = 24 * _HOUR_MICROS
 def arrow_transform(
     transform: Transform, kind: IcebergType, column: pa.Array | pa.ChunkedArray
 ) -> pa.Array | pa.ChunkedArray:
-    """`transform_array` of a column that may be chunked, or of another Arrow type that can be cast.
-
-    Args:
-        transform: the transform.
-        kind: the type of the source column.
-        column: the values.
-    """
+    """`transform_array` of a column that may be chunked, or of another Arrow type that can be cast."""
     plain = column.cast(to_arrow_type(kind, False, False))
     if isinstance(plain, pa.ChunkedArray):
         result = to_arrow_type(transform.result_type(kind), False, False)
@@ -62,19 +56,7 @@ def arrow_transform(
 
 
 def transform_array(transform: Transform, kind: IcebergType, array: pa.Array) -> pa.Array:
-    """Applies a partition transform to a column.
-
-    Args:
-        transform: the transform.
-        kind: the Iceberg type of the column.
-        array: the column, plain.
-
-    Returns:
-        A plain array of the transform's result type, null if the column is null.
-
-    Raises:
-        UnsupportedError: the transform is unknown or not defined for the type.
-    """
+    """Applies a partition transform to a plain column."""
     if isinstance(transform, VoidTransform):
         return pa.nulls(len(array), to_arrow_type(transform.result_type(kind), False, False))
     if isinstance(transform, IdentityTransform):

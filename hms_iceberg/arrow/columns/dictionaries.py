@@ -11,12 +11,7 @@ from hms_iceberg.spec.json_model import column_names
 
 
 def with_dictionaries(rows: pa.RecordBatchReader, columns: Sequence[str]) -> pa.RecordBatchReader:
-    """The rows with some columns as dictionaries; those that are neither text nor bytes stay as they are.
-
-    Args:
-        rows: the rows.
-        columns: names of columns.
-    """
+    """The rows with some columns as dictionaries; those that are neither text nor bytes stay as they are."""
     names = column_names(columns, "dictionary_columns")
     places = [
         place

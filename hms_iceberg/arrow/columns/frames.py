@@ -16,10 +16,8 @@ from hms_iceberg.spec.schema import Schema
 def frame_to_arrow(frame: pl.DataFrame, schema: Schema) -> pa.Table:
     """A frame as an Arrow table.
 
-    Args:
-        frame: the columns of the schema as stored values: dates and timestamps as integers, UUIDs as bytes, a map as a
-            list of structs of ``key`` and ``value``.
-        schema: names and types of the result.
+    The frame holds stored values: dates and timestamps as integers, UUIDs as bytes, maps as lists of structs of `key`
+    and `value`.
     """
     target = to_arrow(schema, field_ids=False, extensions=False)
     source = frame.select(target.names).to_arrow()
@@ -57,7 +55,7 @@ def _is_fixed(kind: pa.DataType) -> bool:
 
 
 def _conformed(table: pa.Table, leaf: Callable[[pa.DataType, bool], pa.DataType]) -> pa.Table:
-    """The rows with other types of values, which a function tells of a type and whether it is nested."""
+    """The rows with other types of values, which `leaf` gives for a type and whether it is nested."""
     fields = [field.with_type(_type(field.type, leaf, False)) for field in table.schema]
     columns = [
         column

@@ -33,11 +33,7 @@ _SAME_SYSTEM = {"EPSG:4326": DEFAULT_CRS, "CRS84": DEFAULT_CRS, "SRID:4326": DEF
 
 
 class ShapeType(pa.ExtensionType):
-    """The Arrow type ``geoarrow.wkb``: shapes as Well-Known Binary, with their coordinate system and edges.
-
-    Args:
-        parameters: the parameters ``crs`` and ``edges`` as GeoArrow writes them.
-    """
+    """The Arrow type `geoarrow.wkb`, whose parameters are GeoArrow's `crs` and `edges`."""
 
     def __init__(self, parameters: str = "{}") -> None:
         self._parameters = parameters
@@ -45,7 +41,7 @@ class ShapeType(pa.ExtensionType):
 
     @property
     def edges(self) -> str | None:
-        """How the edges of a geography are interpolated; None for straight ones."""
+        """The interpolation of a geography's edges; None for straight ones."""
         found: str | None = json.loads(self._parameters).get("edges")
         return None if found == _PLANAR else found
 
@@ -64,11 +60,6 @@ class ShapeType(pa.ExtensionType):
 
 
 def shape_type(kind: GeometryType | GeographyType) -> ShapeType:
-    """The Arrow type of a geometry or geography.
-
-    Args:
-        kind: the type of the column.
-    """
     parameters = {"crs": kind.crs}
     if isinstance(kind, GeographyType):
         parameters["edges"] = kind.algorithm
@@ -81,13 +72,7 @@ def is_shape(field: pa.Field) -> bool:
 
 
 def shape_of(field: pa.Field) -> GeometryType | GeographyType:
-    """The Iceberg type of a field of shapes.
-
-    Args:
-        field: an Arrow field that `is_shape`.
-
-    Raises:
-        ValueError: its shapes are not in Well-Known Binary, or no name tells its coordinate system.
+    """The Iceberg type of a field of shapes; ValueError if they are not WKB or no name tells their coordinate system.
     """
     crs, edges = _parameters(field)
     system = DEFAULT_CRS if crs is None else crs
@@ -95,16 +80,8 @@ def shape_of(field: pa.Field) -> GeometryType | GeographyType:
 
 
 def check_shape(field: pa.Field, target: IcebergType) -> None:
-    """Refuses a field of shapes for a column of another coordinate system or with other edges.
-
-    What the field does not say, the column says for it.
-
-    Args:
-        field: an Arrow field that `is_shape`.
-        target: the type of the column.
-
-    Raises:
-        ValueError: they contradict one another; the message says in what.
+    """Refuses a field of shapes for a column of another coordinate system or with other edges, as far as the field
+    names them.
     """
     if not isinstance(target, (GeometryType, GeographyType)):
         return
@@ -159,11 +136,8 @@ def _system(crs: str) -> str:
 
 
 def footer_corners(chunks: Sequence[Any], kind: GeometryType | GeographyType) -> tuple[bytes, bytes] | None:
-    """The corners of the box around the boxes that a footer tells of; None if it does not tell of all shapes.
-
-    Args:
-        chunks: the column in each of some row groups, as pyarrow has it.
-        kind: the type of the column. Boxes of geographies are not taken: writers differ in what they mean.
+    """The corners around the boxes that a footer tells of, None if it does not tell of all shapes; geographies' boxes
+    are not taken, as writers differ in what they mean.
     """
     if isinstance(kind, GeographyType) or not chunks:
         return None
@@ -177,11 +151,7 @@ def footer_corners(chunks: Sequence[Any], kind: GeometryType | GeographyType) ->
 
 
 def told_shape(column: Any) -> pa.Field | None:
-    """A column of shapes as GeoArrow names its system and edges; None if the footer does not say that it is one.
-
-    Args:
-        column: the column of a footer's schema, as pyarrow has it.
-    """
+    """A column of shapes as GeoArrow names its system and edges; None if the footer does not say that it is one."""
     told = json.loads(column.logical_type.to_json())
     if told["Type"] not in ("Geometry", "Geography"):
         return None

@@ -55,13 +55,10 @@ _JAVA_ZONES = {
 
 @dataclass(frozen=True, slots=True)
 class WriterCalendar:
-    """In which calendar the writer of a file counted.
+    """The calendar in which the writer of a file counted.
 
-    Attributes:
-        julian_dates: whether days before 1582-10-15 are Julian.
-        instants: the zone in which instants were made of local times by the old classes; None if the calendar is
-            proleptic.
-        int96: the same of timestamps that Parquet holds as INT96.
+    Days before 1582-10-15 may be Julian. `instants` is the zone in which the old classes made instants of local times,
+    None if the calendar is proleptic; `int96` is the zone of INT96 timestamps.
     """
 
     julian_dates: bool = False
@@ -74,12 +71,7 @@ class WriterCalendar:
         return self.julian_dates or self.instants is not None or self.int96 is not None
 
     def rule(self, kind: pa.DataType, int96: bool = False) -> Rule | None:
-        """How the values of a column have to be changed; None if they are proleptic.
-
-        Args:
-            kind: the column's type.
-            int96: whether it is INT96 in the file.
-        """
+        """The change of a column's values; None if they are proleptic."""
         if pa.types.is_date32(kind):
             return Rule(None) if self.julian_dates else None
         if not pa.types.is_timestamp(kind):
@@ -93,21 +85,12 @@ PROLEPTIC = WriterCalendar()
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How values of one column become proleptic.
-
-    Args:
-        zone: the zone in which instants were made of local times; None for dates.
-    """
+    """The change that makes values of one column proleptic; `zone` made instants of local times, None for dates."""
 
     zone: str | None
 
     def changes(self, kind: pa.DataType, least: int) -> bool:
-        """Whether a value of the column may change, if this is its least one, as the file holds it.
-
-        Args:
-            kind: the Arrow type.
-            least: the least value of the column, as the file holds it.
-        """
+        """Whether the column may hold a value that changes, if this is its least one as the file holds it."""
         return least < self._first_unchanged(kind)
 
     def proleptic(self, array: pa.Array) -> pa.Array:
@@ -139,12 +122,8 @@ def _storage(kind: pa.DataType) -> pa.DataType:
 
 
 def writer_calendar(marks: Mapping[str, str]) -> WriterCalendar:
-    """The calendar of a Parquet or Avro file by the marks of its writer.
-
-    A file without marks is proleptic, as for Spark since 4.0.
-
-    Args:
-        marks: the key-value metadata of the file.
+    """The calendar of a Parquet or Avro file by its key-value metadata; without marks it is proleptic, as for Spark
+    since 4.0.
     """
     spark = marks.get("org.apache.spark.version")
     if spark is not None:
@@ -179,25 +158,14 @@ def text_marks(found: Mapping[Any, bytes] | None) -> dict[str, str]:
 
 
 def proleptic_columns(batch: pa.RecordBatch, rules: Iterable[Rule | None]) -> pa.RecordBatch:
-    """A batch with the values that their writer meant.
-
-    Args:
-        batch: as the file holds it.
-        rules: of each leaf, in order.
-    """
+    """A batch as its writer meant it, by a rule for each leaf."""
     each = iter(rules)
     columns = [_proleptic(column, each) for column in batch.columns]
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
 def has_old_values(batch: pa.RecordBatch, rules: Iterable[Rule | None]) -> bool:
-    """Whether a batch has a date or time in the old calendar that has to be converted; arguments as of
-    `proleptic_columns`.
-
-    Args:
-        batch: the rows.
-        rules: a rule for each column; None for columns without dates and times.
-    """
+    """Whether a batch has a date or time in the old calendar that has to be converted, by a rule for each leaf."""
     each = iter(rules)
     made = [(_proleptic(column, each), column) for column in batch.columns]
     return any(new is not old and not new.equals(old) for new, old in made)
@@ -216,8 +184,7 @@ def _proleptic(array: pa.Array, rules: Iterator[Rule | None]) -> pa.Array:
 
 
 def old_times(columns: Iterable[str]) -> list[str]:
-    """Reports columns with dates or times that were written in the old calendar; an empty list if there are
-    no such columns."""
+    """Reports columns with dates or times that were written in the old calendar."""
     names = ", ".join(columns)
     if not names:
         return []
@@ -233,9 +200,7 @@ def old_times(columns: Iterable[str]) -> list[str]:
 def gregorian_days(days: Any) -> Any:
     """Days since 1970 of proleptic dates with the year, month and day that Julian ones have.
 
-    Args:
-        days: a numpy array of int64, days since 1970 before 1582-10-15. What is no proleptic date, a 29 February, is
-            the day after it.
+    A 29 February that is no proleptic date becomes the day after it.
     """
     shifted = days + 2_440_588 + 32_082
     year = (4 * shifted + 3) // 1461

@@ -38,14 +38,7 @@ def _finish(state: Any, lengths: Any) -> Any:
 
 
 def hash_longs(values: Any) -> Any:
-    """Hashes of 64-bit integers as eight little-endian bytes.
-
-    Args:
-        values: a numpy array of int64.
-
-    Returns:
-        A numpy array of uint32.
-    """
+    """Hashes of 64-bit integers as eight little-endian bytes."""
     bits = values.view(np.uint64)
     low = bits.astype(np.uint32)
     high = (bits >> np.uint64(32)).astype(np.uint32)
@@ -54,18 +47,7 @@ def hash_longs(values: Any) -> Any:
 
 
 def hash_bytes(data: Any, starts: Any, lengths: Any) -> Any:
-    """Hashes of byte strings that lie in one buffer.
-
-    The strings are hashed together, four bytes a step; a step works on those that are long enough.
-
-    Args:
-        data: the buffer as a numpy array of uint8.
-        starts: where each string starts, int64.
-        lengths: bytes of each string, int64.
-
-    Returns:
-        A numpy array of uint32.
-    """
+    """Hashes of byte strings in one buffer, together: a step takes four bytes of each string that is long enough."""
     state = np.zeros(len(starts), np.uint32)
     order = np.argsort(lengths, kind="stable")
     sorted_lengths = lengths[order]
@@ -94,14 +76,7 @@ def _little_endian(data: Any, at: Any, size: int) -> Any:
 
 
 def hash_binary_array(array: pa.Array) -> Any:
-    """Hashes of a binary, string or fixed-size binary array; at nulls the hash is arbitrary.
-
-    Args:
-        array: the values.
-
-    Returns:
-        A numpy array of uint32.
-    """
+    """Hashes of a binary, string or fixed-size binary array; at nulls the hash is arbitrary."""
     if pa.types.is_fixed_size_binary(array.type):
         width = array.type.byte_width
         starts = (np.arange(len(array), dtype=np.int64) + array.offset) * width

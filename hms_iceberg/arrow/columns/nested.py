@@ -38,13 +38,7 @@ def struct_children(array: pa.StructArray) -> list[pa.Array]:
 
 
 def make_struct(like: pa.Array, children: Sequence[pa.Array], fields: Sequence[pa.Field]) -> pa.StructArray:
-    """A struct array with new children and the length and nulls of ``like``.
-
-    Args:
-        like: the array whose length and nulls are kept.
-        children: the new children.
-        fields: their names and types.
-    """
+    """A struct array with new children and the length and nulls of `like`."""
     mask = null_mask(like)
     if not children:
         validity = None if mask is None else pc.invert(mask).buffers()[1]
@@ -65,38 +59,19 @@ def list_parts(array: pa.Array) -> tuple[pa.Array, int, int]:
 
 
 def list_values(array: pa.Array, start: int, length: int) -> pa.Array:
-    """The values of a list array between the bounds that ``list_parts`` gave.
-
-    Args:
-        array: the list array.
-        start: index of the first value.
-        length: number of values.
-    """
+    """The values of a list array between the bounds that `list_parts` gave."""
     return array.values.slice(start, length)
 
 
 def make_list(like: pa.Array, offsets: pa.Array, values: pa.Array, element: pa.Field) -> pa.ListArray:
-    """A list array with new values and the length and nulls of ``like``.
-
-    Args:
-        like: the array whose length and nulls are kept.
-        offsets: where each list begins.
-        values: the values of all lists.
-        element: name and type of the values.
-    """
+    """A list array with new values and the length and nulls of `like`."""
     if element.type != values.type:
         element = element.with_type(values.type)
     return pa.ListArray.from_arrays(offsets, values, type=pa.list_(element), mask=null_mask(like))
 
 
 def map_entries(array: pa.MapArray, start: int, length: int) -> tuple[pa.Array, pa.Array]:
-    """Keys and values of a map array between the bounds that ``list_parts`` gave.
-
-    Args:
-        array: the map array.
-        start: index of the first entry.
-        length: number of entries.
-    """
+    """Keys and values of a map array between the bounds that `list_parts` gave."""
     entries = array.values.slice(start, length)  # `keys` and `items` disregard where the entries begin
     return entries.field(0), entries.field(1)
 
@@ -104,16 +79,8 @@ def map_entries(array: pa.MapArray, start: int, length: int) -> tuple[pa.Array, 
 def make_map(
     like: pa.Array, offsets: pa.Array, keys: pa.Array, items: pa.Array, key: pa.Field, item: pa.Field
 ) -> pa.MapArray:
-    """A map array with new keys and values and the length and nulls of ``like``.
-
-    Args:
-        like: the array whose length and nulls are kept.
-        offsets: where each map begins.
-        keys, items: keys and values of all maps.
-        key, item: their names and types.
-
-    Raises:
-        pa.ArrowInvalid: a key is null, by which pyarrow would end the process.
+    """A map array with new entries and the length and nulls of `like`; a null key is refused, as pyarrow would end the
+    process.
     """
     if keys.null_count:
         raise pa.ArrowInvalid("a key of a map is null")
@@ -135,13 +102,7 @@ def children_of(array: pa.Array) -> list[pa.Array]:
 
 
 def with_children(like: pa.Array, children: Sequence[pa.Array], fields: Sequence[pa.Field]) -> pa.Array:
-    """A nested array with the shape and nulls of another.
-
-    Args:
-        like: the other, a struct, list or map.
-        children: what is below it, in the order of ``children_of``.
-        fields: their names, metadata, and whether they may be null.
-    """
+    """A nested array with the length and nulls of `like`; children in the order of `children_of`."""
     fields = [field.with_type(child.type) for field, child in zip(fields, children, strict=True)]
     if pa.types.is_struct(like.type):
         return make_struct(like, children, fields)
@@ -159,13 +120,7 @@ def combine(array: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def pruned(arrays: Sequence[pa.Array], fields: Sequence[NestedField], wanted: Sequence[NestedField]) -> list[pa.Array]:
-    """Some of the columns, and of structs in them some of the fields.
-
-    Args:
-        arrays: the columns of `fields`.
-        fields: what there is.
-        wanted: what is wanted of it, by field id.
-    """
+    """The wanted columns by field id, and of structs in them the wanted fields."""
     places = {field.field_id: place for place, field in enumerate(fields)}
     return [
         _pruned(arrays[place], fields[place].field_type, field.field_type)
@@ -185,14 +140,7 @@ def _pruned(array: pa.Array, kind: IcebergType, wanted: IcebergType) -> pa.Array
 def conform(array: pa.Array, kind: pa.DataType) -> pa.Array:
     """Gives an array another type that differs only in names, field metadata, nullability or extensions.
 
-    Children are taken by position.
-
-    Args:
-        array: the values.
-        kind: the type wanted.
-
-    Returns:
-        the array itself if it is of the type; else one that shares its buffers, unless values have to be cast.
+    Children are taken by position. Buffers are shared, unless values have to be cast.
     """
     if array.type.equals(kind, check_metadata=True):
         return array
@@ -209,9 +157,8 @@ def conform(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def without_nulls(array: pa.Array) -> pa.Array:
-    """Removes the validity bitmap, so that nulls become arbitrary values; for slots that a null parent hides.
-
-    Parquet's writer refuses nulls in a required field even if the struct around it is null.
+    """Removes the validity bitmap, so that nulls become arbitrary values, for slots that a null parent hides: Parquet's
+    writer refuses nulls in a required field even there.
     """
     if not array.null_count:
         return array
@@ -233,21 +180,13 @@ _FEWEST_GAPS = 0.02
 
 
 class RowSelection:
-    """The rows of a batch that a mask chooses.
-
-    Args:
-        chosen: a numpy array of booleans, which is not changed any more.
-
-    Attributes:
-        rows: how many are chosen.
-    """
+    """The rows of a batch that a mask chooses, which must not change any more."""
 
     def __init__(self, chosen: Any) -> None:
         self._chosen = chosen
         self.rows = int(np.count_nonzero(chosen))
 
     def of(self, column: pa.Array) -> pa.Array:
-        """The chosen rows of a column of the batch."""
         if self.rows > len(column) * (1 - _FEWEST_GAPS):
             return column.filter(self._mask)
         return pc.take(column, self._numbers, boundscheck=False)  # up to ten times as fast as a filter

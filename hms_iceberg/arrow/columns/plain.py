@@ -24,11 +24,7 @@ _MOST_ELEMENTS = (1 << 31) - 1
 
 
 def to_plain(array: pa.Array) -> pa.Array:
-    """The same values in an array of the plain form of its type; see `arrow_types.plain_type`.
-
-    Raises:
-        pa.ArrowException: the array contradicts itself.
-    """
+    """The values in the plain form of their type; see `plain_type`."""
     kind = array.type
     types = pa.types
     if types.is_dictionary(kind):

@@ -49,19 +49,8 @@ Converter = Callable[[pa.Array], pa.Array]
 class FileProjection:
     """How the batches of one file become columns of a table's types.
 
-    Args:
-        file_schema: the file's schema with field ids.
-        wanted: the columns to make, in order; nested types may hold some of their fields only.
-        constants: stored values of columns by field id, used if the file lacks the column.
-        location: the file, for messages.
-        nested_fields: whether the reader can leave fields of a nested column out.
-
-    Attributes:
-        leaves: positions of the leaves that have to be read, ascending.
-
-    Raises:
-        TypeMismatchError: a column of the file cannot become the table's type; the message names both.
-        CorruptDataFileError: the file lacks a required column that has no default.
+    `constants` are stored values by field id for columns that the file lacks. `leaves` has to be read, in ascending
+    order. A column that cannot become the table's type raises TypeMismatchError.
     """
 
     def __init__(
@@ -103,13 +92,7 @@ class FileProjection:
                 self._makers.append((None, self._absent(target, target.name)))
 
     def fits(self, file_schema: pa.Schema, wanted: tuple[NestedField, ...], constants: Mapping[int, Any]) -> bool:
-        """Whether this is also the projection of another file.
-
-        Args:
-            file_schema: the columns of the other file.
-            wanted: the columns that are wanted of it.
-            constants: values of columns that it lacks, by field id.
-        """
+        """Whether this is also the projection of another file."""
         return (
             wanted == self._wanted
             and file_schema.equals(self._file_schema, check_metadata=True)
@@ -117,17 +100,9 @@ class FileProjection:
         )
 
     def project(self, batch: pa.RecordBatch) -> list[pa.Array]:
-        """The wanted columns of a batch that holds the chosen leaves, plain."""
         return [self.column(index, batch) for index in range(len(self._makers))]
 
     def column(self, index: int, batch: pa.RecordBatch, rows: RowSelection | None = None) -> pa.Array:
-        """One wanted column of a batch, plain.
-
-        Args:
-            index: its place among the wanted ones.
-            batch: holds the chosen leaves.
-            rows: which rows to take; None for all.
-        """
         source, make = self._makers[index]
         if source is None:
             return make(batch.num_rows if rows is None else rows.rows)
@@ -307,14 +282,10 @@ def _rebuilt(kind: pa.DataType, children: list[pa.Field]) -> pa.DataType:
 
 
 def primitive_converter(kind: pa.DataType, target: IcebergType) -> Converter | None:
-    """How a file's column becomes the table's type, or None if it cannot.
+    """The function from a file's column to the table's type, or None if there is none.
 
-    Beside the promotions of the specification this takes what other writers of imported files do: other units and
-    zones of timestamps, other widths, plain bytes for text and text for bytes.
-
-    Args:
-        kind: the column's type in the file.
-        target: the column's type in the table.
+    Beside the promotions of the specification this takes what other writers of imported files do: other units and zones
+    of timestamps, other widths, plain bytes for text and text for bytes.
     """
     wanted = to_arrow_type(target, field_ids=False, extensions=False)
     types = pa.types
@@ -393,14 +364,8 @@ def _floor_units(kind: pa.DataType, wanted: pa.DataType) -> Converter:
 class FileLeaf:
     """One column chunk of a file.
 
-    Args:
-        index: position among the file's leaves.
-        field_id: the field it belongs to, None if it belongs to none.
-        repeated: whether a list or map encloses it.
-        type: the Arrow type of its values.
-        path: names from the top.
-        owner_id: the nearest field around it, or itself, that has an id; a variant's parts have none.
-        below: names from that field.
+    A leaf is `repeated` if a list or map encloses it. `owner_id` is the nearest field around it, or itself, that has an
+    id, and `below` the names from there: a variant's parts have no ids.
     """
 
     index: int
@@ -415,13 +380,7 @@ class FileLeaf:
 def identified(schema: pa.Schema, mapping: NameMapping | None) -> pa.Schema:
     """The Arrow schema of a file with field ids: its own, those of the name mapping, or consecutive ones.
 
-    Args:
-        schema: as the file's reader gives it.
-        mapping: the table's name mapping; used only if the file has no ids of its own.
-
-    Returns:
-        The schema with ids in its metadata. A file with neither ids nor mapping gets the ids 1, 2, 3 … on its
-        top-level columns, which is right for files written before ids were.
+    Without either, top-level columns get 1, 2, 3 …, which is right for files written before ids were.
     """
     if has_field_ids(schema):
         return schema

@@ -24,12 +24,7 @@ _PLACES = ((0, 1), (0, 1, 2), (0, 1, 3), (0, 1, 2, 3))
 
 
 class NoShapeError(InvalidInputError, ValueError):
-    """A value of a column is no shape in Well-Known Binary.
-
-    Args:
-        row: its place in the column, from 0.
-        reason: what is wrong with it.
-    """
+    """A value of a column is no shape in Well-Known Binary; `row` is its place in the column, from 0."""
 
     def __init__(self, row: int, reason: str) -> None:
         super().__init__(f"the value in row {row} is no shape in Well-Known Binary: {reason}")
@@ -39,13 +34,9 @@ class NoShapeError(InvalidInputError, ValueError):
 
 @dataclass(frozen=True)
 class Extents:
-    """What each shape of a column extends over, NaN where there is nothing.
+    """The extents of each shape of a column, NaN where it has none.
 
-    Args:
-        low, high: the least and greatest x, y, z and m; a row a shape.
-        east: the least x of 0 and above.
-        west: the greatest x below 0.
-        edges: whether any shape has edges.
+    `low` and `high` hold x, y, z and m. `east` is the least x of 0 and above, `west` the greatest below 0.
     """
 
     low: np.ndarray[Any, Any]
@@ -55,7 +46,7 @@ class Extents:
     edges: bool
 
     def whole(self) -> Extent:
-        """What all shapes together extend over."""
+        """The extent of all shapes together."""
         if not len(self.east):
             nothing = [np.nan] * 4
             return Extent(nothing, nothing, np.nan, np.nan)
@@ -68,14 +59,7 @@ class Extents:
 
 
 def extents(column: pa.BinaryArray) -> Extents:
-    """What the shapes of a column extend over.
-
-    Args:
-        column: shapes as WKB; nulls extend over nothing.
-
-    Raises:
-        NoShapeError: a value is none.
-    """
+    """The extents of the shapes (WKB) of a column, none for nulls; NoShapeError names a value that is none."""
     parts = []
     start = 0
     for part in _parts(column):
@@ -96,16 +80,7 @@ def extents(column: pa.BinaryArray) -> Extents:
 
 
 def meets(column: pa.BinaryArray, box: Box, kind: GeometryType | GeographyType) -> np.ndarray[Any, Any]:
-    """Which shapes of a column have a box that has a point in common with a given one, as booleans; no null has.
-
-    Args:
-        column: shapes as WKB.
-        box: the box.
-        kind: the type of the column.
-
-    Raises:
-        NoShapeError: a value is no shape.
-    """
+    """Which shapes (WKB) of a column have a box that has a point in common with `box`, as booleans; no null has."""
     found = extents(column)
     west, east = found.low[:, 0], found.high[:, 0]
     if isinstance(kind, GeographyType):
@@ -139,13 +114,11 @@ class _Runs:
         self._found: dict[_Form, list[tuple[Any, Any, Any]]] = {}
 
     def add(self, form: _Form, rows: Any, offsets: Any, counts: Any) -> None:
-        """Takes runs of coordinates of one form in."""
         some = counts > 0
         if some.any():
             self._found.setdefault(form, []).append((rows[some], offsets[some], counts[some]))
 
     def groups(self) -> Iterator[tuple[_Form, Any, Any, Any]]:
-        """All runs of each form."""
         for form, found in self._found.items():
             rows, offsets, counts = (np.concatenate(each) for each in zip(*found, strict=True))
             yield form, rows, offsets, counts

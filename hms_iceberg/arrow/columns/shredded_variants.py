@@ -35,12 +35,7 @@ _LEAST_ROWS = 16
 
 
 class _Rows:
-    """The metadata of rows, each different one taken apart once.
-
-    Args:
-        metadata: the different ones.
-        numbers: which of them each row has, an array of integers.
-    """
+    """The metadata of rows, each different one taken apart once; `numbers` tells which of them each row has."""
 
     def __init__(self, metadata: Sequence[bytes], numbers: Any) -> None:
         self.numbers = numbers
@@ -49,12 +44,11 @@ class _Rows:
 
     @classmethod
     def of(cls, column: pa.Array) -> _Rows:
-        """Those of a column of metadata."""
         coded = column.cast(pa.binary()).dictionary_encode()
         return cls(coded.dictionary.to_pylist(), coded.indices.fill_null(0).to_numpy(zero_copy_only=False))
 
     def repeated(self, lengths: Any) -> _Rows:
-        """The metadata of the elements of lists of such lengths."""
+        """The metadata of the elements of lists of these lengths."""
         return _Rows(self._metadata, np.repeat(self.numbers, lengths))
 
     def ids(self, row: int) -> dict[str, int]:
@@ -72,17 +66,10 @@ _Primitive = Callable[[pa.Array], pa.BinaryArray]
 
 
 def unshredding(kind: pa.DataType) -> Callable[[pa.Array], tuple[pa.Array, pa.Array]]:
-    """How a shredded column becomes metadata and values.
+    """A function from a shredded column (a struct of `metadata`, `value` and `typed_value`) to metadata and values
+    without nulls.
 
-    Args:
-        kind: the column's type: a struct of ``metadata`` and ``value``, ``typed_value`` or both.
-
-    Returns:
-        A function of the column that returns metadata and values, both without nulls; it raises ValueError for a
-        column that is damaged.
-
-    Raises:
-        ValueError: variants have no such form.
+    It raises ValueError for a column that is damaged.
     """
     names = [field.name for field in child_fields(kind)]
     if "metadata" not in names or not {"value", "typed_value"} & set(names):

@@ -64,14 +64,7 @@ class _Seen:
 
 
 def shredded_type(column: pa.StructArray) -> pa.DataType | None:
-    """The type of a column of variants with typed columns that suit some rows.
-
-    Args:
-        column: the rows, a struct of ``metadata`` and ``value``.
-
-    Returns:
-        A struct of ``metadata``, ``value`` and ``typed_value``, or None if nothing can be typed.
-    """
+    """The type of a column of variants with typed columns that suit some rows; None if nothing can be typed."""
     root = _Seen()
     for names, value in _values(column):
         if value is not None:
@@ -84,15 +77,7 @@ def shredded_type(column: pa.StructArray) -> pa.DataType | None:
 
 
 def shredded(column: pa.StructArray, kind: pa.DataType) -> pa.StructArray:
-    """A column of variants in a type that `shredded_type` gave for it or for other rows.
-
-    Args:
-        column: a struct of ``metadata`` and ``value``.
-        kind: the type.
-
-    Raises:
-        ValueError: a variant is damaged.
-    """
+    """A column of variants in a type that `shredded_type` gave for it or for other rows."""
     rows = _values(column)
     values, typed = _group(kind.field("typed_value").type, [value for _, value in rows], [names for names, _ in rows])
     return make_struct(column, [struct_children(column)[0], values, typed], list(kind))
@@ -238,7 +223,7 @@ def _elements(value: bytes) -> list[bytes]:
 
 
 def _reader(kind: pa.DataType) -> tuple[Callable[[bytes], Any], pa.DataType]:
-    """How values of a type are read, None for those of another one, and the Arrow type of what is read."""
+    """A function that reads values of a type, None for those of another one, and the Arrow type of its results."""
     if pa.types.is_string(kind):
         return _text, kind
     if pa.types.is_boolean(kind):

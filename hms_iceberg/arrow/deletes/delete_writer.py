@@ -36,7 +36,6 @@ class RowDeletes(Protocol):
 
     @property
     def file(self) -> DataFile:
-        """The data file whose rows are deleted."""
         ...
 
     def __len__(self) -> int: ...
@@ -48,13 +47,7 @@ class RowDeletes(Protocol):
 
 @dataclass(frozen=True)
 class DeletedPositions:
-    """Rows of one data file to delete.
-
-    Args:
-        file: the data file.
-        positions: of the rows, ascending, without duplicates; a numpy array of int64.
-        earlier: positions that are deleted already and are to be written anew, or None.
-    """
+    """Rows of one data file to delete: ascending positions, and those that are deleted already and are written anew."""
 
     file: DataFile
     positions: Any
@@ -64,7 +57,6 @@ class DeletedPositions:
         return len(self.positions)
 
     def merged(self) -> Any:
-        """All deleted positions of the file, ascending."""
         if self.earlier is None or not len(self.earlier):
             return self.positions
         return np.union1d(self.earlier, self.positions)
@@ -76,21 +68,10 @@ def write_row_deletes(
     deleted: Sequence[RowDeletes],
     on_create: Callable[[str], None] | None = None,
 ) -> list[DataFile]:
-    """Writes deletes of single rows in the form that the table's format version asks for.
+    """Writes deletes of single rows: deletion vectors from format version 3 on, position delete files in version 2.
 
-    Args:
-        metadata: the table: deletion vectors from format version 3 on, position delete files in version 2.
-        storage: where the files go.
-        deleted: the rows, each data file once.
-        on_create: called with each location before the file is made.
-
-    Returns:
-        The delete files. With `write.delete.granularity` `file` (the default) each is about one data file; with
-        `partition`, in format version 2, those of a partition share one.
-
-    Raises:
-        ConfigurationError: a property of the table cannot be used.
-        StorageError: a file cannot be written.
+    With `write.delete.granularity` `file` (the default) each is about one data file; with `partition`, in version 2,
+    those of a partition share one. `on_create` gets each location before its file is made.
     """
     found = [each for each in deleted if len(each)]
     if not found:
@@ -117,9 +98,8 @@ def write_row_deletes(
 
 
 def with_metrics_of_deletes(file: DataFile) -> DataFile:
-    """A position delete file with the metrics that say something: bounds, if it is about one data file, and no counts.
-
-    Source: Apache Iceberg, `PositionDeleteWriter`.
+    """A position delete file with bounds if it is about one data file, and no counts, like Java's
+    `PositionDeleteWriter`.
     """
     bounds = [(of or {}).get(DELETE_FILE_PATH.field_id) for of in (file.lower_bounds, file.upper_bounds)]
     about_one = bounds[0] is not None and bounds[0] == bounds[1]

@@ -32,21 +32,7 @@ from hms_iceberg.storage import Storage
 
 @contextmanager
 def open_delete_file(storage: Storage, file: DataFile, mapping: NameMapping | None = None) -> Iterator[ContentReader]:
-    """A reader of a position or equality delete file, closed at the end.
-
-    Args:
-        storage: where it is.
-        file: the delete file.
-        mapping: the table's name mapping, for files without field ids.
-
-    Returns:
-        a context manager with the reader.
-
-    Raises:
-        MissingFileError: it is gone; the error says that it is a delete file.
-        CorruptDataFileError: it is damaged, or has not the rows that its manifest entry promises.
-        UnsupportedError: its format is unknown.
-    """
+    """A reader of a position or equality delete file, which has the rows that its manifest entry promises."""
     try:
         reader = open_reader(storage, file.file_path, file.file_format, mapping, file.key_metadata)
     except MissingFileError as error:
@@ -64,11 +50,7 @@ _CACHE_BYTES = 128 * 1024 * 1024
 
 
 class PositionDeletes:
-    """Loads delete files once a scan and answers per data file.
-
-    Args:
-        storage: where the files are.
-    """
+    """Loads delete files once a scan and answers per data file."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -76,18 +58,9 @@ class PositionDeletes:
         self._lock = Lock()
 
     def positions(self, data_file: str, deletes: Iterable[DataFile]) -> Any | None:
-        """The deleted positions of a data file.
+        """The deleted positions of a data file, ascending without duplicates; None if there are none.
 
-        Args:
-            data_file: its location.
-            deletes: the position delete files and deletion vectors that apply to it. A deletion vector holds all
-                deletes of its file, so that position delete files beside it are left out.
-
-        Returns:
-            An ascending numpy array of int64 without duplicates, or None if nothing is deleted.
-
-        Raises:
-            MissingFileError, CorruptDataFileError: a delete file cannot be read.
+        A deletion vector holds all deletes of its file, so that position delete files beside it are left out.
         """
         found = list(deletes)
         vectors = [file for file in found if file.file_format.upper() == "PUFFIN"]
@@ -108,19 +81,7 @@ class PositionDeletes:
 
 
 def read_position_deletes(storage: Storage, file: DataFile) -> dict[str, Any]:
-    """The positions that a position delete file holds.
-
-    Args:
-        storage: where it is.
-        file: the delete file.
-
-    Returns:
-        Location of a data file to ascending int64 positions without duplicates.
-
-    Raises:
-        MissingFileError: the file is gone; the error says that it is a delete file.
-        CorruptDataFileError: it is damaged, or has not the rows that its manifest entry promises.
-    """
+    """Location of a data file to ascending int64 positions without duplicates."""
     only = file.referenced_data_file
     columns = (DELETE_FILE_POSITION,) if only is not None else (DELETE_FILE_POSITION, DELETE_FILE_PATH)
     with open_delete_file(storage, file) as reader:
@@ -162,12 +123,7 @@ _KEYS_CACHE_BYTES = 128 * 1024 * 1024
 
 
 class EqualityDeletes:
-    """Loads equality delete files once a scan and answers per batch.
-
-    Args:
-        storage: where the files are.
-        metadata: the table, whose schemas, old ones included, give the keys' types.
-    """
+    """Loads equality delete files once a scan and answers per batch; keys have types of all schemas of the table."""
 
     def __init__(self, storage: Storage, metadata: TableMetadata) -> None:
         self._storage = storage
@@ -181,11 +137,7 @@ class EqualityDeletes:
         )
 
     def key_schema(self, field_id: int) -> Schema:
-        """The newest schema that has a field, so that its type is the widest.
-
-        Raises:
-            CorruptDataFileError: no schema of the table has the field.
-        """
+        """The newest schema that has a field, so that its type is the widest."""
         for schema in self._schemas:
             if schema.has_field(field_id):
                 return schema
@@ -201,14 +153,7 @@ class EqualityDeletes:
         return replace(top, required=False)  # files that were rewritten after a key was dropped lack it
 
     def keys(self, deletes: Sequence[DataFile]) -> list[KeySet]:
-        """Lookup tables of deleted keys, one for each set of equality ids.
-
-        Args:
-            deletes: the equality delete files that apply to a data file.
-
-        Raises:
-            MissingFileError, CorruptDataFileError: a delete file cannot be read.
-        """
+        """Lookup tables of deleted keys, one for each set of equality ids."""
         by_ids: dict[tuple[int, ...], list[DataFile]] = {}
         for file in deletes:
             if not file.equality_ids:
@@ -242,12 +187,8 @@ class EqualityDeletes:
 
 
 class KeySet:
-    """The deleted keys over one set of columns.
-
-    Args:
-        ids: the equality ids, ascending.
-        columns: for each id the top-level column to read.
-        deleted: the distinct keys.
+    """The distinct deleted keys over one set of columns, with the top-level column to read for each ascending equality
+    id.
     """
 
     def __init__(self, ids: tuple[int, ...], columns: list[NestedField], deleted: pl.DataFrame) -> None:
@@ -256,14 +197,7 @@ class KeySet:
         self._deleted = deleted
 
     def deleted(self, columns: Sequence[pa.Array]) -> Any:
-        """Which rows are deleted.
-
-        Args:
-            columns: the arrays of ``self.columns``.
-
-        Returns:
-            A numpy array of booleans.
-        """
+        """Which rows are deleted, as a numpy array of booleans."""
         frame = _frame(self.ids, self.columns, columns)
         names = self._deleted.columns
         if len(names) == 1 and frame.dtypes[0].is_integer():  # a fifth of the time of a join; text gains nothing

@@ -40,11 +40,7 @@ _BUFFER_BYTES = 64 * 1024 * 1024
 
 
 def position_deletes_schema(request: MetadataRequest) -> Schema:
-    """The columns of the table, as Apache Iceberg (Java) has them; without partition fields there is no partition.
-
-    Args:
-        request: the table.
-    """
+    """The columns of the table, as Apache Iceberg (Java) has them; without partition fields there is no partition."""
     table = request.metadata.schema()
     used = {field_id for schema in request.metadata.schemas for field_id in schema.index_by_id}
     free = (number for number in count(1) if number not in used)
@@ -65,15 +61,7 @@ def position_deletes_schema(request: MetadataRequest) -> Schema:
 
 
 def position_deletes(request: MetadataRequest) -> pa.RecordBatchReader:
-    """The rows of the table for one snapshot, read as they are asked for.
-
-    Args:
-        request: the table and the snapshot.
-
-    Raises:
-        NoSuchSnapshotError: the table has no such snapshot.
-        MissingFileError, CorruptManifestError, CorruptDataFileError: a file is gone or damaged.
-    """
+    """The rows of the table for one snapshot, read as they are asked for."""
     schema = position_deletes_schema(request)
     arrow_schema = to_arrow(schema, field_ids=False, extensions=False)
     files = _delete_files(request)

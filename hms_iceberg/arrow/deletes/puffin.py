@@ -34,18 +34,7 @@ _COMPRESSED = 1
 
 
 def parse_footer(data: bytes, location: str) -> tuple[int, Any]:
-    """Finds and reads the footer of a Puffin file.
-
-    Args:
-        data: the file.
-        location: where it is, for messages.
-
-    Returns:
-        the byte at which it starts, and its payload as parsed JSON.
-
-    Raises:
-        CorruptDataFileError: it does not end with a footer.
-    """
+    """The offset of the footer of a Puffin file, and its payload as parsed JSON."""
     with decoding(location, "Puffin", "its footer"):
         size, flags, magic = TAIL.unpack_from(data, len(data) - TAIL.size)
         start = len(data) - TAIL.size - size - len(MAGIC)
@@ -59,16 +48,7 @@ def parse_footer(data: bytes, location: str) -> tuple[int, Any]:
 
 
 def blob_bytes(data: bytes, blob: Mapping[str, Any], location: str) -> bytes:
-    """Cuts a blob out of a Puffin file, and decompresses it.
-
-    Args:
-        data: the file.
-        blob: what its footer says of the blob.
-        location: where the file is, for messages.
-
-    Raises:
-        CorruptDataFileError: the blob is not within the file, or cannot be decompressed.
-    """
+    """Cuts a blob out of a Puffin file, and decompresses it."""
     with decoding(location, "Puffin", f"its blob of type {blob.get('type')}"):
         start, length, codec = blob["offset"], blob["length"], blob.get("compression-codec")
         if not len(MAGIC) <= start <= start + length <= len(data):
@@ -86,20 +66,7 @@ _BYTES_OF_POSITION = 24  # as number of 64 bits, with sign and without
 
 
 def read_deletion_vector(storage: Storage, file: DataFile) -> Any:
-    """The deleted positions of a deletion vector.
-
-    Args:
-        storage: where the Puffin file is.
-        file: the delete file; its offset and size say where the blob is.
-
-    Returns:
-        Positions as an ascending numpy array of int64.
-
-    Raises:
-        MissingFileError: there is no such file.
-        CorruptDataFileError: the blob is cut off or damaged, or its number of positions is not the recorded one.
-        StorageError: the storage failed.
-    """
+    """The deleted positions of a deletion vector, ascending int64; their number must be the recorded one."""
     what = f"the deletion vector at byte {file.content_offset} of {file.file_path}"
     if file.content_offset is None or file.content_size_in_bytes is None:
         raise CorruptDataFileError(f"Cannot read a deletion vector of {file.file_path}: the manifest lacks its offset.")
@@ -116,20 +83,7 @@ def read_deletion_vector(storage: Storage, file: DataFile) -> Any:
 def decode_deletion_vector(
     blob: bytes, what: str, expected: int | None = None, limit: ReadLimit = DEFAULT_LIMIT
 ) -> Any:
-    """Decodes the bytes of a ``deletion-vector-v1`` blob.
-
-    Args:
-        blob: length, magic, vector and checksum.
-        what: what the blob is, for messages.
-        expected: how many positions the manifest says it has.
-        limit: how much memory they may take.
-
-    Returns:
-        the positions as an ascending numpy array of int64.
-
-    Raises:
-        CorruptDataFileError: the bytes are no such blob, or hold another number of positions.
-    """
+    """The positions of a `deletion-vector-v1` blob (length, magic, vector, checksum), ascending int64."""
     if len(blob) < 12:
         raise CorruptDataFileError(f"Cannot read {what}: it is cut off after {len(blob)} bytes.")
     (length,) = struct.unpack_from(">I", blob)
@@ -154,14 +108,7 @@ def decode_deletion_vector(
 
 
 def encode_deletion_vector(positions: Any) -> bytes:
-    """The bytes of a ``deletion-vector-v1`` blob.
-
-    Args:
-        positions: a ``pyroaring.BitMap64``.
-
-    Returns:
-        Length, magic, vector and checksum.
-    """
+    """The bytes of a `deletion-vector-v1` blob (length, magic, vector, checksum) of a `pyroaring.BitMap64`."""
     vector = _VECTOR_MAGIC + positions.serialize()
     return struct.pack(">I", len(vector)) + vector + struct.pack(">I", zlib.crc32(vector))
 
@@ -170,23 +117,8 @@ _REFERENCED = "referenced-data-file"
 
 
 def copy_puffin(storage: Storage, source: str, target: str, rename: Callable[[str], str]) -> int:
-    """Copies a Puffin file, with other paths of the data files that its vectors are about.
-
-    Blobs stay where they are in the file, so that their offsets in manifests hold.
-
-    Args:
-        storage: where both files are.
-        source: the file.
-        target: the new file.
-        rename: from the path of a data file to its new one.
-
-    Returns:
-        The size of the new file in bytes.
-
-    Raises:
-        MissingFileError: there is no such file.
-        CorruptDataFileError: it is no Puffin file, or its footer is damaged.
-        StorageError: the storage failed, or the target is there already.
+    """Copies a Puffin file with other paths of data files; blobs stay where they are, so that their offsets in
+    manifests hold.
     """
     data = storage.read(source)
     with decoding(source, "Puffin"):
@@ -210,16 +142,8 @@ _CREATED_BY = "hms_iceberg"
 
 @dataclass(frozen=True)
 class PuffinBlob:
-    """One blob to write.
-
-    Args:
-        type: the blob type's name.
-        fields: ids of the fields that the blob is about.
-        data: the blob's bytes, compressed if `compression` says so.
-        properties: of the blob.
-        snapshot_id: of the snapshot that it was computed from; -1 if it is inherited.
-        sequence_number: of that snapshot; -1 if it is inherited.
-        compression: `lz4` or `zstd`; None if the blob is not compressed.
+    """One blob to write, compressed as `compression` says (`lz4`, `zstd`, None); -1 stands for inherited ids and
+    numbers.
     """
 
     type: str
@@ -233,14 +157,7 @@ class PuffinBlob:
 
 @dataclass(frozen=True)
 class PuffinFile:
-    """A Puffin file that was written; all in bytes.
-
-    Attributes:
-        offsets: of each blob.
-        size: of the file.
-        footer_size: of its footer, magic bytes included.
-        key_metadata: its key, for its manifest entries; None if it is not encrypted.
-    """
+    """A Puffin file that was written; offsets and sizes in bytes, that of the footer with its magic bytes."""
 
     offsets: tuple[int, ...]
     size: int
@@ -251,20 +168,7 @@ class PuffinFile:
 def write_puffin(
     storage: Storage, location: str, blobs: Sequence[PuffinBlob], properties: Mapping[str, str] | None = None
 ) -> PuffinFile:
-    """Writes a Puffin file.
-
-    Args:
-        storage: where it goes.
-        location: the new file.
-        blobs: what it holds, in order.
-        properties: the table's properties, which say whether the file is encrypted; None if it is not.
-
-    Returns:
-        where each blob starts, the sizes of file and footer, all in bytes, and the key of the file.
-
-    Raises:
-        FileAlreadyExistsError, StorageError: the file is there already, or cannot be written.
-    """
+    """Writes a Puffin file; the table's properties say whether it is encrypted."""
     body = bytearray(_MAGIC)
     offsets, described = [], []
     for blob in blobs:
@@ -299,15 +203,8 @@ def write_deletion_vectors(
 ) -> list[DataFile]:
     """Writes the deletion vectors of some data files to one Puffin file.
 
-    Args:
-        storage: where it goes.
-        location: the new file.
-        positions: data files, each once, with all their deleted positions, old ones included, ascending; taken one by
-            one, so that only their compressed form is in memory together.
-        properties: the table's properties, which say whether the file is encrypted; None if it is not.
-
-    Returns:
-        One deletion vector for each data file, in order.
+    Positions are all that are deleted, old ones included, ascending; they are taken one by one, so that only their
+    compressed form is in memory together.
     """
     blobs, owners = [], []
     for file, deleted in positions:

@@ -43,7 +43,7 @@ _FILE_BYTES, _ORC_COLUMN_BYTES = 768 * 1024, 640 * 1024
 
 
 class ContentWriter(Protocol):
-    """A content file that is being written."""
+    """A content file that is being written; it appears when it is closed."""
 
     location: str
 
@@ -62,24 +62,11 @@ class ContentWriter(Protocol):
         """Finishes the file and makes it visible; `fields` are members of `DataFile` that the writer cannot know."""
 
     def abandon(self) -> None:
-        """Discards the file."""
+        ...
 
 
 class ContentFormat:
-    """Opens files of one format with one schema; `open_bytes` is about the memory that an open file takes beside its
-    rows.
-
-    Args:
-        storage: where the files go.
-        name: `parquet`, `orc` or `avro`.
-        schema: the columns of the files.
-        properties: the table's properties.
-        modes: what metrics to keep of which field.
-
-    Raises:
-        ConfigurationError: the format or one of its properties has a value that cannot be used.
-        UnsupportedError: the schema has a type that cannot be written.
-    """
+    """Opens files of one format with one schema; an open file takes about `open_bytes` of memory beside its rows."""
 
     def __init__(
         self,
@@ -105,11 +92,8 @@ class ContentFormat:
         self.open_bytes = _FILE_BYTES + (_ORC_COLUMN_BYTES * leaves if name == "orc" else 0)
 
     def adapt(self, rows: list[pa.RecordBatch], held_bytes: int) -> None:
-        """Chooses what the table's properties leave open, from the first rows, before the first file is opened.
-
-        Args:
-            rows: some of one file, one batch or more.
-            held_bytes: how much of what was written an open file may keep in memory.
+        """Chooses what the table's properties leave open, from the first rows, before the first file is opened;
+        `held_bytes` is what an open file may keep in memory.
         """
         if self.name == "orc":
             self._properties = with_stripes_below(self._properties, held_bytes)
@@ -117,15 +101,7 @@ class ContentFormat:
             self._repeated = repetitions(self._schema, pa.concat_batches(rows))
 
     def open(self, location: str, rows: int = 0) -> ContentWriter:
-        """Begins a file; it appears when its writer is closed.
-
-        Args:
-            location: the new file.
-            rows: how many go into its first group, if that is known.
-
-        Returns:
-            the file's writer, with which it is closed or abandoned.
-        """
+        """Begins a file; `rows` go into its first group, if that is known."""
         key = new_file_key(self._properties)
         if self.name == "parquet":
             options: Mapping[str, Any] = self._parquet
@@ -150,15 +126,7 @@ def _refuse_variants(schema: Schema, name: str) -> None:
 
 
 def format_name(properties: Mapping[str, str], deletes: bool = False) -> str:
-    """The format of new data files (`write.format.default`) or delete files (`write.delete.format.default`).
-
-    Args:
-        properties: the table's properties.
-        deletes: whether the format of delete files is asked for.
-
-    Raises:
-        ConfigurationError: no such format.
-    """
+    """The format of new data files (`write.format.default`) or delete files (`write.delete.format.default`)."""
     of_deletes = deletes and DELETE_FILE_FORMAT.name in properties
     return (DELETE_FILE_FORMAT if of_deletes else FILE_FORMAT).of(properties)
 
@@ -173,7 +141,7 @@ def delete_properties(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 class ContentReader(Protocol):
-    """An open content file; see ``ParquetReader`` for what its methods promise."""
+    """An open content file."""
 
     schema: pa.Schema
     # Whether single leaves of a nested column can be read; otherwise it comes whole.
@@ -202,15 +170,10 @@ class ContentReader(Protocol):
         """Why Apache Iceberg in Java would fail to read the file, or read other values: parts of a sentence."""
 
     def bytes_of(self, rows: RowRange, leaves: Sequence[int]) -> int:
-        """Compressed bytes of some leaves of a range; of the whole range if the format does not tell.
-
-        Args:
-            rows: the range of rows.
-            leaves: numbers of the leaf columns.
-        """
+        """Compressed bytes of some leaves of a range; of the whole range if the format does not tell."""
 
     def close(self) -> None:
-        """Closes the file."""
+        ...
 
 
 def open_reader(
@@ -220,23 +183,7 @@ def open_reader(
     mapping: NameMapping | None = None,
     key_metadata: bytes | None = None,
 ) -> ContentReader:
-    """Opens a content file.
-
-    Args:
-        storage: where it is.
-        location: the file.
-        file_format: as manifests name it, in any case.
-        mapping: the table's name mapping, for files without field ids.
-        key_metadata: what its manifest entry says of its key; None if it is not encrypted.
-
-    Returns:
-        the reader, which its caller closes.
-
-    Raises:
-        MissingFileError, CorruptDataFileError: it cannot be opened.
-        TamperedFileError: it is encrypted, and was changed or exchanged.
-        UnsupportedError: the format is unknown, or files of it cannot be encrypted.
-    """
+    """Opens a content file of a format as manifests name it, in any case; its caller closes the reader."""
     name = file_format.upper()
     if name == "PARQUET":
         return ParquetReader(storage, location, mapping, key_metadata)
@@ -252,15 +199,7 @@ def open_reader(
 
 
 def check_row_count(reader: ContentReader, file: DataFile) -> None:
-    """Refuses a file that does not hold the rows that its manifest entry promises.
-
-    Args:
-        reader: the open file.
-        file: the file, as its manifest entry describes it.
-
-    Raises:
-        CorruptDataFileError: the numbers differ.
-    """
+    """Refuses a file that does not hold the rows that its manifest entry promises."""
     found = sum(rows.rows for rows in reader.ranges())
     if found != file.record_count:
         raise CorruptDataFileError(

@@ -37,14 +37,7 @@ from hms_iceberg.storage import Storage
 
 
 class FileLayout:
-    """How the columns of a table are laid out in a file.
-
-    Args:
-        schema: the table's schema.
-
-    Raises:
-        UnsupportedError: the schema has a type that cannot be written.
-    """
+    """The layout of the columns of a table in a file."""
 
     def __init__(self, schema: Schema) -> None:
         self._table = schema
@@ -64,10 +57,10 @@ class FileLayout:
 
 
 def sanitized(name: str) -> str:
-    """A column name as Avro allows it, the way Java writes it into files: ``my col`` becomes ``my_x20col``.
+    """A column name as Avro allows it, as Java writes it into files: `my col` becomes `my_x20col`.
 
-    Letters of any script, digits and ``_`` stay; a leading digit gets a ``_`` before it; every other UTF-16 unit
-    becomes ``_x`` and its number in hexadecimal.
+    Letters of any script, digits and `_` stay; a leading digit gets a `_` before it; every other UTF-16 unit becomes
+    `_x` and its number in hexadecimal.
     """
     units = name.encode("utf-16-be", "surrogatepass")
     characters = [chr(int.from_bytes(units[at : at + 2], "big")) for at in range(0, len(units), 2)]
@@ -138,13 +131,7 @@ HELD_BYTES = _PIECE_BYTES + 64 * 1024
 
 
 class ContentOutput:
-    """A file that is written in large pieces, and appears when it is closed.
-
-    Args:
-        storage: where the file goes.
-        location: the new file.
-        key: what the whole file is encrypted by; None if it is not.
-    """
+    """A file that is written in large pieces, and appears when it is closed; `key` encrypts the whole of it."""
 
     def __init__(self, storage: Storage, location: str, key: FileKey | None = None) -> None:
         output = storage.open_output(location)
@@ -153,7 +140,6 @@ class ContentOutput:
 
     @property
     def size(self) -> int:
-        """Bytes written so far."""
         return int(self.stream.tell())
 
     def close(self) -> int:
@@ -164,7 +150,6 @@ class ContentOutput:
         return int(size)
 
     def abandon(self) -> None:
-        """Discards the file."""
         with suppress(Exception):  # otherwise the stream would write on when it is collected
             self.stream.flush()
         abandon = getattr(self._output, "abandon", None)
@@ -175,16 +160,9 @@ class ContentOutput:
 
 
 class MeasuredWriter:
-    """What writers of formats without usable statistics share: they count metrics from the batches that they write.
+    """Counts metrics from the batches that it writes, for formats without usable statistics.
 
     Subclasses open the output, write the rows, and say in `_finish` how the file ends.
-
-    Args:
-        storage: where the file goes.
-        location: the new file; it appears when the writer is closed.
-        layout: the file's columns.
-        modes: what metrics to keep of which field.
-        key: what the file is encrypted by; None if it is not.
     """
 
     file_format: str
@@ -213,14 +191,7 @@ class MeasuredWriter:
         return laid_out
 
     def close(self, **fields: Any) -> DataFile:
-        """Finishes the file and makes it visible.
-
-        Args:
-            fields: members of the manifest entry that the writer cannot know.
-
-        Returns:
-            the file's manifest entry, with its metrics.
-        """
+        """Finishes the file and makes it visible; `fields` are members of its entry that the writer cannot know."""
         try:
             self._finish()
             size = self._output.close()
@@ -246,5 +217,4 @@ class MeasuredWriter:
         return None
 
     def abandon(self) -> None:
-        """Discards the file."""
         self._output.abandon()

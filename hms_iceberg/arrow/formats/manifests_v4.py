@@ -63,19 +63,8 @@ _CORNERS = {_LOWER: (10, 11, 12, 13), _UPPER: (14, 15, 16, 17)}
 
 
 def as_version_3(data: bytes, location: str, base: str) -> bytes:
-    """A manifest or manifest list of version 4 in the form of version 3; whatever else, as it is.
-
-    Args:
-        data: the file.
-        location: where it is, for messages.
-        base: the table's location, which relative paths belong to.
-
-    Returns:
-        an Avro file with absolute paths.
-
-    Raises:
-        CorruptManifestError: it is damaged.
-        UnsupportedError: it has what no settled part of version 4 has.
+    """A manifest or manifest list of version 4 as an Avro file of version 3 with absolute paths; anything else as it
+    is.
     """
     try:
         if data[:4] == MAGIC:
@@ -179,7 +168,6 @@ class _Entries:
             )
 
     def read(self) -> Iterator[ManifestEntry]:
-        """The entries, in order."""
         entry = {ENTRY_FIELDS[number]: column.to_pylist() for number, column in self._entry.items()}
         count = len(entry["status"])
         absent: list[Any] = [None] * count
@@ -246,7 +234,7 @@ class _Entries:
         return made
 
     def _stats(self) -> dict[int, pa.Array]:
-        """The structs of statistics by the first of their ids; those of columns that only metadata have are left."""
+        """The structs of statistics by the first of their ids, without columns that only metadata have."""
         column = self._file.get(_STATS)
         found = {} if column is None else _by_id(column, "content_stats")
         return {first: each for first, each in found.items() if first >= _FIRST_STATS}

@@ -17,27 +17,13 @@ from hms_iceberg.errors import CorruptDataFileError, TamperedFileError, Unsuppor
 
 
 def encryption(key: FileKey) -> Any:
-    """How pyarrow's writer encrypts a file.
-
-    Args:
-        key: the file's key.
-
-    Raises:
-        UnsupportedError: the installed pyarrow cannot.
-    """
+    """pyarrow's settings to encrypt a file; UnsupportedError if the installed one cannot."""
     # The prefix is kept by the manifest, so that a file cannot be put in another one's place.
     return _properties("create_encryption_properties")(key.key, aad_prefix=key.prefix, store_aad_prefix=False)
 
 
 def decryption(key: FileKey) -> Any:
-    """How pyarrow's reader decrypts a file; one that is not encrypted it refuses.
-
-    Args:
-        key: the file's key.
-
-    Raises:
-        UnsupportedError: the installed pyarrow cannot.
-    """
+    """pyarrow's settings to decrypt a file; a file that is not encrypted is refused."""
     return _properties("create_decryption_properties")(key.key, aad_prefix=key.prefix or None)
 
 
@@ -54,19 +40,7 @@ def _properties(name: str) -> Any:
 
 @contextmanager
 def decrypting(location: str) -> Iterator[None]:
-    """Turns errors of reading an encrypted file within a block into typed ones, as `decoding` does.
-
-    Args:
-        location: the file.
-
-    Returns:
-        a context manager.
-
-    Raises:
-        TamperedFileError: the file is not the one that was written.
-        MissingFileError: it disappeared.
-        StorageError: its storage failed, or memory ran out.
-    """
+    """Turns errors of reading an encrypted file within a block into typed ones, as `decoding` does."""
     try:
         with decoding(location, "Parquet"):
             yield

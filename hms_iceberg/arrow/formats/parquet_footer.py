@@ -24,11 +24,7 @@ _VARIANT = bytes((STRUCT, 16 << 1, 1 << 4 | BYTE, 1, 0, 0))
 
 
 def unnamed_types(schema: Schema) -> dict[int, bytes]:
-    """The logical types that pyarrow's writer cannot name, by the ids of the fields.
-
-    Args:
-        schema: the columns of the file.
-    """
+    """The logical types that pyarrow's writer cannot name, by field id."""
     return {
         field_id: _logical_type(each.field_type)
         for field_id, each in schema.index_by_id.items()
@@ -37,8 +33,9 @@ def unnamed_types(schema: Schema) -> dict[int, bytes]:
 
 
 def has_no_name(kind: IcebergType) -> bool:
-    """Whether pyarrow's writer cannot say that a column is of a type: variant, geography with other edges than
-    spherical ones, and before version 21 any shapes."""
+    """Whether pyarrow's writer cannot name a type: variant, geography with other edges than spherical ones, and before
+    version 21 any shapes.
+    """
     if isinstance(kind, GeographyType) and kind.algorithm != DEFAULT_EDGE_ALGORITHM:
         return True
     return isinstance(kind, VariantType) or (isinstance(kind, (GeometryType, GeographyType)) and not _NAMES_SHAPES)
@@ -60,12 +57,7 @@ def _varint(number: int) -> bytes:
 
 
 class NamingOutput:
-    """What pyarrow's writer writes to if a file has types that it cannot name: the footer then names them.
-
-    Args:
-        stream: where the file goes.
-        types: what ``unnamed_types`` returned.
-    """
+    """The file that pyarrow writes to if its types include some that it cannot name: the footer then names them."""
 
     def __init__(self, stream: Any, types: Mapping[int, bytes]) -> None:
         self._stream = stream
@@ -98,12 +90,7 @@ class NamingOutput:
 
 
 def with_types(end: bytes, types: Mapping[int, bytes]) -> bytes:
-    """The end of a Parquet file whose footer names the types of some more columns.
-
-    Args:
-        end: the last bytes of the file, the whole footer among them.
-        types: what ``unnamed_types`` returned.
-    """
+    """The last bytes of a Parquet file, with the types of some more columns named in its footer."""
     start = len(end) - 8 - int.from_bytes(end[-8:-4], "little")
     footer = end[start:-8]
     parts = [end[:start]]

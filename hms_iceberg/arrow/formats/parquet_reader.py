@@ -44,12 +44,7 @@ _CODED_BYTES = 32 * 1024
 class RowRange:
     """Rows of a file that are read together: a row group of Parquet, a stripe of ORC, a run of Avro blocks.
 
-    Args:
-        index: its number in the file.
-        start: position of its first row in the file.
-        rows: how many rows it has.
-        bytes: about how many bytes its columns take on disk.
-        offset: its first byte in the file.
+    `start` is the position of its first row, `offset` its first byte; its columns take about `bytes` on disk.
     """
 
     index: int
@@ -61,34 +56,30 @@ class RowRange:
 
 @dataclass(frozen=True, slots=True)
 class RangeMetrics:
-    """Column metrics of a range of rows, in the form that `scan.metrics_filter` evaluates."""
+    """Column metrics of a range of rows by field id, in the form that `scan.metrics_filter` evaluates."""
 
     record_count: int
     metrics: ColumnMetrics
 
     @property
     def value_counts(self) -> dict[int, int]:
-        """Field id to number of values."""
         return self.metrics.value_counts
 
     @property
     def null_value_counts(self) -> dict[int, int]:
-        """Field id to number of nulls."""
         return self.metrics.null_value_counts
 
     @property
     def nan_value_counts(self) -> dict[int, int]:
-        """Field id to number of NaN; unknown here."""
+        """Unknown here."""
         return self.metrics.nan_value_counts
 
     @property
     def lower_bounds(self) -> dict[int, bytes]:
-        """Field id to lower bound."""
         return self.metrics.lower_bounds
 
     @property
     def upper_bounds(self) -> dict[int, bytes]:
-        """Field id to upper bound."""
         return self.metrics.upper_bounds
 
 
@@ -96,23 +87,7 @@ RangesTest = Callable[[Sequence[RangeMetrics]], Sequence[bool]]
 
 
 class ParquetReader:
-    """An open Parquet file.
-
-    Args:
-        storage: where the file is.
-        location: the file.
-        mapping: the table's name mapping, for files without field ids.
-        key_metadata: what its manifest entry says of its key; None if it is not encrypted.
-
-    Attributes:
-        schema: the file's Arrow schema with field ids.
-
-    Raises:
-        MissingFileError: there is no such file.
-        CorruptDataFileError: it is not Parquet, or damaged.
-        UnsupportedError: some of its columns are encrypted, with keys of Parquet's own.
-        StorageError: its storage failed.
-    """
+    """An open Parquet file; its columns must not be encrypted with keys of Parquet's own."""
 
     reads_nested_fields = True
 
@@ -156,11 +131,9 @@ class ParquetReader:
 
     @property
     def footer(self) -> pq.FileMetaData:
-        """The file's footer."""
         return self._believed.metadata
 
     def ranges(self) -> list[RowRange]:
-        """All row groups."""
         found = []
         start = 0
         for index in range(self.footer.num_row_groups):
@@ -172,25 +145,13 @@ class ParquetReader:
     def matching(
         self, ranges: Sequence[RowRange], schema: Schema, field_ids: set[int], may_match: RangesTest
     ) -> list[RowRange]:
-        """The row groups whose statistics do not rule a filter out.
-
-        Args:
-            ranges: what ``ranges`` returned, or some of it.
-            schema: the schema that the filter is bound to.
-            field_ids: the fields that the filter tests.
-            may_match: says of the metrics of ranges which may hold a row that matches.
+        """The row groups whose statistics do not rule a filter out, which is bound to `schema` and tests `field_ids`.
         """
         found = [RangeMetrics(each.rows, self.metrics(schema, field_ids, [each.index])) for each in ranges]
         return [each for each, may in zip(ranges, may_match(found), strict=True) if may]
 
     def metrics(self, schema: Schema, field_ids: set[int], row_groups: list[int] | None = None) -> ColumnMetrics:
-        """The metrics of some columns by what may be believed of the footer.
-
-        Args:
-            schema: the schema with these fields.
-            field_ids: the fields.
-            row_groups: the row groups to describe; all unless given.
-        """
+        """The metrics of some columns by what may be believed of the footer, of all row groups unless given."""
         leaves = [leaf for leaf in file_leaves(self.schema) if leaf.owner_id in field_ids]
         modes = dict.fromkeys(field_ids, FULL)
         return metrics_from_footer(self._believed, leaves, schema, modes, {}, row_groups, rules=self._rules)
@@ -198,20 +159,8 @@ class ParquetReader:
     def read(
         self, rows: RowRange, leaves: Sequence[int], batch_rows: int, use_threads: bool
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """The rows of a row group.
-
-        Args:
-            rows: the row group.
-            leaves: positions of the leaves to read, ascending; none gives batches without columns.
-            batch_rows: at most so many rows a batch.
-            use_threads: whether columns are decoded in parallel.
-
-        Yields:
-            The position of a batch's first row in the file, and the batch.
-
-        Raises:
-            CorruptDataFileError: a page is damaged, or rows are missing.
-            StorageError: the storage failed.
+        """Batches of a row group, each with the position of its first row in the file; no leaves give batches without
+        columns.
         """
         position = rows.start
         end = rows.start + rows.rows
@@ -248,9 +197,8 @@ class ParquetReader:
         return
 
     def problems(self) -> list[str]:
-        """Which columns have values that the writer counted in the Julian calendar, or by old rules of time zones.
-
-        They are read as what they mean; readers of other engines take them as they stand.
+        """Columns with values that the writer counted in the Julian calendar, or by old rules of time zones; readers of
+        other engines take them as they stand.
         """
         leaves = file_leaves(self.schema)
         return old_times(
@@ -268,12 +216,6 @@ class ParquetReader:
             return any(has_old_values(batch, [rule]) for batch in batches)
 
     def bytes_of(self, rows: RowRange, leaves: Sequence[int]) -> int:
-        """Compressed bytes of some leaves of a row group.
-
-        Args:
-            rows: the range of rows.
-            leaves: numbers of the leaf columns.
-        """
         group = self.footer.row_group(rows.index)
         return sum(group.column(leaf).total_compressed_size for leaf in leaves)
 
@@ -284,7 +226,6 @@ class ParquetReader:
         return max(_LEAST_BATCH_ROWS, _BATCH_BYTES * rows.rows // max(size, 1))
 
     def close(self) -> None:
-        """Closes the file."""
         with contextlib.suppress(OSError, pa.ArrowException):
             self._file.close()
 
@@ -319,7 +260,7 @@ def _first_byte(group: pq.RowGroupMetaData) -> int:
 
 
 class WholeRanges:
-    """What readers of formats without usable statistics (Avro, ORC by pyarrow) share: ranges are read as a whole."""
+    """Reads ranges as a whole, for formats without usable statistics (Avro, ORC by pyarrow)."""
 
     reads_nested_fields = False
 
@@ -339,13 +280,7 @@ class WholeRanges:
 
 
 def empty_batches(start: int, end: int, batch_rows: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Batches without columns, which still have a number of rows.
-
-    Args:
-        start: position of the first row.
-        end: position after the last row.
-        batch_rows: rows of a batch at most.
-    """
+    """Batches without columns, which still have a number of rows."""
     while start < end:
         count = min(batch_rows, end - start)
         yield start, pa.RecordBatch.from_struct_array(rows_only(count))

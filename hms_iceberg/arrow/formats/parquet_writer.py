@@ -70,14 +70,11 @@ _LEAST_GROWTH = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """How the values of a column repeat.
+    """A model of how the values of a column repeat.
 
-    Args:
-        population: how many values some rows are drawn from, as if all were equally frequent.
-        rows: how many rows these are.
-        growth: with which power of the number of rows the population grows: 0 if rows that follow one another are
-            drawn from as many as any others, up to 1 if the column's order brings ever new ones.
-        value_bytes: the mean size of a value.
+    Some `rows` are drawn from `population` values, as if all were equally frequent. The population grows with a power
+    of the number of rows: 0 if rows that follow one another are drawn from as many as any others, up to 1 if the
+    column's order brings ever new ones. `value_bytes` is the mean size of a value.
     """
 
     population: float
@@ -86,17 +83,12 @@ class Repetition:
     value_bytes: float
 
     def distinct(self, rows: int) -> float:
-        """How many values so many rows are likely to have."""
+        """The number of values that so many rows are likely to have."""
         return _expected(self.population * max(1.0, rows / self.rows) ** self.growth, rows)
 
 
 def repetitions(schema: Schema, rows: pa.RecordBatch) -> dict[str, Repetition]:
-    """How values repeat in each column of which some rows are a sample.
-
-    Args:
-        schema: the table's schema.
-        rows: some rows of the table's columns that follow one another; of few rows nothing is said.
-    """
+    """The repetition in each column of sample rows that follow one another; of few rows nothing is said."""
     if rows.num_rows < _LEAST_ROWS:
         return {}
     sample = rows.slice(max(rows.num_rows - _SAMPLE_ROWS, 0) // 2, _SAMPLE_ROWS)
@@ -110,16 +102,9 @@ def repetitions(schema: Schema, rows: pa.RecordBatch) -> dict[str, Repetition]:
 def with_useful_dictionaries(
     options: Mapping[str, Any], schema: Schema, layout: FileLayout, repeated: Mapping[str, Repetition], rows: int
 ) -> Mapping[str, Any]:
-    """The options with no dictionary for columns that hardly repeat a value in so many rows.
+    """The options with no dictionary for columns that hardly repeat a value in the rows of one dictionary.
 
     Their dictionaries would take more than they save, or grow over the limit and be given up.
-
-    Args:
-        options: what ``parquet_options`` returned.
-        schema: the table's schema.
-        layout: its columns in files.
-        repeated: what ``repetitions`` returned.
-        rows: how many rows one dictionary is for.
     """
     if options["use_dictionary"] is not True:
         return options
@@ -183,20 +168,10 @@ _MOST_LEVELS = 100
 
 
 class ParquetContentWriter:
-    """Writes plain batches of a table's columns to one new Parquet file; see ``content_files.ContentWriter``.
+    """Writes plain batches of a table's columns to one new Parquet file.
 
-    Args:
-        storage: where the file goes.
-        location: the new file; it appears when the writer is closed.
-        layout: the file's columns.
-        schema: the table's schema.
-        options: what ``parquet_options`` returned.
-        modes: what metrics to keep of which field.
-        shred_by: how many rows tell which parts of variants get columns of their own; with 0 none do.
-        key: what the file is encrypted by; None if it is not.
-
-    Raises:
-        UnsupportedError: a column is so deep that the file could not be read, or its type cannot be encrypted.
+    `shred_by` rows tell which parts of variants get columns of their own; with 0 none do. A column so deep that the
+    file could not be read is refused.
     """
 
     def __init__(
@@ -250,19 +225,16 @@ class ParquetContentWriter:
 
     @property
     def size(self) -> int:
-        """Bytes written so far, without the footer."""
         return self._output.size
 
     @property
     def held(self) -> int:
-        """Bytes of memory that the open file keeps after a group was written, about.
-
-        Arrow lets the last column's values, pages and dictionary go only when the next group begins.
+        """Bytes of memory that the open file keeps after a group was written, about: Arrow lets the last column's
+        values, pages and dictionary go only when the next group begins.
         """
         return HELD_BYTES + 3 * self._last_column_bytes
 
     def write_row_group(self, batches: list[pa.RecordBatch]) -> None:
-        """Writes batches as one row group."""
         for field_id, path in self._floats:
             self._nan_counts[field_id] += sum(_count_nan(batch, path) for batch in batches)
         for batch in batches:
@@ -279,14 +251,7 @@ class ParquetContentWriter:
         self._writer.write_table(table, row_group_size=max(table.num_rows, 1))
 
     def close(self, **fields: Any) -> DataFile:
-        """Finishes the file and makes it visible.
-
-        Args:
-            fields: members of the manifest entry that the writer cannot know.
-
-        Returns:
-            the file's manifest entry, with its metrics.
-        """
+        """Finishes the file and makes it visible; `fields` are members of its entry that the writer cannot know."""
         marks = _delete_marks(fields.get("content", DataFileContent.DATA), fields.get("equality_ids") or ())
         try:
             self._writer = self._writer or self._opened()
@@ -316,7 +281,6 @@ class ParquetContentWriter:
         )
 
     def abandon(self) -> None:
-        """Discards the file."""
         writer: pq.ParquetWriter | None = getattr(self, "_writer", None)
         if writer is not None:
             with suppress(Exception):  # otherwise it would finish itself when it is collected, into a closed output
@@ -334,16 +298,7 @@ def _delete_marks(content: DataFileContent, equality_ids: Iterable[int]) -> dict
 
 
 def parquet_options(schema: Schema, layout: FileLayout, properties: Mapping[str, str]) -> dict[str, Any]:
-    """Arguments of ``pyarrow.parquet.ParquetWriter`` for a table.
-
-    Args:
-        schema: the table's schema.
-        layout: its columns in files.
-        properties: the table's properties.
-
-    Raises:
-        ConfigurationError: a ``write.parquet.*`` property has a value that cannot be used.
-    """
+    """Arguments of `pyarrow.parquet.ParquetWriter` for a table."""
     codec = parquet_codec(properties)
     leaves = dict(leaf_paths(schema, layout))
     options: dict[str, Any] = {
@@ -367,11 +322,7 @@ def parquet_options(schema: Schema, layout: FileLayout, properties: Mapping[str,
 
 
 def parquet_codec(properties: Mapping[str, str]) -> str:
-    """The codec that a table's properties name, as pyarrow calls it.
-
-    Raises:
-        ConfigurationError: there is none of that name.
-    """
+    """The codec that a table's properties name, as pyarrow calls it."""
     name = PARQUET_CODEC.of(properties)
     codec = _CODECS.get(name.strip().lower())
     if codec is None:
@@ -423,12 +374,7 @@ def _bloom_filters(leaves: Mapping[str, str], properties: Mapping[str, str]) -> 
 
 
 def leaf_paths(schema: Schema, layout: FileLayout) -> Iterator[tuple[str, str]]:
-    """The table's dotted name and the file's dotted path of each leaf.
-
-    Args:
-        schema: the table's schema.
-        layout: the columns as the file has them.
-    """
+    """The table's dotted name and the file's dotted path of each leaf."""
     for field_id, field in layout.schema.index_by_id.items():
         if field.field_type.is_nested:
             continue

@@ -20,13 +20,9 @@ _PARTS = [pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(
 def with_shredded_variants(
     schema: pa.Schema, options: Mapping[str, Any], batches: Sequence[pa.RecordBatch], rows: int
 ) -> tuple[pa.Schema, Mapping[str, Any]]:
-    """The schema of a file that begins with some batches, and the options of its writer.
+    """The schema of a file whose variants are shredded as its first rows suggest, and the options of its writer.
 
-    Args:
-        schema: the file's schema without shredding.
-        options: arguments of pyarrow's writer; what they say of a variant's value, they say of its other columns too.
-        batches: the first rows, in that schema.
-        rows: how many of them are looked at.
+    The options of a variant's value count for its other columns too; `rows` of the batches are looked at.
     """
     if not batches:
         return schema, options

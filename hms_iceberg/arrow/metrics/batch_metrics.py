@@ -33,13 +33,7 @@ SHAPES = (GeometryType, GeographyType)
 
 
 class BatchMetrics:
-    """Counts values, nulls and NaN and keeps bounds of the leaves that are in no list or map.
-
-    Args:
-        schema: the columns of the batches.
-        modes: what to keep of which field.
-        kinds: the types of the leaves to count.
-    """
+    """Counts values, nulls and NaN and keeps bounds of the leaves that are in no list or map."""
 
     def __init__(
         self,
@@ -54,12 +48,10 @@ class BatchMetrics:
         ]
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Takes the rows of a plain batch of the schema in."""
         for leaf in self._leaves:
             leaf.add(batch)
 
     def result(self) -> ColumnMetrics:
-        """The metrics of all rows so far."""
         metrics = ColumnMetrics()
         for leaf in self._leaves:
             leaf.put(metrics)
@@ -122,7 +114,7 @@ class _Leaf:
 
 
 class _Shapes(_Leaf):
-    """Of a geometry or geography: bounds are the corners of the box around the coordinates."""
+    """Bounds of a geometry or geography: the corners of the box around the coordinates."""
 
     def __init__(self, field: NestedField, path: tuple[int, ...], mode: MetricsMode) -> None:
         super().__init__(field, path, mode)

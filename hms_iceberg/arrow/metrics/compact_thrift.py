@@ -11,11 +11,7 @@ BYTE, INT, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = 3, 5, 7, 8, 9, 10, 11, 12
 
 
 class CompactThrift:
-    """Reads values one after another.
-
-    Args:
-        data: the bytes.
-    """
+    """Reads values of Thrift's compact protocol one after another."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

@@ -46,10 +46,8 @@ _UNORDERED = ("INTERVAL", "UNKNOWN", "UNDEFINED", "GEOMETRY", "GEOGRAPHY", "VARI
 class ChunkStatistics:
     """What may be believed of a column in one row group.
 
-    Args:
-        values: how many values it has, nulls among them.
-        nulls: how many nulls; None if nothing tells.
-        extremes: the least and the greatest value, in the file's form; None if nothing tells, or no value has any.
+    Nulls are None if nothing tells them. `extremes` are in the file's form, None if nothing tells them or no value has
+    any.
     """
 
     values: int
@@ -58,17 +56,14 @@ class ChunkStatistics:
 
     @property
     def is_null(self) -> bool:
-        """Whether all values are known to be null."""
         return self.nulls == self.values
 
 
 class FileFooter:
     """The footer of a Parquet file.
 
-    Args:
-        metadata: the footer as pyarrow has it.
-        end: what the bytes of the footer say at their end; None of a file whose writer is known to tell the order of
-            each column: one that was written just now, or an encrypted one.
+    `end` is None for a file whose writer is known to tell the order of each column: one that was written just now, or
+    an encrypted one.
     """
 
     def __init__(self, metadata: pq.FileMetaData, end: FooterEnd | None = None) -> None:
@@ -78,18 +73,11 @@ class FileFooter:
 
     @property
     def rows(self) -> int:
-        """How many rows the row groups have: what readers go by, as some writers left the footer's own number 0."""
+        """How many rows the row groups have, which readers go by, as some writers left the footer's own number 0."""
         return sum(self.metadata.row_group(index).num_rows for index in range(self.metadata.num_row_groups))
 
     def check(self, location: str) -> None:
-        """Refuses a footer whose numbers contradict each other.
-
-        Args:
-            location: the file, for messages.
-
-        Raises:
-            CorruptDataFileError: it has a negative number, or other numbers of rows in one place than in another.
-        """
+        """Refuses a footer with negative numbers, or with numbers of rows that contradict each other."""
         for wrong in self._contradictions():
             raise CorruptDataFileError(
                 f"Cannot read the footer of {location}: {wrong}. The file is damaged, or its writer is wrong; write it "
@@ -115,12 +103,7 @@ class FileFooter:
             yield f"it says {found.num_rows:,} rows, its row groups {self.rows:,}"
 
     def statistics(self, group: int, leaf: int) -> ChunkStatistics:
-        """What may be believed of a column chunk.
-
-        Args:
-            group: number of the row group.
-            leaf: place of the column among the leaves.
-        """
+        """The statistics of a column chunk that may be believed."""
         chunk = self.metadata.row_group(group).column(leaf)
         found = chunk.statistics
         if found is None:
@@ -157,12 +140,10 @@ class FileFooter:
 
 @dataclass(frozen=True, slots=True)
 class FooterEnd:
-    """What a footer says at its end, which pyarrow does not tell.
+    """The facts at a footer's end that pyarrow does not tell.
 
-    Args:
-        ordered: the places of the columns whose values are in the order of their type; None if all are.
-        is_encrypted: whether columns are encrypted with keys of Parquet's own; pyarrow ends the process when it is
-            asked about them.
+    `ordered` are the columns whose values are in the order of their type, None for all. pyarrow ends the process when
+    it is asked about columns that are encrypted with keys of Parquet's own (`is_encrypted`).
     """
 
     ordered: frozenset[int] | None
@@ -170,12 +151,6 @@ class FooterEnd:
 
     @classmethod
     def of(cls, metadata: pq.FileMetaData, raw: bytes) -> FooterEnd:
-        """Reads it.
-
-        Args:
-            metadata: the footer as pyarrow has it.
-            raw: its bytes.
-        """
         count = metadata.num_columns
         kinds = bytes((min(count, 15) << 4 | STRUCT,)) + (_varint(count) if count >= 15 else b"")
         writer = (metadata.created_by or "").encode()
@@ -214,14 +189,7 @@ def _floats(low: float, high: float) -> tuple[float, float] | None:
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """How values of a column are ordered.
-
-    Args:
-        is_known: whether there is such an order.
-        is_of_bytes: whether values are stored as bytes.
-        is_decimal: whether they are decimals.
-        is_unsigned: whether they are unsigned numbers.
-    """
+    """The order of a column's values, if it is known, by their storage as bytes, decimals or unsigned numbers."""
 
     is_known: bool
     is_of_bytes: bool
@@ -275,12 +243,10 @@ _KNOWS_ORDERS = ("parquet-cpp-arrow", "parquet-mr-trino", "impala", "duckdb")
 
 @dataclass(frozen=True, slots=True)
 class _Writer:
-    """What is known of the program that wrote a file.
+    """Known faults of the program that wrote a file.
 
-    Args:
-        overwrites_bytes: whether the least and the greatest of bytes may be ones that were overwritten.
-        knows_order_of_types: whether it orders decimals in bytes, and unsigned numbers, as their types say.
-        keeps_values_beside_nan: whether the least and the greatest of floats count all values beside NaN.
+    Least and greatest bytes may be overwritten ones (`overwrites_bytes`); decimals in bytes and unsigned numbers may
+    not be ordered by type; bounds of floats may count only some values beside NaN.
     """
 
     overwrites_bytes: bool

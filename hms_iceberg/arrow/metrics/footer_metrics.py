@@ -48,13 +48,7 @@ _TRUNCATE = re.compile(r"truncate\(\s*(\d+)\s*\)")
 
 @dataclass(frozen=True, slots=True)
 class MetricsMode:
-    """Which metrics are kept for one column.
-
-    Args:
-        counts: whether sizes and counts are kept.
-        bounds: whether lower and upper bounds are kept.
-        width: code points or bytes that bounds of strings and binaries are cut to; None keeps them whole.
-    """
+    """Which metrics are kept for one column; bounds are cut to `width` code points or bytes, None keeps them whole."""
 
     counts: bool
     bounds: bool
@@ -62,12 +56,7 @@ class MetricsMode:
 
     @classmethod
     def parse(cls, text: str, name: str = "metrics mode") -> MetricsMode:
-        """The mode that a property's text names, in any case: none, counts, truncate(16), full.
-
-        Args:
-            text: the property's text.
-            name: the property's name, for messages.
-        """
+        """The mode of a property's text in any case: none, counts, truncate(16), full."""
         lowered = text.strip().lower()
         if lowered in _NAMED:
             return _NAMED[lowered]
@@ -89,19 +78,10 @@ _NAMED = {"none": NONE, "counts": COUNTS, "full": FULL}
 def metrics_modes(
     schema: Schema, properties: Mapping[str, str], sort_order: SortOrder | None = None
 ) -> dict[int, MetricsMode]:
-    """The metrics mode of every primitive field, and of the lineage columns, which files may store.
+    """The metrics mode of every primitive field, and of the lineage columns, which files may store, by field id.
 
-    Args:
-        schema: the table's schema.
-        properties: the table's properties.
-        sort_order: the table's sort order; its columns keep bounds even if the default keeps none.
-
-    Returns:
-        Field id to mode. Unless a default is set, only the first 100 columns (breadth first within each struct, as
-        Java counts) have one other than none.
-
-    Raises:
-        ConfigurationError: a mode is not written as it should be.
+    Unless a default is set, only the first 100 columns (breadth first within each struct, as Java counts) have one
+    other than none. Columns of the sort order keep bounds even if the default keeps none.
     """
     is_set = DEFAULT_METRICS_MODE.name in properties
     default = MetricsMode.parse(DEFAULT_METRICS_MODE.of(properties), DEFAULT_METRICS_MODE.name)
@@ -143,7 +123,7 @@ _TAIL_BYTES = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ColumnMetrics:
-    """The metrics of a content file, field id to value; what ``DataFile`` holds under the same names."""
+    """The metrics of a content file by field id, named as in `DataFile`."""
 
     column_sizes: dict[int, int] = field(default_factory=dict)
     value_counts: dict[int, int] = field(default_factory=dict)
@@ -153,24 +133,16 @@ class ColumnMetrics:
     upper_bounds: dict[int, bytes] = field(default_factory=dict)
 
     def update(self, other: ColumnMetrics) -> None:
-        """Takes over what others tell of some columns."""
+        """Takes over the metrics of others' columns."""
         for name in self.__slots__:
             getattr(self, name).update(getattr(other, name))
 
     def as_fields(self) -> dict[str, Any]:
-        """The metrics as arguments of ``DataFile``."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 
 def read_footer(storage: Storage, location: str) -> FileFooter:
-    """The footer of a Parquet file that others may have written; its numbers do not contradict each other.
-
-    Raises:
-        MissingFileError: there is no such file.
-        CorruptDataFileError: the file is not Parquet, or cut off, or its footer contradicts itself.
-        UnsupportedError: some of its columns are encrypted, with keys of Parquet's own.
-        StorageError: its storage failed.
-    """
+    """The footer of a Parquet file that others may have written; its numbers do not contradict each other."""
     with open_for_arrow(storage, location) as file, decoding(location, "Parquet", "its footer"):
         footer = footer_of(file, location)
         footer.check(location)
@@ -178,15 +150,8 @@ def read_footer(storage: Storage, location: str) -> FileFooter:
 
 
 def footer_of(file: pa.NativeFile, location: str) -> FileFooter:
-    """The footer of an open Parquet file, read in one piece if it is not large.
-
-    Args:
-        file: the file.
-        location: where it is, for messages.
-
-    Raises:
-        UnsupportedError: some of its columns are encrypted, with keys of Parquet's own.
-        pyarrow.ArrowException, OSError: it is damaged.
+    """The footer of an open Parquet file, read in one piece if it is not large; a damaged one raises errors of pyarrow
+    or OSError.
     """
     size = file.size()
     tail = file.read_at(min(size, _TAIL_BYTES), max(0, size - _TAIL_BYTES))
@@ -227,32 +192,9 @@ def data_file_from_parquet(
 ) -> DataFile:
     """Describes a Parquet file as a manifest does, from its footer alone.
 
-    Args:
-        storage: where the file is.
-        location: the file.
-        schema: the table's schema; columns that it lacks are left out.
-        spec_id: the partition spec of ``partition``.
-        partition: stored partition values.
-        properties: table properties, for the metrics modes.
-        name_mapping: for files without field ids.
-        content: what the rows are.
-        modes: metrics modes by field id; from ``properties`` unless given.
-        sort_order_id: the order the rows are in.
-        size: the file's size in bytes, if known.
-        footer: the footer, if it was read already.
-        nan_counts: NaN values by field id, which footers do not hold.
-        float_bounds: bounds by field id of float and double columns, if the writer kept them apart from NaN; a
-            footer of the JVM's writer has none for a column with NaN.
-        equality_ids: the key of an equality delete file.
-        key_metadata: the key that an encrypted file has, for its manifest entry.
-        counted: metrics that the writer counted itself, which go before those of the footer.
-        nan_leaves: see ``metrics_from_footer``.
-
-    Returns:
-        The data file.
-
-    Raises:
-        MissingFileError, CorruptDataFileError: the footer cannot be read.
+    `float_bounds` are bounds by field id of float and double columns, if the writer kept them apart from NaN; a footer
+    of the JVM's writer has none for a column with NaN. `counted` are metrics that the writer counted itself, which go
+    before those of the footer. `nan_counts` (by field id) and `nan_leaves` are not in footers.
     """
     if footer is None:
         footer = read_footer(storage, location)
@@ -281,16 +223,7 @@ def data_file_from_parquet(
 
 
 def leaves_of_footer(footer: pq.FileMetaData, mapping: NameMapping | None, location: str) -> list[FileLeaf]:
-    """The leaves of a Parquet file with their field ids; refuses a footer whose schema Arrow reads otherwise.
-
-    Args:
-        footer: the file's footer.
-        mapping: the table's name mapping.
-        location: location of the file, for messages.
-
-    Raises:
-        CorruptDataFileError: the schema has another number of leaves than the row groups.
-    """
+    """The leaves of a Parquet file with their field ids; refuses a footer whose schema Arrow reads otherwise."""
     leaves = file_leaves(identified(footer.schema.to_arrow_schema(), mapping))
     if len(leaves) != footer.num_columns:
         raise CorruptDataFileError(
@@ -302,10 +235,6 @@ def leaves_of_footer(footer: pq.FileMetaData, mapping: NameMapping | None, locat
 
 def calendar_rules(footer: pq.FileMetaData, leaves: list[FileLeaf]) -> dict[int, Rule]:
     """How values of a file's leaves become proleptic, by the leaf's place; empty for a file of the proleptic calendar.
-
-    Args:
-        footer: the footer, with the marks of the writer.
-        leaves: its leaves.
     """
     if not any(pa.types.is_temporal(leaf.type) for leaf in leaves):
         return {}
@@ -348,20 +277,9 @@ def metrics_from_footer(
 ) -> ColumnMetrics:
     """Metrics of a Parquet file, or of some of its row groups.
 
-    Args:
-        footer: the footer.
-        leaves: its leaves with field ids.
-        schema: the table's schema.
-        modes: metrics mode by field id; a field that is not in it has no metrics.
-        nan_counts: NaN values by field id.
-        row_groups: the row groups to describe; all unless given.
-        float_bounds: bounds by field id that go before those of the footer; None if all values are NaN or null.
-        rules: what ``calendar_rules`` returned, if it was asked already.
-        nan_leaves: places of the leaves of variants of which some values are NaN, as the writer knows.
-
-    Returns:
-        The metrics. As in Java, fields inside lists and maps only have sizes, and a column whose row groups do not
-        all have statistics has no counts of nulls or no bounds.
+    As in Java, fields inside lists and maps only have sizes, and a column whose row groups do not all have statistics
+    has no counts of nulls or no bounds. `float_bounds` go before those of the footer, None if all values are NaN or
+    null; `nan_leaves` are places of variants' leaves with NaN.
     """
     metrics = ColumnMetrics()
     groups = range(footer.metadata.num_row_groups) if row_groups is None else row_groups

@@ -45,16 +45,7 @@ def variant_bounds(
     rules: Mapping[int, Rule],
     nan_leaves: Collection[int],
 ) -> tuple[bytes | None, bytes | None]:
-    """The lower and the upper bound of a column of variants; None without one.
-
-    Args:
-        footer: the file's footer.
-        groups: the row groups to tell of.
-        leaves: the leaves of the column.
-        width: how many characters or bytes of a bound are kept; None keeps all.
-        rules: how values of old calendars become proleptic, by the leaf's place.
-        nan_leaves: places of leaves of which some values are NaN.
-    """
+    """The lower and the upper bound of a column of variants, cut to `width`; None without one."""
     places = {leaf.below: leaf for leaf in leaves}
     lower: dict[str, bytes] = {}
     upper: dict[str, bytes] = {}

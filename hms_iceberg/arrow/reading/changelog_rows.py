@@ -37,11 +37,9 @@ _NUMBERS = (CHANGE_ORDINAL, COMMIT_SNAPSHOT_ID)
 class ChangelogOptions:
     """How inserted and deleted rows are combined into changes.
 
-    Args:
-        identity: the columns that tell rows apart: all of the table.
-        key: columns whose values find the row before and after an update; empty leaves inserts and deletes as they are.
-        net: take out rows that came and went, over all snapshots.
-        carryovers: leave in rows that a snapshot deletes from one file and inserts into another.
+    `identity` columns tell rows apart; values of `key` find the row before and after an update, an empty one leaves
+    inserts and deletes as they are. `net` takes out rows that came and went over all snapshots; `carryovers` leaves in
+    rows that a snapshot moved from one file to another.
     """
 
     identity: Schema
@@ -65,20 +63,7 @@ def changelog_batches(
 ) -> Iterator[pa.RecordBatch]:
     """The changed rows, oldest snapshot first; of a snapshot deleted rows first, then updated, then inserted ones.
 
-    Args:
-        changes: what the snapshots did.
-        filter_schema: the schema that the tasks' residual filters are bound to.
-        projected: the columns of the result, apart from those that say what happened.
-        metadata: the table.
-        storage: where its files are.
-        options: what to make of inserted and deleted rows.
-
-    Yields:
-        Batches of the schema ``to_arrow(changelog_schema(projected))``; none is empty.
-
-    Raises:
-        MissingFileError: a data or delete file is gone.
-        CorruptDataFileError: a file is damaged.
+    Batches have the schema `to_arrow(changelog_schema(projected))`; none is empty.
     """
     yield from _Changelog(filter_schema, projected, metadata, storage, options).batches(changes)
 
@@ -102,7 +87,6 @@ class _Changelog:
         self._local = parse_location(metadata.location).is_local
 
     def batches(self, changes: Iterable[SnapshotChanges]) -> Iterator[pa.RecordBatch]:
-        """The changed rows as record batches."""
         if self._options.net:
             yield from self._net(changes)
             return

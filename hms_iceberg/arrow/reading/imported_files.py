@@ -52,14 +52,7 @@ _MAGIC = {b"PAR1": "PARQUET", b"ORC": "ORC", b"Obj\x01": "AVRO"}
 
 @dataclass(frozen=True)
 class FileImport:
-    """Describes files for one table.
-
-    Args:
-        metadata: the table: its schema and default spec.
-        storage: where the files are.
-        mapping: the names of its columns in files without field ids.
-        modes: what metrics to keep of which field.
-    """
+    """Describes files of other writers for one table; `mapping` names its columns in files without field ids."""
 
     metadata: TableMetadata
     storage: Storage
@@ -67,22 +60,10 @@ class FileImport:
     modes: Mapping[int, MetricsMode]
 
     def describe(self, location: str, partition: Mapping[str, str] | None = None) -> DataFile:
-        """Describes a file as manifests do: with its metrics, and its partition, which is given, read from the names
-        of its folders, or derived from the file's bounds.
+        """Describes a file as manifests do, with its metrics and its partition.
 
-        Args:
-            location: a Parquet, ORC or Avro file.
-            partition: names and values of its partition as text, as a Hive metastore has them; without it those of its
-                folders of the form `name=value`.
-
-        Returns:
-            the file as manifests describe it, with its metrics and its partition.
-
-        Raises:
-            MissingFileError, CorruptDataFileError: the file cannot be read.
-            SchemaMismatchError, TypeMismatchError: its columns are not the table's.
-            InvalidInputError: its partition cannot be told, or is not one.
-            UnsupportedError: its format is unknown.
+        The partition is given as text, as a Hive metastore has it, or read from its folders `name=value`, or derived
+        from the file's bounds.
         """
         file_format = self._format(location)
         reader = open_reader(self.storage, location, file_format, self.mapping)

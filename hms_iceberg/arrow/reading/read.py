@@ -42,25 +42,12 @@ def scan_to_batches(
     workers: int | None = None,
     buffer_bytes: int = _BUFFER_BYTES,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a scan as record batches, in the order of the plan's files.
+    """The rows of a scan as batches, in the order of the plan's files, with its filter and deletes applied; none is
+    empty.
 
-    Args:
-        plan: what to read; its filter and deletes are applied.
-        projected: the columns of the result, which may include metadata columns (``spec.metadata_columns``) and may be
-            empty: then batches only have a number of rows.
-        metadata: the table.
-        storage: where its files are.
-        batch_rows: at most so many rows a batch.
-        workers: files read at once; by default one a processor, and more for a remote store.
-        buffer_bytes: batches that wait for the reader, in bytes.
-
-    Yields:
-        Batches of the schema ``to_arrow(projected)``; none is empty.
-
-    Raises:
-        MissingFileError: a data or delete file is gone.
-        CorruptDataFileError: a file is damaged.
-        TypeMismatchError: a file's column cannot become the table's type.
+    `projected` may include metadata columns and may be empty: then batches only have a number of rows. `workers` files
+    are read at once, by default one a processor and more for a remote store; batches of `buffer_bytes` wait for the
+    reader.
     """
     return read_tasks(
         plan.tasks(),
@@ -86,26 +73,10 @@ def read_tasks(
     buffer_bytes: int = _BUFFER_BYTES,
     marks_deleted: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of some tasks of a scan; see ``scan_to_batches``.
+    """The rows of some tasks of a scan; see `scan_to_batches`.
 
-    Args:
-        tasks: the files with their deletes and residual filters; taken as they are read, a few ahead.
-        filter_schema: the schema that the residuals are bound to.
-        projected: the columns of the result.
-        metadata: the table.
-        storage: where its files are.
-        batch_rows: at most so many rows a batch.
-        workers: files read at once; by default one a processor, and more for a remote store.
-        buffer_bytes: batches that wait for the reader, in bytes.
-        marks_deleted: deleted rows are read too, and the column `_deleted` tells them.
-
-    Returns:
-        batches with the columns of `projected`, in the order of the tasks; none is empty.
-
-    Raises:
-        MissingFileError, CorruptDataFileError: a data or delete file is gone or damaged.
-        UnsupportedError: a file's format, or something in it, cannot be read.
-        StorageError: the storage failed.
+    Tasks are taken as they are read, a few ahead. With `marks_deleted`, deleted rows are read too, and the column
+    `_deleted` tells them.
     """
     if workers is None:
         most = default_workers(_MANY, not parse_location(metadata.location).is_local)
@@ -120,18 +91,7 @@ def read_tasks(
 def read_all(
     tasks: Iterable[FileScanTask], filter_schema: Schema, projected: Schema, metadata: TableMetadata, storage: Storage
 ) -> pa.Table:
-    """The rows of some tasks of a scan as one table; see ``read_tasks`` for the arguments.
-
-    Args:
-        tasks: the tasks.
-        filter_schema: the columns that the filter may name.
-        projected: the columns of the result.
-        metadata: the table's metadata.
-        storage: where the files are.
-
-    Raises:
-        MissingFileError, CorruptDataFileError, UnsupportedError, StorageError: as of ``read_tasks``.
-    """
+    """The rows of some tasks of a scan as one table."""
     batches = read_tasks(
         chain.from_iterable(map(_parts, tasks)),
         filter_schema,
@@ -152,13 +112,7 @@ def _parts(task: FileScanTask) -> Iterable[FileScanTask]:
 def count_rows(plans: Iterable[ScanPlan], metadata: TableMetadata, storage: Storage) -> int:
     """Counts live, matching rows; no data file is opened if metadata and position deletes tell the number.
 
-    Args:
-        plans: plans that know of which files every row matches (``ScanRequest.decide``).
-        metadata: the table.
-        storage: where its files are.
-
-    Raises:
-        MissingFileError, CorruptDataFileError, StorageError: a file that has to be opened cannot be read.
+    The plans must know of which files every row matches (`ScanRequest.decide`).
     """
     nothing = Schema()
     total = 0
@@ -181,15 +135,7 @@ def count_rows(plans: Iterable[ScanPlan], metadata: TableMetadata, storage: Stor
 
 
 def up_to(tasks: Iterable[FileScanTask], limit: int | None) -> Iterator[FileScanTask]:
-    """Takes only as many tasks as certainly have so many rows.
-
-    Args:
-        tasks: the tasks in order.
-        limit: number of rows; None for all.
-
-    Returns:
-        the first tasks; all of them if it is not certain, or the limit is None.
-    """
+    """The first tasks that certainly have `limit` rows; all of them if it is not certain, or the limit is None."""
     rows = 0
     for task in tasks:
         if limit is not None and rows >= limit:

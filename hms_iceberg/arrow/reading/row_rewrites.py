@@ -39,10 +39,7 @@ _POSITION = replace(POSITION, name="position in the file \x00")
 class AffectedRows:
     """Live rows of one data file that a change deletes or replaces.
 
-    Args:
-        task: the data file with its deletes.
-        positions: of the rows, ascending; a numpy array of int64.
-        sources: for each of them the row that replaces it, if rows replace rows; a numpy array, or None.
+    Positions are ascending. `sources` holds for each of them the row that replaces it, if rows replace rows.
     """
 
     task: FileScanTask
@@ -51,7 +48,6 @@ class AffectedRows:
 
     @property
     def file(self) -> DataFile:
-        """The data file."""
         return self.task.file
 
     @property
@@ -66,14 +62,7 @@ Replacement = Callable[[AffectedRows, pa.RecordBatch, slice], Mapping[int, pa.Ar
 
 
 class RowRewriter:
-    """Reads rows of a table to delete or change them.
-
-    Args:
-        metadata: the table.
-        storage: where its files are.
-        filter_schema: the schema that the tasks' residual filters are bound to.
-        workers: files read at once; by default one a processor, and more for a remote store.
-    """
+    """Reads rows of a table to delete or change them."""
 
     def __init__(
         self, metadata: TableMetadata, storage: Storage, filter_schema: Schema | None = None, workers: int | None = None
@@ -93,20 +82,11 @@ class RowRewriter:
         return Schema(*table.fields, ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER, schema_id=table.schema_id)
 
     def context(self, schema: Schema, batch_rows: int = _BATCH_ROWS) -> ScanContext:
-        """State shared by reads of some columns of several files; the last column is the position in the file.
-
-        Args:
-            schema: the columns to read.
-            batch_rows: rows of a batch at most.
-
-        Returns:
-            the state; its columns are those of `schema`, then the position in the file.
-        """
+        """State shared by reads of some columns of several files; the last column is the position in the file."""
         projected = Schema(*schema.fields, _POSITION, schema_id=schema.schema_id)
         return ScanContext(self._metadata, self._storage, self._filter_schema, projected, batch_rows)
 
     def workers(self, files: int) -> int:
-        """How many files to read at once."""
         remote = not parse_location(self._metadata.location).is_local
         return self._workers or default_workers(files, remote)
 
@@ -125,15 +105,7 @@ class RowRewriter:
     def map(
         self, find: Callable[[FileScanTask], AffectedRows], tasks: Sequence[FileScanTask]
     ) -> Iterator[AffectedRows]:
-        """Answers tasks, several at once.
-
-        Args:
-            find: gives the answer to a task.
-            tasks: the tasks.
-
-        Returns:
-            the answers in the order of the tasks.
-        """
+        """Answers tasks, several at once, in their order."""
         with ThreadPoolExecutor(self.workers(len(tasks)), thread_name_prefix="iceberg-find") as pool:
             yield from pool.map(find, tasks)
 
@@ -142,14 +114,8 @@ class RowRewriter:
     def rewritten(
         self, affected: Sequence[AffectedRows], replacement: Replacement | None = None
     ) -> pa.RecordBatchReader:
-        """Reads the live rows of files, the affected ones left out or replaced.
-
-        Args:
-            affected: the affected rows of each file.
-            replacement: gives affected rows new values; None leaves them out.
-
-        Returns:
-            a reader of rows with the columns `schema`; each file is opened when it is its turn.
+        """Reads the live rows of files, the affected ones replaced, or left out; each file is opened when it is its
+        turn.
         """
 
         def read(each: AffectedRows) -> Iterator[pa.RecordBatch]:
@@ -164,15 +130,7 @@ class RowRewriter:
         return self._reader(affected, read)
 
     def replaced(self, affected: Sequence[AffectedRows], replacement: Replacement) -> pa.RecordBatchReader:
-        """Reads the affected rows of files, with their new values.
-
-        Args:
-            affected: the affected rows of each file.
-            replacement: gives them new values.
-
-        Returns:
-            a reader of rows with the columns `schema`; each file is opened when it is its turn.
-        """
+        """Reads the affected rows of files with their new values; each file is opened when it is its turn."""
 
         def read(each: AffectedRows) -> Iterator[pa.RecordBatch]:
             for batch, first, inside in self.batches(context, each):
@@ -192,13 +150,7 @@ class RowRewriter:
     def batches(self, context: ScanContext, each: AffectedRows) -> Iterator[tuple[pa.RecordBatch, int, Any]]:
         """Reads the live rows of a file, batch by batch.
 
-        Args:
-            context: the columns to read.
-            each: the file and its affected rows.
-
-        Returns:
-            for each batch: its rows without their positions, how many affected rows of the file came before it, and the
-            places of affected rows in it.
+        With each batch come the number of affected rows of the file before it, and the places of affected rows in it.
         """
         task = each.task
         unfiltered = FileScanTask.of(
@@ -263,19 +215,11 @@ def _mixed(old: pa.Array, mask: Any, new: pa.Array) -> pa.Array:
 def earlier_positions(
     storage: Storage, task: FileScanTask, format_version: int, deletes: PositionDeletes | None = None
 ) -> tuple[Any | None, tuple[DataFile, ...]]:
-    """Deleted positions of a data file that new deletes of it have to repeat, and the delete files they come from.
+    """Deleted positions of a data file that new deletes of it have to repeat, and the delete files that are not needed
+    then.
 
-    A deletion vector replaces everything before it, so that it repeats all positions; a position delete file of
-    format version 2 repeats those of files that are about no other data file.
-
-    Args:
-        storage: where the files are.
-        task: the data file with its deletes.
-        format_version: the table's.
-        deletes: reads delete files, if several data files may share them.
-
-    Returns:
-        The positions, ascending, or None; and the files that are not needed any more.
+    A deletion vector replaces everything before it, so that it repeats all positions; a position delete file of format
+    version 2 repeats those of files that are about no other data file.
     """
     found = [file for file in task.delete_files if file.content is DataFileContent.POSITION_DELETES]
     own = [file for file in found if file.referenced_data_file == task.file.file_path]

@@ -46,13 +46,7 @@ _POSITION = columns.POSITION.field_id
 class ScanContext:
     """State that all tasks of a scan share.
 
-    Args:
-        metadata: the table.
-        storage: where its files are.
-        filter_schema: the schema that residual filters are bound to.
-        projected: the columns of the result.
-        batch_rows: at most so many rows a batch.
-        marks_deleted: deleted rows are read too, and the column `_deleted` tells them; else they are left out.
+    With `marks_deleted`, deleted rows are read too, and the column `_deleted` tells them; else they are left out.
     """
 
     def __init__(
@@ -81,7 +75,7 @@ class ScanContext:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """While a file is read."""
+        """Counts a file as being read."""
         with self._lock:
             self._reading += 1
         try:
@@ -96,13 +90,7 @@ class ScanContext:
         return self._reading < (os.cpu_count() or 1)
 
     def projection(self, reader: ContentReader, wanted: tuple[NestedField, ...], file: DataFile) -> FileProjection:
-        """How a file's columns become the wanted ones; files of the same columns share the answer.
-
-        Args:
-            reader: the open file.
-            wanted: the columns that are wanted of it.
-            file: the file.
-        """
+        """How a file's columns become the wanted ones; files of the same columns share the answer."""
         constants = self.constants(file)
         for known in tuple(self._projections):
             if known.fits(reader.schema, wanted, constants):
@@ -124,19 +112,8 @@ class ScanContext:
 def read_task(
     context: ScanContext, task: FileScanTask, deleted_by: Sequence[DataFile] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """The live, matching rows of a task's data file.
-
-    Args:
-        context: what the scan's tasks share.
-        task: the data file with its deletes and residual filter.
-        deleted_by: only the rows that one of these delete files removes are wanted; None for all.
-
-    Yields:
-        Batches of the scan's schema; none is empty.
-
-    Raises:
-        MissingFileError, CorruptDataFileError: the data file or a delete file is gone or damaged.
-        UnsupportedError: something in it cannot be read.
+    """The live, matching rows of a task's data file; those that one of `deleted_by` removes if it is given. No batch is
+    empty.
     """
     if isinstance(task.residual, AlwaysFalse):
         return
@@ -160,14 +137,7 @@ def _read(context: ScanContext, task: FileScanTask, deleted_by: Sequence[DataFil
 
 
 def count_live(context: ScanContext, task: FileScanTask) -> int | None:
-    """Counts the rows of a task's file that match and are live, from metadata and position deletes.
-
-    Args:
-        context: the scan.
-        task: the task.
-
-    Returns:
-        the number; None if the rows themselves have to be read.
+    """Counts the live, matching rows of a task's file from metadata and position deletes; None if rows have to be read.
     """
     rows = task.file.record_count
     if not isinstance(task.residual, AlwaysTrue) or rows < 0:
@@ -185,18 +155,16 @@ class _Wanted:
 
     @property
     def fields(self) -> tuple[NestedField, ...]:
-        """The columns in their order."""
         return tuple(self._places)
 
     def index(self, field: NestedField) -> int:
-        """The place of a column among those to make."""
         return self._places.setdefault(field, len(self._places))
 
 
 class _Columns:
     """The wanted columns of a batch, each built on first use.
 
-    What a filter or a key looks at is made of all rows, the rest only of the rows that are kept: conversions are then
+    Columns of filters and keys are made of all rows, the rest only of the rows that are kept: conversions are then
     spared to the others, and codes of a dictionary are quicker to leave out than text.
     """
 
@@ -218,14 +186,7 @@ class _Columns:
 
 
 class _Deletes:
-    """What some delete files remove from a data file.
-
-    Args:
-        context: what the scan's tasks share.
-        file: the data file.
-        delete_files: the delete files that apply to it.
-        wanted: takes the columns of the keys.
-    """
+    """The rows that some delete files remove from a data file."""
 
     def __init__(self, context: ScanContext, file: DataFile, delete_files: Sequence[DataFile], wanted: _Wanted) -> None:
         by_content: dict[DataFileContent, list[DataFile]] = {}
@@ -311,7 +272,6 @@ class _TaskReader:
     # -------------------------------------------------------------------------------------------- reading
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The task's rows as record batches."""
         batch_rows = self._context.batch_rows
         if self._deletes.has_keys or (self._only is not None and self._only.has_keys):
             batch_rows = max(_KEYED_BATCH_ROWS, batch_rows)

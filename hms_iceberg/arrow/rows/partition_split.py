@@ -25,15 +25,7 @@ Partition = tuple[Any, ...]
 
 
 class PartitionSplitter:
-    """Splits batches of a table's columns into one batch a partition.
-
-    Args:
-        schema: the schema of the batches, which are plain (a uuid is 16 bytes).
-        spec: the partition spec.
-
-    Raises:
-        UnsupportedError: the spec has a transform that this version does not know.
-    """
+    """Splits plain batches of a table's columns into one batch a partition."""
 
     def __init__(self, schema: Schema, spec: PartitionSpec) -> None:
         for field in spec.fields:
@@ -46,14 +38,7 @@ class PartitionSplitter:
         self._sources = [_PartitionSource(schema, field) for field in spec.fields]
 
     def split(self, batch: pa.RecordBatch) -> list[tuple[Partition, pa.RecordBatch]]:
-        """The rows of a batch by partition, in the order of first rows; rows keep their order.
-
-        Args:
-            batch: rows of the schema.
-
-        Returns:
-            Partition tuples of stored values with their rows, which share memory; nothing for an empty batch.
-        """
+        """The rows of a batch by partition, in the order of first rows; rows keep their order and share memory."""
         partitions, codes = self.numbered(batch)
         return list(zip(partitions, grouped(batch, codes, len(partitions)), strict=True))
 
@@ -83,13 +68,7 @@ class PartitionSplitter:
 
 
 def grouped(batch: pa.RecordBatch, codes: Any, groups: int) -> list[pa.RecordBatch]:
-    """The rows of each group, which keep their order and share memory.
-
-    Args:
-        batch: the rows.
-        codes: numpy array of the number of each row's group.
-        groups: how many there are; one without rows gets an empty batch.
-    """
+    """The rows of each group by their codes; they keep their order and share memory, and a group may be empty."""
     if groups < 2:
         return [batch] * groups
     small = np.uint16 if groups <= 1 << 16 else np.int64  # numbers of 16 bits are sorted by radix
@@ -114,19 +93,13 @@ class _PartitionSource:
         self.result = field.transform.result_type(self.kind)
 
     def partition_column(self, batch: pa.RecordBatch) -> pa.Array:
-        """The partition values of the rows."""
         if not self.path:
             return pa.nulls(batch.num_rows)
         return transform_array(self.transform, self.kind, column_at(batch, self.path))
 
 
 def source_path(schema: Schema, source_id: int) -> tuple[int, ...]:
-    """Positions that lead from the top of a batch to a column, which may lie in structs.
-
-    Args:
-        schema: the table's schema.
-        source_id: field id of the column.
-    """
+    """Positions that lead from the top of a batch to a column, which may lie in structs."""
     ids = [source_id, *schema.ancestor_ids(source_id)][::-1]
     fields = schema.fields
     path = []
@@ -145,9 +118,8 @@ def column_at(batch: pa.RecordBatch, path: tuple[int, ...]) -> pa.Array:
 
 
 def _codes(columns: Sequence[pa.Array]) -> tuple[Any, int]:
-    """The number of each row's group, equal exactly if all columns are, and how many groups there are.
-
-    Groups are numbered in the order of their first rows.
+    """The number of each row's group, equal exactly if all columns are, in the order of first rows; and how many groups
+    there are.
     """
     codes, groups = np.zeros(len(columns[0]), np.int64), 1
     for column in columns:

@@ -17,15 +17,9 @@ from hms_iceberg.lazy import pl
 
 
 def differs(left: pa.Array, right: pa.Array) -> Any:
-    """Compares two columns row by row.
+    """Compares two columns of one type row by row, as booleans; names and nullability of nested fields do not matter.
 
-    Args:
-        left: values.
-        right: as many values of the same type; names and nullability of nested fields do not matter.
-
-    Returns:
-        A numpy array of booleans: True if the values are not the same. A list in another order is another list;
-        so is a map with its entries in another order. -0.0 equals 0.0.
+    A list in another order is another list; so is a map with its entries in another order. -0.0 equals 0.0.
     """
     if isinstance(left, pa.ExtensionArray):
         left = left.storage
@@ -90,13 +84,8 @@ def _numpy(array: pa.Array) -> Any:
 
 
 def key_frame(columns: Iterable[pa.Array | pa.ChunkedArray]) -> pl.DataFrame:
-    """Key columns in a form in which equal values mean equal keys.
-
-    Args:
-        columns: arrays of primitive types, equally long.
-
-    Returns:
-        Columns `k0`, `k1` …; joins on them must be told that nulls are equal.
+    """Key columns `k0`, `k1` … in a form in which equal values mean equal keys; joins on them must be told that nulls
+    are equal.
     """
     found = {f"k{place}": _comparable(column) for place, column in enumerate(columns)}
     frame = pl.from_arrow(pa.table(found))
@@ -125,15 +114,7 @@ def identity_frame(rows: pa.Table) -> pl.DataFrame:
 
 
 def unmatched(left: pa.Table, right: pa.Table) -> tuple[Any, Any]:
-    """Which rows of two bags are left over when equal rows are paired off.
-
-    Args:
-        left: rows.
-        right: rows of the same columns.
-
-    Returns:
-        A numpy array of booleans for each: True for the rows that remain.
-    """
+    """Which rows of two bags are left over when equal rows are paired off, as booleans."""
     remain = np.ones(left.num_rows, np.bool_), np.ones(right.num_rows, np.bool_)
     if not left.num_rows or not right.num_rows:
         return remain
@@ -150,14 +131,9 @@ def unmatched(left: pa.Table, right: pa.Table) -> tuple[Any, Any]:
 
 
 def net_changes(rows: pa.Table, signs: Any) -> Any:
-    """Which rows of a history are left over when rows that were inserted and deleted again are paired off.
+    """Which rows of a history are left over when rows that were inserted (1) and deleted (-1) again are paired off.
 
-    Args:
-        rows: all rows that came or went, oldest first.
-        signs: a numpy array, for each row 1 if it came and -1 if it went.
-
-    Returns:
-        A numpy array of booleans: of each row the latest of what is left over.
+    Rows come oldest first; of each row the latest of what is left over is True.
     """
     if not rows.num_rows:
         return np.empty(0, np.bool_)

@@ -29,15 +29,7 @@ Column = Callable[[BoundReference], pa.Array]
 
 
 def matching_rows(expression: BooleanExpression, column: Column, rows: int) -> pa.BooleanArray:
-    """Which rows match a predicate.
-
-    Args:
-        expression: a bound predicate.
-        column: gives the plain values of a field, null also if a struct around it is null.
-        rows: how many rows there are.
-
-    Returns:
-        A boolean array without nulls.
+    """Which rows match a bound predicate, without nulls; `column` must be null also where a struct around a field is.
     """
     return fold(expression, _Masks(column, rows))
 
@@ -94,7 +86,7 @@ class _Masks(BoundExpressionVisitor[pa.Array]):
         return result
 
     def _tested(self, term: BoundTerm) -> pa.Array:
-        """What is null where the term is."""
+        """An array that is null where the term is."""
         return self._values(term) if isinstance(term, BoundVariantGet) else self._column(term.ref)
 
     def visit_is_null(self, term: BoundTerm) -> pa.Array:
@@ -198,16 +190,7 @@ class Prefilter:
         matches: Callable[[pa.RecordBatch], bool],
         use_threads: bool,
     ) -> bool:
-        """Whether certainly no row of a range matches; False also if it is not worth finding out.
-
-        Args:
-            reader: the open file.
-            rows: the range.
-            filter_leaves: leaves that the filter needs.
-            all_leaves: leaves that the scan needs.
-            matches: whether any row of a batch of the filter's leaves matches.
-            use_threads: whether columns are decoded in parallel.
-        """
+        """Whether certainly no row of a range matches; False also if it is not worth finding out."""
         small = reader.bytes_of(rows, filter_leaves)
         if not filter_leaves or small > _SMALL_PART * reader.bytes_of(rows, all_leaves) or self._given_up():
             return False

@@ -24,13 +24,7 @@ _ROW = "row"
 
 
 class RowOrder(ABC):
-    """Sorts rows by keys.
-
-    Args:
-        order_id: of the table's sort order that this is, or None.
-        descending: for each key, whether large ones come first.
-        nulls_last: for each key, whether nulls come last.
-    """
+    """An order of rows by keys; `order_id` is that of the table's sort order, if it is one."""
 
     def __init__(self, order_id: int | None, descending: Sequence[bool], nulls_last: Sequence[bool]) -> None:
         self.order_id = order_id
@@ -39,7 +33,7 @@ class RowOrder(ABC):
 
     @abstractmethod
     def keys(self, batches: Sequence[pa.RecordBatch]) -> pl.DataFrame:
-        """The keys of all rows of some batches, a column each."""
+        ...
 
     def sort(self, rows: pa.Table | pa.RecordBatch) -> pa.Table | pa.RecordBatch:
         """The rows in order; rows that are equal in it keep theirs."""
@@ -49,12 +43,7 @@ class RowOrder(ABC):
         return rows if _ascends(positions) else rows.take(positions.to_arrow())
 
     def follows(self, last: pa.RecordBatch, first: pa.RecordBatch) -> bool:
-        """Whether rows that begin as `first` may come after rows that end as `last`.
-
-        Args:
-            last: rows, of which the last one counts.
-            first: rows, of which the first one counts.
-        """
+        """Whether rows that begin as `first` may come after rows that end as `last`."""
         return _ascends(self.positions(self.keys([last.slice(last.num_rows - 1), first.slice(0, 1)])))
 
     def positions(self, keys: pl.DataFrame) -> pl.Series:
@@ -72,13 +61,6 @@ def _ascends(positions: pl.Series) -> bool:
 
 
 class RowSorter(RowOrder):
-    """Sorts batches of one schema.
-
-    Args:
-        schema: the columns of the batches.
-        order: how to sort.
-    """
-
     def __init__(self, schema: Schema, order: SortOrder) -> None:
         super().__init__(
             order_id=order.order_id,
@@ -128,12 +110,6 @@ class ZOrder(RowOrder):
     Apache Iceberg interleaves the bytes of the values as they are, so that columns of different ranges do not mix; a
     value's rank in a sample makes all columns count alike. Hilbert's curve never leaps as that of Z does: fewer pages
     hold a range of values.
-
-    Args:
-        schema: the columns of the batches.
-        field_ids: the columns of the curve, which need an order.
-        sampled: the columns of the sample, those of the curve at least.
-        sample: batches from which ranks are taken.
     """
 
     def __init__(
@@ -170,11 +146,7 @@ class ZOrder(RowOrder):
 
 
 def along_hilbert(cells: list[np.ndarray], bits: int) -> list[np.ndarray]:
-    """Coordinates changed so that their interleaved bits are the place on Hilbert's curve.
-
-    Args:
-        cells: the coordinates of all points, an array each column.
-        bits: of each coordinate.
+    """Coordinates of so many bits changed so that their interleaved bits are the place on Hilbert's curve.
 
     Source: John Skilling, "Programming the Hilbert curve", AIP Conference Proceedings 707 (2004).
     """

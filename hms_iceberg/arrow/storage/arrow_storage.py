@@ -48,12 +48,7 @@ PREVIEW_PROPERTY = "preview.format-v4"
 
 
 class ArrowStorage:
-    """Files of any store that pyarrow has a file system for.
-
-    Args:
-        properties: catalog properties (``s3.endpoint``, ``s3.access-key-id``, ``hdfs.host`` …); see
-            ``hms_iceberg.arrow.storage.filesystems``.
-    """
+    """Files of any store that pyarrow has a file system for, by catalog properties (see `filesystems`)."""
 
     def __init__(self, properties: Mapping[str, str] | None = None) -> None:
         self._properties: dict[str, str] = dict(properties or {})
@@ -82,11 +77,7 @@ class ArrowStorage:
         return self._properties.get(PREVIEW_PROPERTY, "").strip().lower() == "true"
 
     def of_table(self, location: str) -> ArrowStorage:
-        """The same storage, where `read` shows manifests of version 4 in the form of version 3.
-
-        Args:
-            location: of the table that they belong to.
-        """
+        """A storage for a table, where `read` shows manifests of version 4 in the form of version 3."""
         shown = object.__new__(type(self))
         shown.__dict__.update(self.__dict__, _previewed=location)
         return shown
@@ -97,7 +88,6 @@ class ArrowStorage:
         return self._filesystem(parsed), parsed.path
 
     def read(self, location: str) -> bytes:
-        """The whole object."""
         data = self._read(location)
         return data if self._previewed is None else PREVIEWED_MANIFEST(data, location, self._previewed)
 
@@ -143,16 +133,7 @@ class ArrowStorage:
         return filesystem.open_input_file(parsed.path)
 
     def create(self, location: str, data: bytes) -> None:
-        """Writes a new object, whole or not at all.
-
-        Args:
-            location: the new object.
-            data: all that it holds.
-
-        Raises:
-            FileAlreadyExistsError: there is one already; it was not touched.
-            StorageError: it cannot be written.
-        """
+        """Writes a new object, whole or not at all; one that is there already is not touched."""
         with self.open_output(location) as output:
             output.write(data)
 
@@ -176,7 +157,6 @@ class ArrowStorage:
         return parsed.scheme in HDFS_SCHEMES and moves_exclusively(self._filesystem(parsed))
 
     def exists(self, location: str) -> bool:
-        """Whether a file is there."""
         parsed = self._parsed(location)
         with translated_errors("look for", location):
             if parsed.is_local:
@@ -184,7 +164,6 @@ class ArrowStorage:
             return bool(self._filesystem(parsed).get_file_info(parsed.path).type == fs.FileType.File)
 
     def length(self, location: str) -> int:
-        """The size in bytes."""
         parsed = self._parsed(location)
         with translated_errors("get the length of", location):
             if parsed.is_local:
@@ -195,7 +174,6 @@ class ArrowStorage:
             return int(info.size)
 
     def delete(self, location: str) -> None:
-        """Removes the file; an absent one is not an error."""
         parsed = self._parsed(location)
         with translated_errors("delete", location), suppress(FileNotFoundError):
             if parsed.is_local:
@@ -217,7 +195,6 @@ class ArrowStorage:
                 filesystem.move(parsed.path, parsed.path)
 
     def list(self, prefix: str) -> Iterator[FileInfo]:
-        """Every file below a folder, recursively, in no particular order."""
         parsed = self._parsed(prefix)
         root = parsed.path.rstrip("/")
         given = prefix.rstrip("/")
@@ -243,11 +220,7 @@ class ArrowStorage:
 
     @cached_property
     def key_service(self) -> KeyService | None:
-        """The service that keeps the keys of encrypted tables; None if the properties name none.
-
-        Raises:
-            ConfigurationError: they name one that is not there, or that lacks properties.
-        """
+        """The service that keeps the keys of encrypted tables; None if the properties name none."""
         return key_service(self._properties)
 
     @cached_property
@@ -269,19 +242,7 @@ class ArrowStorage:
 
 
 def open_for_arrow(storage: Storage, location: str, key_metadata: bytes | None = None) -> pa.NativeFile:
-    """Opens a file of any storage as Arrow's readers want it.
-
-    Args:
-        storage: any implementation of the port.
-        location: the file.
-        key_metadata: the key of a file that is encrypted as a whole; None if it is not.
-
-    Returns:
-        A random-access ``pyarrow.NativeFile``.
-
-    Raises:
-        MissingFileError: there is no such file.
-    """
+    """Opens a file of any storage as Arrow's readers want it, decrypted if it is encrypted as a whole."""
     opened = open_decrypted(storage.open_input(location), key_metadata, location)
     return opened if isinstance(opened, pa.NativeFile) else pa.PythonFile(opened, mode="r")
 
@@ -342,7 +303,7 @@ def _hidden_beside(path: str) -> str:
 
 
 class Output:
-    """What local and remote outputs share: publish on close, abandon when the ``with`` block fails."""
+    """A file that appears when it is closed, and is abandoned when the `with` block fails."""
 
     def __init__(self, location: str) -> None:
         self.location = location
@@ -359,7 +320,6 @@ class Output:
         raise AssertionError("overridden")
 
     def write(self, data: Any) -> int:
-        """Appends bytes (or any buffer) and returns how many."""
         size = memoryview(data).nbytes
         with translated_errors("write", self.location):
             self._write(data)
@@ -367,33 +327,29 @@ class Output:
         return size
 
     def tell(self) -> int:
-        """Bytes written so far."""
         return self._position
 
     def flush(self) -> None:
-        """Nothing to do: the file becomes visible when it is closed."""
+        """Does nothing: the file becomes visible when it is closed."""
 
     def writable(self) -> bool:
-        """Always true."""
         return True
 
     def readable(self) -> bool:
-        """Always false."""
         return False
 
     def seekable(self) -> bool:
-        """Always false."""
         return False
 
     def close(self) -> None:
-        """Makes the file visible; raises ``FileAlreadyExistsError`` if somebody was first."""
+        """Makes the file visible; FileAlreadyExistsError if somebody was first."""
         if not self.closed:
             self.closed = True
             with translated_errors("create", self.location):
                 self._publish()
 
     def abandon(self) -> None:
-        """Gives the file up: nothing of it stays."""
+        """Leaves nothing of the file."""
         if not self.closed:
             self.closed = True
             self._abandon()
@@ -476,7 +432,7 @@ class RemoteOutput(Output):
 
 
 class RenamedOutput(RemoteOutput):
-    """On HDFS: others see the file when it is whole."""
+    """A file on HDFS, which others see when it is whole."""
 
     def __init__(self, location: str, filesystem: fs.FileSystem, path: str) -> None:
         super().__init__(location, filesystem, _hidden_beside(path))

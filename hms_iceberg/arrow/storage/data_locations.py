@@ -28,11 +28,8 @@ _DEPRECATED_PATHS = (OBJECT_STORAGE_PATH, FOLDER_STORAGE_PATH)
 class LocationRules:
     """Where a table's data files go.
 
-    Args:
-        folder: the folder of all of them.
-        context: parts of the table's location that names below another folder begin with; None for none.
-        object_storage: whether names begin with a hash.
-        partitioned_paths: whether the partition is part of a name that begins with a hash.
+    `context` are parts of the table's location that names below another folder begin with. Names may begin with a hash
+    (`object_storage`), with the partition behind it or not (`partitioned_paths`).
     """
 
     folder: str
@@ -42,12 +39,6 @@ class LocationRules:
 
     @classmethod
     def of(cls, table_location: str, properties: Mapping[str, str]) -> LocationRules:
-        """The rules of a table, by its location and properties.
-
-        Args:
-            table_location: the table's base location.
-            properties: the table's properties.
-        """
         root = table_location.rstrip("/")
         object_storage = OBJECT_STORAGE_ENABLED.of(properties)
         deprecated = _DEPRECATED_PATHS if object_storage else _DEPRECATED_PATHS[1:]
@@ -57,15 +48,7 @@ class LocationRules:
         return cls(folder, context, object_storage, OBJECT_STORAGE_PARTITIONED_PATHS.of(properties))
 
     def location(self, partition_path: str, name: str) -> str:
-        """Where a file of this name goes.
-
-        Args:
-            partition_path: the partition's folder, such as `day=2026-01-31`; empty without partitions.
-            name: the file's name.
-
-        Returns:
-            the location; with object storage, hashed folders stand before the name.
-        """
+        """The location of a file name in a partition's folder, such as `day=2026-01-31`, empty without partitions."""
         if not self.object_storage:
             return "/".join(part for part in (self.folder, partition_path, name) if part)
         if partition_path and self.partitioned_paths:
@@ -77,13 +60,7 @@ class LocationRules:
 
 
 class DataLocations:
-    """Names the files that one write makes.
-
-    Args:
-        table_location: the table's location.
-        properties: the table's properties.
-        operation_id: part of every name; drawn unless given.
-        suffix: what stands before the extension, such as ``deletes``.
+    """Names the files that one write makes: `operation_id` is part of every name, `suffix` stands before the extension.
     """
 
     def __init__(
@@ -100,15 +77,7 @@ class DataLocations:
         self._lock = threading.Lock()
 
     def next(self, partition_path: str, extension: str = "parquet") -> str:
-        """The location of the next file.
-
-        Args:
-            partition_path: such as ``a=1/b=x``, escaped; empty if the table is not partitioned.
-            extension: of the file name, without the dot.
-
-        Returns:
-            a location that was not given before.
-        """
+        """The location of the next file in a partition's escaped path, such as `a=1/b=x`, empty without partitions."""
         with self._lock:
             self._count += 1
             number = self._count
@@ -117,14 +86,7 @@ class DataLocations:
 
 
 def data_location(table_location: str, properties: Mapping[str, str], partition_path: str, name: str) -> str:
-    """The location of one data file.
-
-    Args:
-        table_location: the table's location.
-        properties: the table's properties.
-        partition_path: such as ``a=1/b=x``, escaped; empty if the table is not partitioned.
-        name: the file's name.
-    """
+    """The location of one data file in a partition's escaped path, such as `a=1/b=x`."""
     return LocationRules.of(table_location, properties).location(partition_path, name)
 
 

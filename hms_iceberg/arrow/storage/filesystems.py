@@ -65,18 +65,10 @@ class ParsedLocation:
 
 
 def parse_location(location: str) -> ParsedLocation:
-    """Takes a location apart.
+    """Takes a location apart; for object stores the path starts with the bucket or container, as pyarrow wants it.
 
-    Args:
-        location: ``/x``, ``file:/x``, ``file:///x``, ``s3://bucket/key``, ``hdfs://host:port/x``, ``abfss://c@h/x`` …
-            Text is taken literally, as Java's file systems do: ``%20`` in a path stays three characters. As Hadoop's
-            ``Path`` does, ``..`` takes the segment before it away, also if that is a link.
-
-    Returns:
-        The parts; for object stores ``path`` starts with the bucket or container, as pyarrow wants it.
-
-    Raises:
-        StorageError: the location holds a null character, as no file's does.
+    Text is taken literally, as Java's file systems do: `%20` in a path stays three characters. As Hadoop's `Path` does,
+    `..` takes the segment before it away, also if that is a link.
     """
     if "\0" in location:
         raise StorageError(f"Cannot use the location {location!r}: it has a null character, so the text is damaged.")
@@ -95,20 +87,7 @@ def parse_location(location: str) -> ParsedLocation:
 
 
 def create_filesystem(location: ParsedLocation, properties: Mapping[str, str]) -> fs.FileSystem:
-    """The pyarrow file system for a location.
-
-    Args:
-        location: what ``parse_location`` returned.
-        properties: catalog and table properties.
-
-    Returns:
-        A new file system; the caller keeps it.
-
-    Raises:
-        ConfigurationError: the scheme is unknown or a property has no usable value.
-        MissingDependencyError: this build of pyarrow lacks the file system, or nothing that reaches HDFS is installed.
-        StorageError: a cluster cannot be reached.
-    """
+    """A new pyarrow file system for a location; the caller keeps it."""
     builders: tuple[tuple[frozenset[str], Callable[[ParsedLocation, Mapping[str, str]], fs.FileSystem]], ...] = (
         (frozenset({"file"}), lambda _location, _properties: fs.LocalFileSystem()),
         (S3_SCHEMES, _s3),
@@ -264,21 +243,7 @@ _GONE = re.compile(r"RESOURCE_NOT_FOUND|NO_SUCH_KEY|kNotFound|NOT_FOUND|BlobNotF
 
 @contextmanager
 def decoding(location: str, form: str, where: str = "") -> Iterator[None]:
-    """Turns errors of reading a file within a block into typed ones that name the file: damaged, or not readable
-    now.
-
-    Args:
-        location: the file that is decoded.
-        form: its format, such as ``Parquet``.
-        where: the part of the file, if it has a name.
-
-    Returns:
-        a context manager.
-
-    Raises:
-        CorruptDataFileError: the file does not hold what its format says.
-        MissingFileError: it disappeared.
-        StorageError: its storage failed, or memory ran out.
+    """Turns errors of reading a file within a block into typed ones that name the file: damaged, or not readable now.
     """
     try:
         yield
@@ -333,7 +298,6 @@ _DENIED = re.compile("ACCESS_DENIED|PERMISSION_DENIED")
 
 
 def already_exists(location: str) -> FileAlreadyExistsError:
-    """The error of a file that is there already."""
     return FileAlreadyExistsError(
         f"Cannot create {location}: a file is there already and was left as it is. Expected a name that nobody else "
         f"uses; load the table again and retry with a new name."
@@ -342,20 +306,7 @@ def already_exists(location: str) -> FileAlreadyExistsError:
 
 @contextmanager
 def translated_errors(action: str, location: str) -> Iterator[None]:
-    """Turns the operating system's and pyarrow's errors into ours, with the location named.
-
-    Args:
-        action: what is done, such as `read`, for messages.
-        location: location of the file.
-
-    Returns:
-        a context manager.
-
-    Raises:
-        MissingFileError: there is no such file.
-        StorageDeniedError: this user, or the key given, lacks the right.
-        StorageError: anything else that failed.
-    """
+    """Turns the operating system's and pyarrow's errors into ours, with the location named."""
     try:
         yield
     except FileNotFoundError as error:

@@ -14,13 +14,7 @@ from hms_iceberg.spec.places import Place, split_location
 
 
 def known_place(location: str, properties: Mapping[str, str], hadoop: Callable[[], Mapping[str, str]]) -> Place:
-    """The place of a file or folder, which need not be there.
-
-    Args:
-        location: with a scheme, unless it is local.
-        properties: of the catalog.
-        hadoop: gives Hadoop's settings.
-    """
+    """The place of a file or folder, which need not be there."""
     place = Place.of(location)
     if place.family == "file":
         # What has a null character is no file's name, and is in no folder but its own.

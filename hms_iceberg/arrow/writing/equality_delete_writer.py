@@ -37,24 +37,9 @@ def write_equality_deletes(
 ) -> list[DataFile]:
     """Writes the keys of rows to delete.
 
-    Args:
-        metadata: the table.
-        storage: where the files go.
-        rows: the keys. In a partitioned spec they also have to hold the columns that the partitions are made of, since
-            such a delete only applies to its partition; further columns are left out.
-        equality_ids: field ids of the key.
-        table: the table's name, for messages.
-        spec: the partition spec of the deletes, the table's default unless given; that of an unpartitioned spec apply
-            to the whole table.
-        on_create: called with each location before the file is made.
-
-    Returns:
-        The equality delete files.
-
-    Raises:
-        InvalidInputError: no key, or one that cannot be a key.
-        SchemaMismatchError: the rows lack a column of the key or of the partition.
-        TypeMismatchError, NullValueError: the rows do not fit the table.
+    In a partitioned spec the rows also have to hold the columns that the partitions are made of, since such a delete
+    only applies to its partition; deletes of an unpartitioned spec apply to the whole table. `on_create` gets each
+    location before the file is made.
     """
     spec = spec or metadata.spec()
     schema = metadata.schema()

@@ -25,18 +25,7 @@ from hms_iceberg.private_files import temporary_folder
 
 @contextmanager
 def room_for(what: str, otherwise: str = "") -> Iterator[None]:
-    """Runs a block that writes to a temporary folder; its errors name the folder and the remedy.
-
-    Args:
-        what: what is kept.
-        otherwise: what helps as well.
-
-    Returns:
-        a context manager.
-
-    Raises:
-        StorageError: the folder is full, or cannot be written to.
-    """
+    """Runs a block that writes to a temporary folder; its errors name the folder and the remedy."""
     try:
         yield
     except OSError as error:
@@ -73,24 +62,12 @@ def sorted_parts(
     parts: int = 1,
     readers: int = 1,
 ) -> Iterator[list[Iterable[pa.RecordBatch]]]:
-    """All rows in order, in parts that follow one another and can be read side by side.
+    """All rows in order, in parts that follow one another and can be read side by side while the context is open.
 
-    Rows that do not fit are kept as sorted runs in the temporary folder of the machine, which needs room for them, and
-    then merged one range of keys after the other, so that memory holds one range at a time of each part that is read.
-
-    Args:
-        batches: the rows.
-        schema: their columns.
-        order: how to sort.
-        memory_bytes: about how many bytes of rows are kept in memory at once.
-        parts: how many, of about as many rows each unless rows are equal in the order.
-        readers: how many parts are read side by side.
-
-    Yields:
-        The batches of each part, none of which is empty, to be read while the context is open.
-
-    Raises:
-        StorageError: the temporary folder has no room.
+    Rows that do not fit into `memory_bytes` are kept as sorted runs in the temporary folder of the machine, which needs
+    room for them, and then merged one range of keys after the other, so that memory holds one range at a time of each
+    part that is read. Parts have about as many rows each unless rows are equal in the order; `readers` of them are read
+    side by side.
     """
     sort = _Sort(schema, order)
     with room_for(_SORTED):
@@ -234,11 +211,8 @@ _SHARES = 64
 class PartitionSpill:
     """Keeps rows, and gives them back in shares that each hold all rows of some of the partitions.
 
-    What does not fit into memory is kept in a file without a name in the machine's temporary folder, uncompressed.
-
-    Args:
-        memory_bytes: rows that are kept in memory.
-        level: how many spills the rows come through; each deals the partitions out anew.
+    Rows beyond `memory_bytes` are kept in a file without a name in the machine's temporary folder, uncompressed. Each
+    `level` of spills deals the partitions out anew.
     """
 
     def __init__(self, memory_bytes: int, level: int) -> None:
@@ -251,16 +225,7 @@ class PartitionSpill:
         self._pieces: list[list[tuple[int, int]]] = [[] for _ in range(_SHARES)]
 
     def add(self, batch: pa.RecordBatch, partitions: Sequence[Any], codes: Any) -> None:
-        """Adds rows, which may be of several partitions.
-
-        Args:
-            batch: the rows.
-            partitions: values whose `repr` tells the partitions apart.
-            codes: numpy array of the number of each row's partition.
-
-        Raises:
-            StorageError: the temporary folder has no room.
-        """
+        """Adds rows, whose partitions are told apart by their `repr`; `codes` numbers each row's partition."""
         dealt = np.array(
             [crc32(repr(each).encode()) // _SHARES**self._level % _SHARES for each in partitions], np.uint8
         )
@@ -285,11 +250,7 @@ class PartitionSpill:
             self._file.flush()
 
     def shares(self) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
-        """Bytes of the rows of each share, and the rows in the order in which they came; nothing is kept afterwards.
-
-        Raises:
-            StorageError: the temporary folder has no room.
-        """
+        """Bytes of the rows of each share, and the rows in the order in which they came; nothing is kept afterwards."""
         if self._file is None:
             held, self._held = self._held, []
             yield self._bytes, (batch for batch, _ in held)
@@ -304,6 +265,6 @@ class PartitionSpill:
             yield pa.ipc.read_record_batch(pa.py_buffer(os.pread(self._file.fileno(), size, start)), self._schema)
 
     def close(self) -> None:
-        """Gives the temporary file up."""
+        """Removes the temporary file."""
         if self._file is not None:
             self._file.close()

@@ -24,11 +24,6 @@ def batches_of(data: ArrowInput) -> tuple[Iterable[pa.RecordBatch], pa.Schema]:
     """The batches of anything that can be written, and their schema.
 
     A named index of a pandas frame is a column; an unnamed one is told by `arrow_schema.unnamed_index`.
-
-    Raises:
-        TypeMismatchError: not Arrow data, or an object of Python that Arrow has no type for.
-        SchemaMismatchError: a frame has two columns of one name.
-        InvalidInputError: no batches, so that the columns are unknown.
     """
     if _is_pandas(data):
         data = _of_pandas(data)

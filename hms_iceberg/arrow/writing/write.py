@@ -77,7 +77,6 @@ class _PartitionRows:
         return size
 
     def take(self) -> tuple[list[pa.RecordBatch], int]:
-        """The rows that waited, and their bytes; none wait afterwards."""
         batches, size = self.batches, self.bytes
         self.batches, self.rows, self.bytes = [], 0, 0
         return batches, size
@@ -87,12 +86,8 @@ class _PartitionRows:
 class WriteRules:
     """The rules by which rows become files: formats, sizes, order and metrics.
 
-    Args:
-        spec: the partition spec of the files.
-        properties: the table's properties, with write options before them.
-        order: how rows are sorted.
-        file_schema: the columns of the files, if they are fewer than those of the rows.
-        fields: further fields of `DataFile` for each file; without `content` the files hold data.
+    Write options go before the table's properties. `file_schema` are the columns of the files, if they are fewer than
+    those of the rows; `fields` are further ones of `DataFile`: without `content` the files hold data.
     """
 
     spec: PartitionSpec
@@ -105,19 +100,9 @@ class WriteRules:
 class FileRouter:
     """Routes rows to one file a partition, rolling files at the target size.
 
-    A group of rows is encoded in the background while the rows after it come in.
-
-    Args:
-        metadata: the table.
-        storage: where the files go.
-        schema: the columns of the rows.
-        rules: how rows become files.
-        on_create: called with each location before the file is made.
-        buffer_bytes: memory of rows that are split, wait for their row group or are being written, over all partitions.
-            Rows of very many partitions that do not fit wait in the machine's temporary folder.
-
-    Raises:
-        ConfigurationError, UnsupportedError: a property, a type or the spec cannot be used.
+    A group of rows is encoded in the background while the rows after it come in. `buffer_bytes` counts rows that are
+    split, wait for their row group or are being written, over all partitions; rows of very many partitions that do not
+    fit wait in the machine's temporary folder.
     """
 
     def __init__(
@@ -159,7 +144,6 @@ class FileRouter:
         self._reopened = 0
 
     def sorted(self, batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-        """All rows as batches, in the table's sort order."""
         if self._sorter is None or not batches:
             return batches
         return self._sorter.sort(pa.Table.from_batches(batches)).to_batches()
@@ -343,8 +327,9 @@ class FileRouter:
         return ordered
 
     def _finish_all(self) -> Iterator[DataFile]:
-        """Writes all waiting rows and closes the files, several files at once: encoding and compressing needs no
-        interpreter lock."""
+        """Writes all waiting rows and closes the files, several at once: encoding and compressing needs no interpreter
+        lock.
+        """
         self._adapt()
         partitions = list(self._partitions.values())
         self._closed.update(self._partitions)
@@ -393,7 +378,8 @@ def _key(partition: Partition) -> _Key:
 
 def _owned(rows: pa.RecordBatch) -> pa.RecordBatch:
     """The rows copied into memory of their own if they are a small part of a larger buffer, which they would keep
-    alive."""
+    alive.
+    """
     if rows.get_total_buffer_size() <= 2 * rows.nbytes:
         return rows
     return pa.concat_batches([rows, rows.slice(0, 0)])
@@ -412,31 +398,12 @@ def write_data_files(
     on_create: Callable[[str], None] | None = None,
     buffer_bytes: int = BUFFER_BYTES,
 ) -> Iterator[DataFile]:
-    """Writes rows to new data files of a table; the table itself is not changed.
+    """Writes rows to new data files of a table, each yielded once it is complete; the table itself is not changed.
 
-    Args:
-        metadata: the table's metadata: current schema, default spec and sort order, location and properties count.
-        storage: where the files go.
-        data: the rows; columns are matched by name. A table in memory is checked as a whole before the first file is
-            written, a stream batch by batch.
-        table: the table's name, for messages.
-        spec: the partition spec, the table's default unless given.
-        properties: write options that go before the table's properties.
-        schema: the columns of the files; the table's current schema unless given.
-        order: how rows are sorted, the table's sort order unless given.
-        on_create: called with each location before the file is made, so that a failed write can be cleaned up.
-        buffer_bytes: memory of rows that wait to be written, over all partitions. If rows of very many partitions come
-            mixed, those that do not fit wait in the machine's temporary folder.
-
-    Yields:
-        Each data file once it is complete and visible.
-
-    Raises:
-        SchemaMismatchError, TypeMismatchError, NullValueError: the data does not fit the table.
-        UnsupportedError: the file format or the partition spec cannot be written.
-        StorageError: a file cannot be written, or the temporary folder is full; files already yielded stay, unfinished
-            ones are removed.
-        InvalidInputError: it is no Arrow data.
+    Columns are matched by name. A table in memory is checked as a whole before the first file is written, a stream
+    batch by batch. Write options in `properties` go before the table's. `on_create` gets each location before the file
+    is made, so that a failed write can be cleaned up. Rows of very many partitions beyond `buffer_bytes` wait in the
+    temporary folder. When a write fails, files that were yielded stay, unfinished ones are removed.
     """
     options = {**metadata.properties, **(properties or {})}
     schema = schema or metadata.schema()

@@ -31,11 +31,7 @@ from hms_iceberg.storage import Storage
 
 
 def avro_schema(schema: Schema) -> dict[str, Any]:
-    """The schema of Avro files with these columns, whose names Avro allows (``FileLayout.schema``), as JSON objects.
-
-    Raises:
-        UnsupportedError: a type has no form in Avro here.
-    """
+    """The schema of Avro files, as JSON objects; Avro must allow the columns' names (`FileLayout.schema`)."""
     return _record("table", schema.fields, set())
 
 
@@ -94,21 +90,7 @@ _REMOTE_BYTES = 8 * 1024 * 1024
 
 
 class AvroBlocks:
-    """An open Avro file as runs of blocks.
-
-    Args:
-        storage: where the file is.
-        location: the file.
-        key_metadata: what its manifest entry says of its key; None if it is not encrypted.
-
-    Attributes:
-        container: the file's header.
-        ranges: runs of about ``_RANGE_BYTES``.
-
-    Raises:
-        MissingFileError: there is no such file.
-        CorruptFileError: it is not Avro, is cut off, or a sync marker is missing.
-    """
+    """An open Avro file as runs of blocks of about `_RANGE_BYTES`."""
 
     def __init__(self, storage: Storage, location: str, key_metadata: bytes | None = None) -> None:
         self._location = location
@@ -130,20 +112,13 @@ class AvroBlocks:
             start += rows
 
     def blocks(self, rows: RowRange) -> Sequence[AvroBlock]:
-        """The blocks of a run."""
         return self._runs[rows.index]
 
     def content(self, block: AvroBlock) -> bytes:
-        """The bytes of a block's records, decompressed.
-
-        Raises:
-            CorruptFileError: they cannot be decompressed.
-        """
         compressed = self._bytes(block.start, block.end - block.start)
         return decompress(compressed, self.container.codec, self._location, most_bytes(len(compressed)))
 
     def close(self) -> None:
-        """Closes the file."""
         with contextlib.suppress(OSError, pa.ArrowException):
             self._file.close()
 

@@ -63,23 +63,7 @@ _Convert = Callable[[Any], Any]
 
 
 class AvroReader(WholeRanges):
-    """An open Avro file; its methods are those of ``readers.FileReader``.
-
-    Args:
-        storage: where the file is.
-        location: the file.
-        mapping: the table's name mapping, for files without field ids.
-        key_metadata: what its manifest entry says of its key; None if it is not encrypted.
-
-    Attributes:
-        schema: the file's Arrow schema with field ids.
-        file_schema: the same with the ids that the file itself has.
-
-    Raises:
-        MissingFileError: there is no such file.
-        CorruptDataFileError: it is not Avro, or damaged.
-        StorageError: its storage failed.
-    """
+    """An open Avro file; `schema` has the field ids that apply, `file_schema` those of the file itself."""
 
     def __init__(
         self, storage: Storage, location: str, mapping: NameMapping | None, key_metadata: bytes | None = None
@@ -105,13 +89,11 @@ class AvroReader(WholeRanges):
             raise
 
     def ranges(self) -> list[RowRange]:
-        """Runs of blocks."""
         return self._blocks.ranges
 
     def read(
         self, rows: RowRange, leaves: Sequence[int], batch_rows: int, use_threads: bool
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """The rows of a run of blocks, with whole top-level columns."""
         if not leaves:
             yield from empty_batches(rows.start, rows.start + rows.rows, batch_rows)
             return
@@ -157,7 +139,9 @@ class AvroReader(WholeRanges):
         return [self._calendar.rule(leaf.type) for leaf in file_leaves(schema)]
 
     def is_uuid(self, path: tuple[str, ...]) -> bool:
-        """Whether a column of bytes is marked so, without which Java reads bytes, and with which it reads no others."""
+        """Whether a column of bytes is marked as UUIDs, without which Java reads bytes, and with which it reads no
+        others.
+        """
         return path in self._uuids
 
     def problems(self) -> list[str]:
@@ -184,7 +168,6 @@ class AvroReader(WholeRanges):
         return sorted(found)
 
     def close(self) -> None:
-        """Closes the file."""
         self._blocks.close()
 
     @contextlib.contextmanager
@@ -197,12 +180,7 @@ class AvroReader(WholeRanges):
 
 
 def top_level(schema: pa.Schema, leaves: Sequence[int]) -> list[int]:
-    """The top-level columns of a file that hold some of its leaves.
-
-    Args:
-        schema: the Arrow schema of the file.
-        leaves: numbers of the leaf columns.
-    """
+    """The top-level columns of a file that hold some of its leaves."""
     chosen = []
     position = 0
     wanted = set(leaves)

@@ -42,16 +42,7 @@ _ROWS_AT_ONCE = 10_000
 
 
 class AvroContentWriter(MeasuredWriter):
-    """Writes plain batches of a table's columns to one new Avro file; see ``content_files.ContentWriter``.
-
-    Args:
-        storage: where the file goes.
-        location: the new file; it appears when the writer is closed.
-        layout: the file's columns.
-        properties: the table's properties.
-        modes: what metrics to keep of which field.
-        key: what the file is encrypted by; None if it is not.
-    """
+    """Writes plain batches of a table's columns to one new Avro file."""
 
     file_format = "AVRO"
 
@@ -78,16 +69,13 @@ class AvroContentWriter(MeasuredWriter):
 
     @property
     def size(self) -> int:
-        """Bytes written so far."""
         return self._output.size + self._block.tell()
 
     @property
     def held(self) -> int:
-        """Bytes of memory that the open file keeps, about."""
         return HELD_BYTES + self._block.tell()
 
     def write_row_group(self, batches: list[pa.RecordBatch]) -> None:
-        """Writes batches."""
         for batch in batches:
             laid_out = self._measured(batch)
             for start in range(0, laid_out.num_rows, _ROWS_AT_ONCE):

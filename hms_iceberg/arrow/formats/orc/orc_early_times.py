@@ -59,10 +59,9 @@ class EarlyTimes:
         return bool(self._places)
 
     def kept(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The batch that pyarrow can write: as ORC lays it out, with whole seconds in place of early fractions.
+        """The batch as ORC lays it out, with whole seconds in place of early fractions, which pyarrow can write.
 
-        Raises:
-            UnsupportedError: a time is in the last second before 1970, of which ORC has no form.
+        A time in the last second before 1970 is refused, as ORC has no form of it.
         """
         numbers = iter(range(1, 1 << 31))
         columns = [
@@ -112,13 +111,8 @@ class EarlyTimes:
     def put_into(self, file: Any, size: int, location: str) -> Iterator[bytes]:
         """A file that pyarrow finished, with the fractions in it; in pieces.
 
-        It has no indices of rows and no bloom filters, and no statistics of the columns that were changed: pyarrow
-        made them of other values.
-
-        Args:
-            file: open and seekable.
-            size: its length in bytes.
-            location: where it goes, for messages.
+        It has no indices of rows, bloom filters, or statistics of the changed columns: pyarrow made them of other
+        values.
         """
         changed = {number: self._changes(number) for number in self._places}
         return _rewritten(OrcLayout(file, size, location), changed)
@@ -204,19 +198,7 @@ _BASE_SECONDS = 1_420_070_400  # 2015-01-01T00:00:00 UTC, from which ORC counts
 
 
 def read_timestamps(layout: OrcLayout, stripe_index: int, name: str, zoned: bool, location: str) -> pa.Array:
-    """A top-level timestamp column of a stripe, in microseconds.
-
-    Args:
-        layout: the file's layout.
-        stripe_index: which stripe.
-        name: the column.
-        zoned: whether the column is ``timestamp with local time zone``, which is stored in UTC.
-        location: the file, for messages.
-
-    Raises:
-        CorruptDataFileError: the streams are damaged.
-        UnsupportedError: the file was written in another time zone than UTC.
-    """
+    """A top-level timestamp column of a stripe, in microseconds; without a zone only files written in UTC are read."""
     stripe = layout.stripes[stripe_index]
     footer = layout.footer(stripe)
     if not zoned and footer.timezone not in UTC_NAMES:

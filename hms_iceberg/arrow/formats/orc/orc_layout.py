@@ -40,12 +40,7 @@ class Stripe:
 
 @dataclass(frozen=True, slots=True)
 class StripeFooter:
-    """The streams of a stripe.
-
-    Args:
-        streams: kind and column of each stream with its first byte in the file and its length.
-        encodings: the encoding of each column.
-        timezone: the writer's, for timestamps without zone.
+    """The streams of a stripe: kind and column with first byte and length; encodings by column; the writer's time zone.
     """
 
     streams: dict[tuple[int, int], tuple[int, int]]
@@ -54,17 +49,7 @@ class StripeFooter:
 
 
 class OrcLayout:
-    """The tail of an ORC file.
-
-    Args:
-        file: open and seekable.
-        size: its length in bytes.
-        location: the file, for messages.
-
-    Raises:
-        CorruptDataFileError: the tail is damaged.
-        StorageError: the storage failed.
-    """
+    """The tail of an ORC file that is open and seekable."""
 
     def __init__(self, file: Any, size: int, location: str) -> None:
         self._file = file
@@ -106,7 +91,6 @@ class OrcLayout:
         return {name.decode(): number for name, number in zip(root.get(3, []), numbers, strict=True)}
 
     def leaf_columns(self) -> list[int]:
-        """The numbers of the columns that hold values, in their order."""
         return [number for number, kind in enumerate(self._types) if _number(kind, 1) not in _NESTED]
 
     def kind(self, column: int) -> int:
@@ -118,7 +102,6 @@ class OrcLayout:
         return message(self._statistics[column]) if column < len(self._statistics) else None
 
     def footer(self, stripe: Stripe) -> StripeFooter:
-        """The footer of a stripe."""
         footer = self.footer_fields(stripe)
         streams = {}
         at = stripe.offset
@@ -132,7 +115,6 @@ class OrcLayout:
 
     @property
     def header(self) -> bytes:
-        """The first bytes of the file."""
         return _MAGIC
 
     def tail_fields(self) -> tuple[dict[int, list[Any]], dict[int, list[Any]]]:
@@ -140,18 +122,11 @@ class OrcLayout:
         return self._tail_fields
 
     def footer_fields(self, stripe: Stripe) -> dict[int, list[Any]]:
-        """The fields of the footer of a stripe."""
         start = stripe.offset + stripe.index_length + stripe.data_length
         return message(self._decompressed(self._bytes(start, stripe.footer_length)))
 
     def pieces(self, start: int, length: int, most: int) -> Iterator[bytes]:
-        """Bytes of the file, at most so many at once.
-
-        Args:
-            start: offset of the first byte.
-            length: number of bytes.
-            most: bytes of a piece at most.
-        """
+        """Bytes of the file, at most `most` at once."""
         for at in range(start, start + length, most):
             yield self._bytes(at, min(most, start + length - at))
 
@@ -166,13 +141,7 @@ class OrcLayout:
         return b"".join(chunks)
 
     def stream(self, footer: StripeFooter, kind: int, column: int) -> bytes | None:
-        """The bytes of a stream, decompressed; None if the column has no such stream.
-
-        Args:
-            footer: the footer of the stripe.
-            kind: number of the kind of stream.
-            column: number of the column.
-        """
+        """The bytes of a stream, decompressed; None if the column has no such stream."""
         found = footer.streams.get((kind, column))
         return None if found is None else self._decompressed(self._bytes(*found))
 

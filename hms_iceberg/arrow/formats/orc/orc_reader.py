@@ -34,11 +34,6 @@ class _Stream:
 
     pyarrow streams a file from its first row only. If stripes are left out, or their timestamps are beyond its
     nanoseconds, they are decoded one by one.
-
-    Args:
-        file: the ORC file.
-        names: its top-level columns.
-        batch_rows: rows decoded at once.
     """
 
     def __init__(self, file: pa.NativeFile, names: Sequence[str], batch_rows: int) -> None:
@@ -64,18 +59,7 @@ class _Stream:
 
 
 class OrcReader(WholeRanges):
-    """An open ORC file; its methods are those of ``readers.FileReader``.
-
-    Args:
-        storage: where the file is.
-        location: the file.
-        mapping: the table's name mapping, for files without field ids.
-
-    Raises:
-        MissingFileError: there is no such file.
-        CorruptDataFileError: it is not ORC, or damaged.
-        StorageError: its storage failed.
-    """
+    """An open ORC file."""
 
     def __init__(self, storage: Storage, location: str, mapping: NameMapping | None) -> None:
         self._location = location
@@ -91,7 +75,6 @@ class OrcReader(WholeRanges):
             raise
 
     def ranges(self) -> list[RowRange]:
-        """All stripes."""
         return self._stripes
 
     def _found_stripes(self) -> list[RowRange]:
@@ -219,7 +202,6 @@ class OrcReader(WholeRanges):
         return problems_of(layout, has_field_ids(self._orc.schema))
 
     def close(self) -> None:
-        """Closes the file."""
         with contextlib.suppress(OSError, pa.ArrowException):
             self._file.close()
 

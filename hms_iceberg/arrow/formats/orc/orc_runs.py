@@ -16,15 +16,7 @@ _LONGEST_RUN = 512
 
 
 def decode_bits(data: bytes, count: int) -> Any:
-    """A boolean stream: runs of bytes, most significant bit first.
-
-    Args:
-        data: the bytes of the stream.
-        count: number of values.
-
-    Returns:
-        A numpy array of ``count`` booleans.
-    """
+    """A boolean stream: runs of bytes, most significant bit first."""
     parts = []
     needed = (count + 7) // 8
     found = at = 0
@@ -43,17 +35,7 @@ def decode_bits(data: bytes, count: int) -> Any:
 
 
 def decode_integers(data: bytes, count: int, signed: bool, version: int) -> Any:
-    """Decodes an integer stream.
-
-    Args:
-        data: the stream.
-        count: how many values it holds.
-        signed: whether values are zigzag encoded.
-        version: 1 or 2.
-
-    Returns:
-        A numpy array of int64.
-    """
+    """An integer stream of version 1 or 2 as int64; signed values are zigzag encoded."""
     decoder = _Version2(data, signed) if version == 2 else _Version1(data, signed)
     parts: list[Any] = []
     found = 0
@@ -65,12 +47,7 @@ def decode_integers(data: bytes, count: int, signed: bool, version: int) -> Any:
 
 
 def decode_all(data: bytes, signed: bool) -> Any:
-    """All values of an integer stream of version 2, as an array of int64 that may be changed.
-
-    Args:
-        data: the bytes of the stream.
-        signed: whether values are in zigzag form.
-    """
+    """All values of an integer stream of version 2, as an array of int64 that may be changed."""
     decoder = _Version2(data, signed)
     parts = []
     while decoder.has_more:
@@ -99,7 +76,6 @@ class _Decoder:
 
     @property
     def has_more(self) -> bool:
-        """Whether the stream goes on."""
         return self._at < len(self._data)
 
     def _byte(self) -> int:
@@ -139,7 +115,6 @@ class _Decoder:
 
 class _Version1(_Decoder):
     def run(self) -> Any:
-        """Decodes the next run."""
         head = self._byte()
         if head < 128:
             delta = self._byte()
@@ -151,7 +126,6 @@ class _Version1(_Decoder):
 
 class _Version2(_Decoder):
     def run(self) -> Any:
-        """Decodes the next run."""
         head = self._byte()
         kind = head >> 6
         if kind == 0:

@@ -42,16 +42,7 @@ _NANO_MILLIS = (1 << 63) // 1_000_000
 def metrics_from_tail(
     layout: OrcLayout, leaves: Sequence[FileLeaf], schema: Schema, modes: Mapping[int, MetricsMode]
 ) -> ColumnMetrics:
-    """Metrics of an ORC file.
-
-    Args:
-        layout: the file's layout.
-        leaves: its leaves with field ids.
-        schema: the table's schema.
-        modes: metrics mode by field id; a field that is not in it has no metrics.
-
-    Returns:
-        The metrics. Fields inside lists and maps have sizes only, and a column without statistics has none.
+    """Metrics of an ORC file; fields inside lists and maps have sizes only, and a column without statistics has none.
     """
     metrics = ColumnMetrics()
     columns = layout.leaf_columns()
@@ -125,9 +116,7 @@ def date_range(found: dict[int, list[Any]]) -> tuple[int, int] | None:
 def problems_of(layout: OrcLayout, of_iceberg: bool) -> list[str]:
     """Why readers of Iceberg would return other values of a file than its writer meant, or none.
 
-    Args:
-        layout: the file's layout.
-        of_iceberg: whether Iceberg wrote it: then its days are proleptic, whatever Java's writer says of them.
+    In files that Iceberg wrote days are proleptic, whatever Java's writer says of them.
     """
     problems = []
     for column in layout.leaf_columns():

@@ -62,15 +62,7 @@ _PIECE_BYTES = 256 * 1024
 
 
 class OrcContentWriter(MeasuredWriter):
-    """Writes plain batches of a table's columns to one new ORC file; see ``content_files.ContentWriter``.
-
-    Args:
-        storage: where the file goes.
-        location: the new file; it appears when the writer is closed.
-        layout: the file's columns.
-        properties: the table's properties.
-        modes: what metrics to keep of which field.
-    """
+    """Writes plain batches of a table's columns to one new ORC file."""
 
     file_format = "ORC"
 
@@ -102,7 +94,6 @@ class OrcContentWriter(MeasuredWriter):
 
     @property
     def size(self) -> int:
-        """Bytes written so far."""
         return int(self._sink.tell())
 
     @property
@@ -153,7 +144,6 @@ class OrcContentWriter(MeasuredWriter):
             return tuple(stripe.offset for stripe in OrcLayout(file, size, self.location).stripes)
 
     def abandon(self) -> None:
-        """Discards the file."""
         if hasattr(self, "_writer"):
             with suppress(Exception):
                 self._writer.close()
@@ -165,11 +155,8 @@ class OrcContentWriter(MeasuredWriter):
 
 
 def with_stripes_below(properties: Mapping[str, str], held_bytes: int) -> Mapping[str, str]:
-    """Properties of files that are open side by side: each keeps a stripe in memory until it is whole.
-
-    Args:
-        properties: the table's properties.
-        held_bytes: bytes of memory for all open files together.
+    """Properties of files that are open side by side: each keeps a stripe in memory until it is whole, all together
+    `held_bytes`.
     """
     name, least = ORC_STRIPE_BYTES.name, 256 * 1024
     return {**properties, name: str(min(ORC_STRIPE_BYTES.of(properties), max(held_bytes, least)))}
@@ -258,9 +245,8 @@ def _marked(array: pa.Array) -> pa.Array:
 
 
 def _check_timestamps(array: pa.Array, kind: IcebergType, path: str, nested: bool = False) -> None:
-    """Refuses times that could not be read again.
-
-    pyarrow's ORC reader holds nanoseconds, and what is beyond them can be decoded in top-level columns only.
+    """Refuses times that could not be read again: pyarrow's ORC reader holds nanoseconds, and what is beyond them can
+    be decoded in top-level columns only.
     """
     if isinstance(kind, NestedType):
         for child, field in zip(children_of(array), kind.children(), strict=True):

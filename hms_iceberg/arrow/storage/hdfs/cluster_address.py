@@ -23,10 +23,7 @@ _LIBHDFS = "set the property hdfs.client to libhdfs, which needs a Hadoop instal
 class ClusterAddress:
     """The NameNodes and settings that a client connects with.
 
-    Args:
-        url: for hdfs-native.
-        settings: those of Hadoop.
-        mounts: for viewfs, the folders that are mounted, if nothing outside of them is.
+    `mounts` are the folders of viewfs that are mounted, if nothing outside of them is.
     """
 
     url: str
@@ -39,15 +36,8 @@ def cluster_address(
 ) -> ClusterAddress:
     """Finds the NameNodes of a location, and that one of them can be reached.
 
-    Args:
-        scheme: ``hdfs`` or ``viewfs``.
-        authority: ``host``, ``host:port``, a nameservice, or nothing for ``fs.defaultFS``.
-        settings: those of Hadoop.
-        services: what the tokens are for that the client is to use: hdfs-native takes one for the name it is given.
-
-    Raises:
-        ConfigurationError: nothing says where it is.
-        StorageError: no NameNode can be reached.
+    The authority is `host`, `host:port`, a nameservice, or nothing for `fs.defaultFS`. `services` name the tokens that
+    the client is to use: hdfs-native takes one for the name it is given.
     """
     authority = (authority or _default_authority(scheme, settings)).rpartition("@")[2]
     if scheme == "viewfs":
@@ -56,15 +46,7 @@ def cluster_address(
 
 
 def check_default(authority: str, settings: Mapping[str, str]) -> None:
-    """Refuses a location without a host if the catalog names another cluster than Hadoop's settings do.
-
-    Args:
-        authority: what `hdfs.host` and `hdfs.port` say.
-        settings: those of Hadoop.
-
-    Raises:
-        ConfigurationError: they contradict each other.
-    """
+    """Refuses a location without a host if the catalog names another cluster than Hadoop's settings do."""
     default = settings.get(_DEFAULT, "")
     scheme, _, rest = default.partition("://")
     if scheme != "hdfs" or not rest.strip("/"):
@@ -78,17 +60,7 @@ def check_default(authority: str, settings: Mapping[str, str]) -> None:
 
 
 def one_spelling(scheme: str, authority: str, path: str, settings: Mapping[str, str]) -> str:
-    """The location of a file by its nameservice, or else by its NameNode's address: the same for all its spellings.
-
-    Args:
-        scheme: ``hdfs`` or ``viewfs``.
-        authority: ``host``, ``host:port``, a nameservice, or nothing for ``fs.defaultFS``.
-        path: of the file.
-        settings: those of Hadoop.
-
-    Raises:
-        ConfigurationError: nothing says where it is.
-    """
+    """The location of a file by its nameservice, or else by its NameNode's address: one for all its spellings."""
     authority = (authority or _default_authority(scheme, settings)).rpartition("@")[2]
     if scheme == "viewfs":
         prefix = f"{_MOUNTS}{authority}."
@@ -203,11 +175,8 @@ def _known(settings: Mapping[str, str]) -> str:
 
 
 def _reachable(what: str, addresses: Mapping[str, str], settings: Mapping[str, str]) -> list[str]:
-    """The addresses of those NameNodes that accept connections.
-
-    Raises:
-        ConfigurationError: only one of cluster and settings has Kerberos.
-        StorageError: none of them does.
+    """The addresses of those NameNodes that accept connections; refuses a cluster and settings of which one has
+    Kerberos.
     """
     reached, failures = [], []
     with ThreadPoolExecutor(len(addresses)) as pool:

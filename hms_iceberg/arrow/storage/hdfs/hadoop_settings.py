@@ -22,15 +22,9 @@ _OF_CLUSTERS = re.compile(r"fs\.(defaultFS|viewfs\.|permissions\.)|dfs\.|ipc\.|h
 def hadoop_settings(properties: Mapping[str, str]) -> dict[str, str]:
     """The settings of Hadoop that count for a catalog.
 
-    Args:
-        properties: those that start with ``dfs.``, ``fs.``, ``ipc.`` or ``hadoop.`` are settings by their own names;
-            ``hadoop.`` before a name is taken off as well, as Iceberg Java has it. They win.
-
-    Returns:
-        these, and what ``HADOOP_CONF_DIR`` (or else ``HADOOP_HOME/etc/hadoop``) says, with its variables filled in.
-
-    Raises:
-        ConfigurationError: a file of the folder is no configuration.
+    Properties that start with `dfs.`, `fs.`, `ipc.` or `hadoop.` are settings by their own names; `hadoop.` before a
+    name is taken off as well, as Iceberg Java has it. They go before the files of `HADOOP_CONF_DIR` (or else
+    `HADOOP_HOME/etc/hadoop`), whose variables are filled in.
     """
     found = dict(_from_folder())
     found |= {name: value for name, value in properties.items() if name.startswith(_OWN_NAMES)}

@@ -15,13 +15,7 @@ _PRINCIPAL, _KEYTAB, _CACHE = "hdfs.kerberos-principal", "hdfs.kerberos-keytab",
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """A principal, and where its tickets come from; without both, they are found as Hadoop finds them.
-
-    Args:
-        principal: whose tickets.
-        keytab: the file of its key.
-        cache: the file of its tickets.
-    """
+    """A principal, and the keytab or cache of its tickets; without both, they are found as Hadoop finds them."""
 
     principal: str | None = None
     keytab: str | None = None
@@ -31,13 +25,7 @@ class Login:
     def of(properties: Mapping[str, str], has_kerberos: bool) -> Login:
         """The login that catalog properties ask for.
 
-        Args:
-            properties: of the catalog.
-            has_kerberos: whether the cluster knows its users: then `hdfs.user` chooses among the tickets of a cache,
-                unless this process has tokens.
-
-        Raises:
-            ConfigurationError: they do not fit together, or a file of them cannot be read.
+        On a cluster with Kerberos `hdfs.user` chooses among the tickets of a cache, unless this process has tokens.
         """
         keytab, cache = properties.get(_KEYTAB) or None, properties.get(_CACHE) or None
         principal = properties.get(_PRINCIPAL) or None
@@ -53,7 +41,6 @@ class Login:
 
     @property
     def arguments(self) -> dict[str, str]:
-        """The login as arguments for hdfs-native."""
         own = {"kerberos_principal": self.principal, "kerberos_keytab": self.keytab, "kerberos_cache": self.cache}
         return {name: value for name, value in own.items() if value}
 
@@ -110,17 +97,8 @@ _FALLBACK = "ipc.client.fallback-to-simple-auth-allowed"
 
 
 def login_methods(host: str, port: int) -> frozenset[str]:
-    """The ways in which a NameNode lets clients in.
-
-    Args:
-        host: name or address of the host.
-        port: TCP port.
-
-    Returns:
-        `SIMPLE` (it believes anybody), `TOKEN` and `KERBEROS`.
-
-    Raises:
-        OSError: nobody answers there, or no NameNode does.
+    """The ways in which a NameNode lets clients in: `SIMPLE` (it believes anybody), `TOKEN` and `KERBEROS`; OSError
+    without one.
     """
     with socket.create_connection((host, port), _CONNECT_SECONDS) as connection:
         connection.settimeout(_ANSWER_SECONDS)
@@ -164,16 +142,7 @@ def protection_advice(settings: Mapping[str, str]) -> str | None:
 
 
 def check_login(cluster: str, methods: frozenset[str], settings: Mapping[str, str]) -> None:
-    """Refuses settings that do not fit to a cluster: hdfs-native would wait, or let anybody be anybody.
-
-    Args:
-        cluster: the cluster's name, for messages.
-        methods: the ways in which the NameNode lets clients in.
-        settings: Hadoop's settings.
-
-    Raises:
-        ConfigurationError: one of them has Kerberos and the other has not.
-    """
+    """Refuses settings that do not fit to a cluster: hdfs-native would wait, or let anybody be anybody."""
     if not has_kerberos(settings):
         if "SIMPLE" not in methods:
             raise ConfigurationError(

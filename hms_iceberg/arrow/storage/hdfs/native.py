@@ -64,7 +64,7 @@ class _Connections:
             self._forgotten = time.monotonic() + self._KEPT_SECONDS
 
     def use(self) -> None:
-        """Before a read."""
+        """Must be called before a read."""
         self._were_made = True
         while (left := self._forgotten - time.monotonic()) > 0:
             time.sleep(left)
@@ -74,12 +74,7 @@ _CONNECTIONS = _Connections()
 
 
 class HdfsInput(io.RawIOBase):
-    """A file to read, from its start.
-
-    Args:
-        opened: opens it with hdfs-native; called again in a child of this process, where no connection works on.
-        errors: turns hdfs-native's errors into the operating system's.
-    """
+    """A file to read, which `opened` opens again in a child of this process, where no connection works on."""
 
     def __init__(self, opened: Callable[[], Any], errors: Errors) -> None:
         super().__init__()
@@ -92,7 +87,6 @@ class HdfsInput(io.RawIOBase):
         _HELD.add(self)
 
     def read(self, size: int | None = -1) -> bytes:
-        """Bytes from the position on, as many as there are."""
         length = self._length(size)
         if length == 0:
             return b""
@@ -102,11 +96,10 @@ class HdfsInput(io.RawIOBase):
         return data
 
     def readall(self) -> bytes:
-        """The rest of the file."""
         return self.read()
 
     def read_buffer(self, size: int | None = -1) -> pa.Buffer:
-        """What `read` returns, for Arrow, which takes it without a copy.
+        """Bytes from the position on, for Arrow, which takes them without a copy.
 
         Packets are put where they belong: `read` of many megabytes takes new memory three times, which costs more than
         to fill it. Arrow's own pool has huge pages, which are slower to come by than those of the system.
@@ -115,7 +108,6 @@ class HdfsInput(io.RawIOBase):
         return buffer.slice(0, self.readinto(buffer))
 
     def readinto(self, buffer: Any) -> int:
-        """Fills a buffer as far as there are bytes."""
         view = memoryview(buffer).cast("B")
         length = self._length(len(view))
         at = 0
@@ -140,12 +132,7 @@ class HdfsInput(io.RawIOBase):
         return self._file
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Goes to a position, which may be beyond the end.
-
-        Args:
-            offset: number of bytes.
-            whence: what they are counted from, as in `io`.
-        """
+        """Goes to a position, which may be beyond the end."""
         start = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence]
         if start + offset < 0:
             raise ValueError(f"negative seek position {start + offset}")
@@ -153,29 +140,20 @@ class HdfsInput(io.RawIOBase):
         return self._position
 
     def tell(self) -> int:
-        """The position."""
         return self._position
 
     def size(self) -> int:
-        """The length in bytes."""
         return self._size
 
     def readable(self) -> bool:
-        """Always true."""
         return True
 
     def seekable(self) -> bool:
-        """Always true."""
         return True
 
 
 class HdfsOutput(io.RawIOBase):
-    """A file that is written with hdfs-native; others see its name from the start.
-
-    Args:
-        file: of hdfs-native.
-        errors: turns hdfs-native's errors into the operating system's.
-    """
+    """A file that is written with hdfs-native; others see its name from the start."""
 
     def __init__(self, file: Any, errors: Errors) -> None:
         super().__init__()
@@ -185,7 +163,6 @@ class HdfsOutput(io.RawIOBase):
         self._failed = False
 
     def write(self, data: Any) -> int:
-        """Appends all bytes of a buffer."""
         view = memoryview(data).cast("B")
         try:
             with self._errors():
@@ -199,11 +176,9 @@ class HdfsOutput(io.RawIOBase):
         return len(view)
 
     def tell(self) -> int:
-        """Bytes written so far."""
         return self._position
 
     def writable(self) -> bool:
-        """Always true."""
         return True
 
     def close(self) -> None:
@@ -227,15 +202,7 @@ _SIZES = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 
 
 class NativeHdfs(fs.FileSystemHandler):
-    """Implements pyarrow's file system; a move never replaces what is there.
-
-    Args:
-        address: the cluster.
-        login: who the client is with Kerberos.
-
-    Raises:
-        ConfigurationError: hdfs-native cannot use the settings.
-    """
+    """Implements pyarrow's file system; a move never replaces what is there."""
 
     def __init__(self, address: ClusterAddress, login: Login) -> None:
         self._address = address
@@ -292,15 +259,12 @@ class NativeHdfs(fs.FileSystemHandler):
     __hash__ = None  # type: ignore[assignment]
 
     def get_type_name(self) -> str:
-        """`hdfs-native`."""
         return "hdfs-native"
 
     def normalize_path(self, path: str) -> str:
-        """The path itself."""
         return path
 
     def get_file_info(self, paths: Iterable[str]) -> list[fs.FileInfo]:
-        """Type, size and time of each path."""
         return [self._info(path) for path in paths]
 
     def _info(self, path: str) -> fs.FileInfo:
@@ -311,7 +275,6 @@ class NativeHdfs(fs.FileSystemHandler):
             return fs.FileInfo(path, fs.FileType.NotFound)
 
     def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
-        """Type, size and time of what is in a folder."""
         try:
             return list(self._listed(selector))
         except FileNotFoundError:
@@ -340,36 +303,23 @@ class NativeHdfs(fs.FileSystemHandler):
                 yield _info(status, given + status.path[len(base.rstrip("/")) :])
 
     def create_dir(self, path: str, recursive: bool) -> None:
-        """Makes a folder; one that is there is no error.
-
-        Args:
-            path: the folder's path.
-            recursive: whether missing folders above it are made as well.
-        """
+        """Makes a folder; one that is there is no error."""
         with self._errors():
             self._client().mkdirs(self._checked(path, changes=True), self._folder_mode, recursive)
 
     def delete_dir(self, path: str) -> None:
-        """Removes a folder with all that is in it."""
         self._delete(path, recursive=True)
 
     def delete_dir_contents(self, path: str, missing_dir_ok: bool = False) -> None:
-        """Removes what is in a folder.
-
-        Args:
-            path: the folder's path.
-            missing_dir_ok: whether a folder that is missing is no error.
-        """
         selector = fs.FileSelector(path, allow_not_found=missing_dir_ok)
         for info in self.get_file_info_selector(selector):
             self._delete(info.path, recursive=True)
 
     def delete_root_dir_contents(self) -> None:
-        """Not done: it is the whole cluster."""
+        """Refused: it is the whole cluster."""
         raise NotImplementedError("the root of HDFS is not emptied")
 
     def delete_file(self, path: str) -> None:
-        """Removes a file."""
         if self._info(path).type == fs.FileType.Directory:
             raise IsADirectoryError(errno.EISDIR, f"{path} is a folder, not a file")
         self._delete(path, recursive=False)
@@ -380,33 +330,21 @@ class NativeHdfs(fs.FileSystemHandler):
                 raise FileNotFoundError(errno.ENOENT, path)
 
     def move(self, src: str, dest: str) -> None:
-        """Gives a file another name, at once; `FileExistsError` if there is one of that name.
-
-        Args:
-            src: the file's path.
-            dest: its new path.
-        """
+        """Gives a file another name, at once; FileExistsError if there is one of that name."""
         with self._errors():
             self._client().rename(self._checked(src), self._checked(dest, changes=True), False)
 
     def copy_file(self, src: str, dest: str) -> None:
-        """Copies a file; one that is there is not replaced.
-
-        Args:
-            src: the file's path.
-            dest: the path of the copy.
-        """
+        """Copies a file; one that is there is not replaced."""
         source = self.open_input_file(src)
         with source, self.open_output_stream(dest, None) as target:
             while part := source.read(8 * 2**20):
                 target.write(part)
 
     def open_input_stream(self, path: str) -> pa.NativeFile:
-        """A file to read."""
         return self.open_input_file(path)
 
     def open_input_file(self, path: str) -> pa.NativeFile:
-        """A file to read."""
         return pa.PythonFile(HdfsInput(self._opener(self._checked(path)), self._data_errors), mode="r")
 
     def _opener(self, path: str) -> Callable[[], Any]:
@@ -422,12 +360,7 @@ class NativeHdfs(fs.FileSystemHandler):
         return opened
 
     def open_output_stream(self, path: str, metadata: Mapping[str, str] | None) -> pa.NativeFile:
-        """A new file to write, and the folders that it is in; `FileExistsError` if there is one.
-
-        Args:
-            path: the file's path.
-            metadata: not used; part of pyarrow's interface.
-        """
+        """A new file to write, and the folders that it is in; FileExistsError if there is one."""
         from hdfs_native import WriteOptions
 
         with self._errors():
@@ -435,7 +368,7 @@ class NativeHdfs(fs.FileSystemHandler):
         return pa.PythonFile(HdfsOutput(file, self._data_errors), mode="w")
 
     def open_append_stream(self, path: str, metadata: Mapping[str, str] | None) -> pa.NativeFile:
-        """Not done: files of tables never change."""
+        """Refused: files of tables never change."""
         raise NotImplementedError("files of HDFS are not appended to")
 
 

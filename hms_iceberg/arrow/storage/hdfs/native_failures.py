@@ -45,14 +45,8 @@ class LoginError(PermissionError):
 
 @contextmanager
 def errors_of_hdfs(login: Login) -> Iterator[None]:
-    """Turns hdfs-native's errors into the operating system's, of one line.
-
-    Args:
-        login: who the client is, which what helps depends on.
-
-    Raises:
-        LoginError: Kerberos gives no ticket.
-        OSError: what failed, with its number: Python chooses the class by it.
+    """Turns hdfs-native's errors into LoginError, which says what helps, or OSError with its number, by which Python
+    chooses the class.
     """
     try:
         yield
@@ -74,16 +68,7 @@ def errors_of_hdfs(login: Login) -> Iterator[None]:
 
 @contextmanager
 def errors_of_data(login: Login, advice: str | None) -> Iterator[None]:
-    """As `errors_of_hdfs`, if data is read or written.
-
-    Args:
-        login: who the client is.
-        advice: what to do if DataNodes end connections; none for the usual reasons.
-
-    Raises:
-        LoginError: Kerberos gives no ticket.
-        OSError: what failed.
-    """
+    """As `errors_of_hdfs`, where data is read or written; `advice` helps if DataNodes end connections."""
     try:
         with errors_of_hdfs(login):
             yield

@@ -25,18 +25,11 @@ _USER_VARIABLE = "HADOOP_USER_NAME"
 
 
 def open_hdfs(scheme: str, authority: str, properties: Mapping[str, str]) -> fs.FileSystem:
-    """The file system of a cluster.
+    """The file system of a cluster, by the location's authority, or else `hdfs.host` and `hdfs.port`, or
+    `fs.defaultFS`.
 
-    Args:
-        scheme: ``hdfs`` or ``viewfs``.
-        authority: of the location; without one, ``hdfs.host`` and ``hdfs.port`` count, and then ``fs.defaultFS``.
-        properties: catalog properties: ``hdfs.client`` (``native`` or ``libhdfs``), ``hdfs.user``,
-            ``hdfs.kerberos_ticket``, ``hdfs.kerberos-principal``, ``hdfs.kerberos-keytab``, and settings of Hadoop.
-
-    Raises:
-        ConfigurationError: the properties, or Hadoop's configuration, cannot be used.
-        MissingDependencyError: there is neither client.
-        StorageError: no NameNode can be reached.
+    The properties are `hdfs.client` (`native` or `libhdfs`), `hdfs.user`, `hdfs.kerberos_ticket`,
+    `hdfs.kerberos-principal`, `hdfs.kerberos-keytab`, and settings of Hadoop.
     """
     client = properties.get(_CLIENT, _CLIENTS[0]).strip().lower()
     if client not in _CLIENTS:
@@ -66,15 +59,7 @@ def open_hdfs(scheme: str, authority: str, properties: Mapping[str, str]) -> fs.
 
 
 def own_authority(scheme: str, properties: Mapping[str, str]) -> str:
-    """Where locations without a host are, as `hdfs.host` and `hdfs.port` say; nothing if they do not.
-
-    Args:
-        scheme: ``hdfs`` or ``viewfs``.
-        properties: catalog properties.
-
-    Raises:
-        ConfigurationError: the port is no number.
-    """
+    """The authority of locations without a host, as `hdfs.host` and `hdfs.port` say; nothing if they do not."""
     host = properties.get("hdfs.host", "") if scheme == "hdfs" else ""
     if not host:
         return ""
@@ -84,7 +69,7 @@ def own_authority(scheme: str, properties: Mapping[str, str]) -> str:
 def default_cluster(properties: Mapping[str, str]) -> str | None:
     """Scheme and authority of paths without a scheme, if the properties themselves say that they are on HDFS.
 
-    What the configuration folder says does not count: there a path of Python is local, as its user expects.
+    In the configuration folder it does not count: there a path of Python is local, as its user expects.
     """
     default = properties.get("hadoop.fs.defaultFS") or properties.get("fs.defaultFS", "")
     match = re.match(r"(hdfs|viewfs)://[^/]+", default)

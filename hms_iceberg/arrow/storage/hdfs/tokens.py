@@ -20,11 +20,8 @@ _LAST_SECOND = 253_402_300_799  # of the year 9999
 
 @dataclass(frozen=True, slots=True)
 class HdfsToken:
-    """A token of HDFS.
-
-    Args:
-        service: `ha-hdfs:<nameservice>`, or the address of a NameNode.
-        ends: when nobody can renew it any more.
+    """A token of HDFS for a service (`ha-hdfs:<nameservice>`, or a NameNode's address); nobody can renew it after
+    `ends`.
     """
 
     service: str
@@ -32,7 +29,6 @@ class HdfsToken:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the token has expired."""
         return self.ends <= datetime.now(timezone.utc) + _MARGIN
 
     def __str__(self) -> str:
@@ -50,12 +46,7 @@ def services() -> tuple[str, ...]:
 
 
 def service_of(address: str, known: Iterable[str]) -> str | None:
-    """Which of the known services is the NameNode at an address, under any of its names; None if none is.
-
-    Args:
-        address: `host:port` of a NameNode.
-        known: the services.
-    """
+    """The known service that is the NameNode at `host:port`, under any of its names; None if none is."""
     known = [each for each in known if not each.startswith(OF_NAMESERVICE)]
     if address in known:
         return address
