@@ -1,4 +1,4 @@
-"""The Hive Metastore as the port that commits and catalogs use."""
+"""The Hive Metastore behind the ports that commits and catalogs use."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 
 from hms_iceberg.errors import (
+    CommitFailedError,
     MetastoreAnswerLostError,
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
     NoSuchNamespaceError,
     NoSuchTableError,
+    NoSuchViewError,
+    TableAlreadyExistsError,
     UnsupportedError,
+    ViewAlreadyExistsError,
 )
 from hms_iceberg.hms.commit.lease import HiveLease
 from hms_iceberg.hms.commit.lock_choice import LockChoice
@@ -23,20 +27,26 @@ from hms_iceberg.hms.connection.answers import ensure_made
 from hms_iceberg.hms.connection.client import HmsClient
 from hms_iceberg.hms.connection.client_settings import ClientSettings
 from hms_iceberg.hms.connection.property_reader import PropertyReader
-from hms_iceberg.hms.hive_views import HiveViews
 from hms_iceberg.hms.rows.all_rows import HiveTableRows, list_names
 from hms_iceberg.hms.rows.column_types import check_column_names
-from hms_iceberg.hms.rows.name_lengths import check_namespace
 from hms_iceberg.hms.rows.namespaces import (
     NOT_CHANGED_BY_HIVE_2,
     change_database,
+    check_namespace,
     check_new_name,
     database_properties,
     new_database,
 )
-from hms_iceberg.hms.rows.table_rows import ICEBERG, RowSettings, is_iceberg_table
+from hms_iceberg.hms.rows.table_rows import (
+    ICEBERG,
+    ICEBERG_VIEW,
+    METADATA_LOCATION,
+    RowSettings,
+    is_iceberg_table,
+    is_iceberg_view,
+)
 from hms_iceberg.hms.rows.unchanged_rows import TRUST_NOTIFICATIONS, UnchangedRows
-from hms_iceberg.metastore import CatalogMetastore, Identifier, MetadataVersion, TablePointer
+from hms_iceberg.metastore import CatalogMetastore, Identifier, MetadataVersion, TablePointer, ViewMetadataVersion
 from hms_iceberg.spec.schema import Schema
 
 logger = logging.getLogger(__name__)
@@ -49,9 +59,6 @@ class HiveMetastore:
         properties: a catalog's properties: `uri`, `warehouse`, `iceberg.hive.*`, `iceberg.engine.hive.lock-enabled`
             (`true`, `false`, or `auto` for no lock if the server can do without), `iceberg.hive.trust-notifications`
             (see `UnchangedRows`) and those of `ClientSettings`.
-
-    Raises:
-        ConfigurationError: a property is missing or cannot be read.
     """
 
     def __init__(self, properties: Mapping[str, str]) -> None:
@@ -67,27 +74,16 @@ class HiveMetastore:
         self.views = HiveViews(self.client, ViewSwap(self.client, rows), self._locks)
 
     def check_settings(self) -> None:
-        """Refuses settings that this server cannot keep.
-
-        Raises:
-            ConfigurationError: says which, and what to set at the server.
-        """
+        """Refuses settings that this server cannot keep, with the setting that the server needs."""
         if self._unchanged is not None:
             self._unchanged.check()
 
     def close(self) -> None:
-        """Closes the connections."""
         self.client.close()
 
     # -------------------------------------------------------------------------------------------- commits
 
     def load(self, identifier: Identifier) -> TablePointer:
-        """The table's current pointer.
-
-        Raises:
-            NoSuchTableError: no table of that name.
-            NotAnIcebergTableError: it is another kind of table; says how to migrate it.
-        """
         identifier = _normal(identifier)
 
         def read() -> TablePointer:
@@ -96,19 +92,10 @@ class HiveMetastore:
         return read() if self._unchanged is None else self._unchanged.pointer(identifier, read)
 
     def shows(self, location: str, new: MetadataVersion) -> bool:
-        """Whether the metadata file at `location` is `new`. See the port."""
         return location == new.location
 
     @contextmanager
     def lease(self, identifier: Identifier, properties: Mapping[str, str]) -> Iterator[HiveLease[MetadataVersion]]:
-        """Opens a lease for one commit. See the port.
-
-        Returns:
-            a context manager; whatever the lease holds is released at its end.
-
-        Raises:
-            ConfigurationError: the properties do not say how the table is locked.
-        """
         lease = HiveLease(_normal(identifier), self._swap, self._locks, properties)
         try:
             yield lease
@@ -118,12 +105,6 @@ class HiveMetastore:
     # ----------------------------------------------------------------------------------------- namespaces
 
     def create_namespace(self, name: str, properties: Mapping[str, str]) -> None:
-        """Creates a namespace.
-
-        Raises:
-            NamespaceAlreadyExistsError: it is there already.
-            InvalidInputError: an owner type without an owner, or a name that is too long.
-        """
         check_namespace(name)
         database = new_database(name.lower(), properties, self._warehouse)
         try:
@@ -144,42 +125,22 @@ class HiveMetastore:
         return all(found.get(key) == value for key, value in properties.items() if key != "location")
 
     def list_namespaces(self) -> list[str]:
-        """Names of all namespaces, sorted."""
         return sorted(self.client.list_databases())
 
     def namespace_properties(self, name: str) -> dict[str, str]:
-        """A namespace's properties: `location`, `comment`, the owner, and its parameters.
-
-        Raises:
-            NoSuchNamespaceError: no namespace of that name.
-        """
         return database_properties(self.client.get_database(name.lower()))
 
     def check_new_name(self, identifier: Identifier) -> None:
-        """Refuses names that every metastore refuses.
-
-        Raises:
-            InvalidInputError: says which characters a name may have, and how many.
-        """
+        """Refuses names that every metastore refuses."""
         check_new_name(identifier)
         self._locks.check_name(identifier, {})
 
     def check_columns(self, identifier: Identifier, before: Schema | None, after: Schema) -> None:
-        """Refuses names that are new and differ from another column's in case only. See the port.
-
-        Raises:
-            InvalidSchemaError: names both columns.
-        """
+        """Refuses new names that differ from another column's in case only."""
         check_column_names(before, after, ".".join(identifier))
 
     def update_namespace(self, name: str, updates: Mapping[str, str], removals: Collection[str] = ()) -> None:
-        """Sets `updates` and removes `removals`.
-
-        Raises:
-            NoSuchNamespaceError: no namespace of that name.
-            InvalidInputError: what cannot be removed is to be.
-            UnsupportedError: the metastore cannot change the location or the comment (Hive 2); nothing was changed.
-        """
+        """Sets `updates` and removes `removals`; Hive 2 cannot change the location or the comment."""
         name = name.lower()
         database = self.client.get_database(name)
         change_database(copy.copy(database), updates, removals)  # refuses before anything is sent
@@ -203,12 +164,6 @@ class HiveMetastore:
         self.client.alter_database(name, database)
 
     def drop_namespace(self, name: str) -> None:
-        """Drops an empty namespace; no file is deleted.
-
-        Raises:
-            NoSuchNamespaceError: no namespace of that name.
-            NamespaceNotEmptyError: tables of any kind are still in it.
-        """
         name = name.lower()
         self.client.get_database(name)
         try:
@@ -224,11 +179,6 @@ class HiveMetastore:
     # --------------------------------------------------------------------------------------------- tables
 
     def list_iceberg_tables(self, namespace: str) -> list[Identifier]:
-        """Identifiers of the namespace's Iceberg tables, sorted.
-
-        Raises:
-            NoSuchNamespaceError: no namespace of that name.
-        """
         names = list_names(self.client, namespace.lower(), ICEBERG, is_iceberg_table)
         return [(namespace.lower(), name) for name in names]
 
@@ -237,19 +187,12 @@ class HiveMetastore:
         return sorted(name for name in self.client.list_tables(namespace.lower()) if not is_scratch(name))
 
     def table_exists(self, identifier: Identifier) -> bool:
-        """Whether an Iceberg table of that name exists."""
         try:
             return is_iceberg_table(self.client.get_table(*_normal(identifier)))
         except NoSuchTableError:
             return False
 
     def drop_table(self, identifier: Identifier) -> None:
-        """Removes the table's row; no file is deleted.
-
-        Raises:
-            NoSuchTableError: no table of that name.
-            NotAnIcebergTableError: it is another kind of table, which is left alone.
-        """
         identifier = _normal(identifier)
         pointer = self.load(identifier)
         try:
@@ -258,21 +201,15 @@ class HiveMetastore:
             ensure_made(lost, f"drop of table {'.'.join(identifier)}", lambda: not self._shows(pointer))
 
     def _shows(self, pointer: TablePointer) -> bool:
-        """Whether the table is there still, as it was."""
+        """Whether the table is still there, as it was."""
         try:
             return self.load(pointer.identifier).metadata_location == pointer.metadata_location
         except NoSuchTableError:
             return False
 
     def rename_table(self, source: Identifier, target: Identifier) -> None:
-        """Renames a table's row; its files stay where they are. Commits wait for it, and it for them.
-
-        Raises:
-            NoSuchTableError: no table `source`.
-            NoSuchNamespaceError: the target's namespace does not exist.
-            TableAlreadyExistsError: `target` is taken.
-            UnsupportedError: the metastore would move the table's files.
-        """
+        """Renames a table's row, which an external table must have; commits wait for the rename, and it waits for
+        them."""
         source, target = _normal(source), _normal(target)
         self.client.get_database(target[0])
         pointer = self.load(source)
@@ -282,11 +219,7 @@ class HiveMetastore:
 
 
 def hive_client(metastore: CatalogMetastore) -> HmsClient:
-    """The client of a catalog's Hive Metastore, for calls that the port does not have.
-
-    Raises:
-        UnsupportedError: it is another kind of metastore.
-    """
+    """The client of a catalog's Hive Metastore, for calls that the port does not have."""
     if not isinstance(metastore, HiveMetastore):
         raise UnsupportedError(f"This needs a Hive Metastore, and the catalog is on a {type(metastore).__name__}.")
     return metastore.client
@@ -296,3 +229,67 @@ def _normal(identifier: Identifier) -> Identifier:
     """The name as a metastore keeps it: in lower case."""
     namespace, name = identifier
     return (namespace.lower(), name.lower())
+
+
+# ---------------------------------------------------------------------------------------------------------------- views
+
+
+class HiveViews:
+    """Implements `ViewMetastore` by rows of Hive views that point at view metadata, as Iceberg's Java has them."""
+
+    def __init__(self, client: HmsClient, swap: ViewSwap, locks: LockChoice) -> None:
+        self._client = client
+        self._swap = swap
+        self._locks = locks
+
+    def load(self, identifier: Identifier) -> TablePointer:
+        return self._swap.pointer(self._swap.read(_normal(identifier)))
+
+    def shows(self, location: str, new: ViewMetadataVersion) -> bool:
+        return location == new.location
+
+    @contextmanager
+    def lease(self, identifier: Identifier) -> Iterator[HiveLease[ViewMetadataVersion]]:
+        lease = HiveLease(_normal(identifier), self._swap, self._locks, {})
+        try:
+            yield lease
+        finally:
+            lease.release()
+
+    def _is_view(self, name: Identifier) -> bool:
+        try:
+            self.load(name)
+        except NoSuchViewError:
+            return False
+        return True
+
+    def list(self, namespace: str) -> list[Identifier]:
+        names = list_names(self._client, namespace.lower(), ICEBERG_VIEW, is_iceberg_view)
+        return [(namespace.lower(), name) for name in names]
+
+    def names_file(self, metadata_location: str) -> bool:
+        """Whether any row names a file with this file name, in whatever folder; names are unique."""
+        return HiveTableRows(self._client).is_any_with(METADATA_LOCATION, metadata_location.rpartition("/")[2])
+
+    def drop(self, identifier: Identifier) -> None:
+        name = _normal(identifier)
+        self.load(name)
+        try:
+            self._client.drop_table(name[0], name[1])
+        except MetastoreAnswerLostError as lost:
+            ensure_made(lost, f"drop of view {'.'.join(name)}", lambda: not self._is_view(name))
+        except NoSuchTableError as error:
+            raise NoSuchViewError(f"There is no view {'.'.join(name)} any more.") from error
+
+    def rename(self, source: Identifier, target: Identifier) -> None:
+        source, target = _normal(source), _normal(target)
+        self._client.get_database(target[0])
+        self.load(source)
+        with self.lease(source) as lease:
+            lease.acquire()
+            try:
+                lease.rename(target)
+            except TableAlreadyExistsError as error:
+                raise ViewAlreadyExistsError(str(error)) from error
+            except NoSuchTableError as error:
+                raise CommitFailedError(f"Cannot rename view {'.'.join(source)}: it was dropped meanwhile.") from error

@@ -32,20 +32,14 @@ _STATISTICS = {"COLUMN_STATS_ACCURATE", "numRows", "numFiles", "totalSize", "raw
 
 @dataclass(frozen=True)
 class HiveRowChange:
-    """Changes to make in a row.
-
-    Attributes:
-        parameters: parameters to set, or to remove if the value is None.
-        table_type: the new type of the table, None to keep it.
-        owner: the new owner, None to keep it.
-    """
+    """Changes to make in a row: parameters to set (None removes one), and type and owner (None keeps them)."""
 
     parameters: Mapping[str, str | None]
     table_type: str | None = None
     owner: str | None = None
 
     def apply(self, row: Any) -> None:
-        """Change a Thrift `Table` in place."""
+        """Changes a Thrift `Table` in place."""
         parameters = dict(row.parameters or {})
         for key, value in self.parameters.items():
             if value is None:
@@ -62,11 +56,7 @@ UNCHANGED = HiveRowChange({})
 
 def made_external(marker: Mapping[str, str | None]) -> HiveRowChange:
     """The change that makes a table external, so that no version of Hive touches its files when it is dropped or
-    renamed.
-
-    Args:
-        marker: further parameters to set.
-    """
+    renamed."""
     return HiveRowChange({EXTERNAL: "TRUE", EXTERNAL_PURGE: "false", **marker}, table_type=EXTERNAL_TABLE)
 
 
@@ -82,11 +72,6 @@ class HiveTables:
 
     @classmethod
     def of(cls, metastore: CatalogMetastore) -> HiveTables:
-        """The rows behind a catalog's metastore.
-
-        Raises:
-            UnsupportedError: it is not a Hive Metastore.
-        """
         if not isinstance(metastore, HiveMetastore):
             raise UnsupportedError(
                 f"Only a Hive Metastore has Hive tables, and the catalog is on a {type(metastore).__name__}."
@@ -95,23 +80,16 @@ class HiveTables:
 
     @property
     def table_rows(self) -> HiveTableRows:
-        """The tables and partitions of the metastore with the folders of their files."""
         return HiveTableRows(self._client)
 
     def find(self, database: str, name: str) -> HiveTable | None:
-        """A table's row; None if there is no table of that name.
-
-        Args:
-            database: the namespace.
-            name: the table's name.
-        """
+        """A table's row; None if there is no table of that name."""
         try:
             return hive_table(self._client.get_table(database, name))
         except NoSuchTableError:
             return None
 
     def databases(self) -> list[str]:
-        """Names of all namespaces."""
         return self._client.list_databases()
 
     def tables(self, database: str) -> Iterator[HiveTable]:
@@ -120,36 +98,15 @@ class HiveTables:
             yield hive_table(row)
 
     def partitions(self, database: str, name: str) -> Iterator[HivePartition]:
-        """All partitions of a table.
-
-        Args:
-            database: the namespace.
-            name: the table's name.
-        """
         names = self._client.list_partition_names(database, name)
         for row in self._client.get_partitions(database, name, names):
             yield hive_partition(row)
 
     def partition_count(self, database: str, name: str) -> int:
-        """How many partitions a table has.
-
-        Args:
-            database: the namespace.
-            name: the table's name.
-        """
         return len(self._client.list_partition_names(database, name))
 
     def add_partitions(self, database: str, name: str, partitions: Sequence[HivePartition]) -> None:
-        """Adds partitions with the table's format, each at its own location.
-
-        Args:
-            database: the namespace.
-            name: the table's name.
-            partitions: the new partitions.
-
-        Raises:
-            NoSuchTableError: no table of that name.
-        """
+        """Adds partitions with the table's format, each at its own location."""
         table = self._client.get_table(database, name)
         rows = []
         for each in partitions:
@@ -159,14 +116,7 @@ class HiveTables:
         self._client.add_partitions(database, name, rows)
 
     def drop_partition(self, database: str, name: str, values: Sequence[str], location: str) -> None:
-        """Removes the row of a partition, and no file; none of these values at this location is not an error.
-
-        Args:
-            database: the namespace.
-            name: the table's name.
-            values: the partition's values as Hive's text.
-            location: where the partition has to be.
-        """
+        """Removes the row of a partition at a location, and no file; does nothing if there is no such row."""
         row = self._client.get_partition(database, name, values)
         if row is not None and row.sd.location == location:
             self._client.drop_partition(database, name, values)
@@ -174,9 +124,7 @@ class HiveTables:
     def forget_statistics(self, database: str, name: str, partitions: Sequence[Sequence[str]]) -> None:
         """Removes Hive's stored statistics, so that Hive counts again instead of answering from them.
 
-        Args:
-            database, name: the table.
-            partitions: the values of each partition; empty ones stand for a table without partitions.
+        `partitions` are the values of each partition; empty values stand for a table without partitions.
         """
         table = self._client.get_table(database, name)
         for values in partitions:
@@ -190,33 +138,13 @@ class HiveTables:
                 self._client.alter_table(database, name, row)
 
     def change(self, database: str, name: str, change: HiveRowChange) -> None:
-        """Change a row under its name.
-
-        Args:
-            database: the namespace.
-            name: the table's name.
-            change: what is changed in the row.
-
-        Raises:
-            NoSuchTableError: no table of that name.
-        """
         row = self._client.get_table(database, name)
         change.apply(row)
         self._client.alter_table(database, name, row)
 
     def copy(self, database: str, source: str, target: str, change: HiveRowChange) -> None:
-        """Adds a row for the same files under a second name; not for a table with partitions, whose rows stay behind.
-
-        Args:
-            database: the namespace.
-            source: name of the row.
-            target: name of the new row.
-            change: what is changed in the row.
-
-        Raises:
-            NoSuchTableError: no table `source`.
-            TableAlreadyExistsError: `target` is taken.
-        """
+        """Adds a row for the same files under a second name; not for a table with partitions, whose rows stay
+        behind."""
         row = copy.deepcopy(self._client.get_table(database, source))
         assert not row.partitionKeys
         row.tableName = target
@@ -230,15 +158,6 @@ class HiveTables:
         """Gives the row `target` the content of the row `source` in one step; `source` stays.
 
         A metastore refuses to change partition keys, so neither may have any.
-
-        Args:
-            database: the namespace.
-            target: name of the row that is changed.
-            source: name of the row whose content it gets.
-            change: what is changed in the row.
-
-        Raises:
-            NoSuchTableError: one of the two does not exist.
         """
         old, new = self._client.get_table(database, target), self._client.get_table(database, source)
         assert not old.partitionKeys and not new.partitionKeys
@@ -250,50 +169,25 @@ class HiveTables:
     def clear_columns(self, database: str, name: str) -> None:
         """Takes a table's columns out of its row, after which any others can be put in.
 
-        A metastore compares the columns of a change with those that are there, and refuses to narrow their types.
-
-        Args:
-            database: the namespace.
-            name: the table's name.
+        A metastore compares the columns of a change with the present ones, and refuses to narrow their types.
         """
         row = self._client.get_table(database, name)
         row.sd.cols = []
         self._client.alter_table(database, name, row)
 
     def rename(self, database: str, source: str, target: str, change: HiveRowChange = UNCHANGED) -> None:
-        """Gives an external table another name.
-
-        Args:
-            database: the namespace.
-            source: the name that the table has.
-            target: the name that it gets.
-            change: what is changed in the row.
-
-        Raises:
-            NoSuchTableError: no table `source`.
-            TableAlreadyExistsError: `target` is taken.
-        """
         self._client.alter_table(database, source, self._renamed(database, source, target, change))
 
     def rename_pair(
         self, database: str, first: tuple[str, str], second: tuple[str, str], change: HiveRowChange = UNCHANGED
     ) -> float:
-        """Moves a name from one external table to another: `first` gives its name up, `second` takes it.
+        """Moves a name from one external table to another: `first` (old name, new name) gives it up, `second` takes it.
 
         Both requests are sent before the first answer is read, so that the name is unresolved only while the server
         works on the second. The second cannot succeed without the first, because its name is taken until then.
 
-        Args:
-            database: the database of both.
-            first: old and new name of the table that gives its name up.
-            second: old and new name of the table that takes it.
-            change: what else to change in the second row.
-
         Returns:
-            Milliseconds between the two answers: as long as the name was unresolved, at most.
-
-        Raises:
-            NoSuchTableError, TableAlreadyExistsError: as `rename`, for either of the two.
+            milliseconds between the two answers, as long as which the name was unresolved at most.
         """
         requests = [
             (database, first[0], self._renamed(database, *first, UNCHANGED)),
@@ -306,12 +200,7 @@ class HiveTables:
         return (answers[1][1] - answers[0][1]) * 1000
 
     def drop(self, database: str, name: str) -> None:
-        """Removes the row of an external table, and no file; no row of that name is not an error.
-
-        Args:
-            database: the namespace.
-            name: the table's name.
-        """
+        """Removes the row of an external table, and no file; does nothing if there is no row of that name."""
         try:
             row = self._client.get_table(database, name)
             _refuse_unless_external(row, "dropped")

@@ -1,3 +1,3 @@
-"""A commit's part in the metastore: the lease, the swap of a row's pointer, and what a server can compare."""
+"""The metastore's side of a commit: the lease, the swap of a row's pointer, and compare-and-swap."""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Whether a metastore compares a parameter before it alters a table (HIVE-26882).
 
-A server that does not know the comparison ignores it, and would let a concurrent commit be overwritten. Most servers
-are known by what they tell of themselves. Of the others, some releases have the change and some have not: there it is
+A server that does not know the comparison ignores it, and would let a concurrent commit be overwritten. The release of
+most servers says whether they compare. Of the others, some releases have the change and some have not: there it is
 tried out on a scratch view, never on a table of the user, and only by a commit that can make use of the answer.
 """
 
@@ -49,33 +49,25 @@ class Capability:
         self._believed: bool | None = None
 
     def compares_for_certain(self, database: str) -> bool:
-        """Whether commits may rely on the server's comparison, and on nothing else.
-
-        Args:
-            database: an existing namespace, for a scratch view if none may be made in the default database.
-
-        Raises:
-            MetastoreError: nothing tells, and no scratch view can be created.
-        """
+        """Whether commits may rely on the server's comparison alone; a scratch view goes into `database` if the
+        default one is denied."""
         with self._mutex:
             if self._proven is None:
-                self._proven = told(self._client) or self._probe(database)
+                self._proven = compares_by_release(self._client) or self._probe(database)
             return self._proven
 
     def compares_under_a_lock(self) -> bool:
-        """Whether the server should compare the pointer as well while a lock is held; False if that cannot be found
-        out."""
+        """Whether the server should also compare while a lock is held; False if that cannot be found out."""
         with self._mutex:
             if self._proven is not None:
                 return self._proven
             if self._believed is None:
-                self._believed = self._believe()
+                self._believed = self._find_out()
             return self._believed
 
-    def _believe(self) -> bool:
-        """Whether the server compares: as it says itself, as a recent note of this machine says, or as a trial
-        shows."""
-        said = told(self._client)
+    def _find_out(self) -> bool:
+        """Whether the server compares, by its release, by a recent note of this machine, or by a trial."""
+        said = compares_by_release(self._client)
         if said is None:
             said = _read_note(str(self._client.pool))
         if said is not None:
@@ -100,10 +92,10 @@ class Capability:
         return compares
 
 
-def told(client: HmsClient) -> bool | None:
-    """Whether a server compares, as its version and settings tell; None if they do not.
+def compares_by_release(client: HmsClient) -> bool | None:
+    """Whether a server compares, as far as its release says; None if it does not.
 
-    No release of Hive 3 compares. Builds of vendors may, so that this No is good for commits that hold the lock.
+    No release of Hive 3 compares. Builds of vendors may, so that False is good for commits that hold the lock.
     """
     try:
         release = client.release()
@@ -122,7 +114,7 @@ def _note(server: str) -> Path:
 
 
 def _read_note(server: str) -> bool | None:
-    """Reads what a process of this user on this machine noted recently about the server; None if none did."""
+    """Reads what a process of this user on this machine noted recently about the server; None without a note."""
     try:
         note = _note(server)
         fresh = time.time() - note.stat().st_mtime < _NOTE_SECONDS
@@ -142,12 +134,7 @@ def _write_note(server: str, supports: bool) -> None:
 
 
 def expectation(key: str, value: str) -> dict[str, str]:
-    """The environment of an alter that is refused if the parameter has another value.
-
-    Args:
-        key: the parameter.
-        value: the value that it must have.
-    """
+    """The environment of an alter that is refused unless the parameter has the value."""
     return {EXPECTED_KEY: key, EXPECTED_VALUE: value}
 
 

@@ -19,14 +19,7 @@ _ROW_SECONDS = 1.0
 
 
 class HiveLease(Generic[V]):
-    """Implements `Lease`.
-
-    Args:
-        identifier: the name, in lower case.
-        swap: what moves its row's pointer.
-        locks: which lock its writers take.
-        properties: the table's properties as far as they are known.
-    """
+    """Implements `Lease` for the row of a lower-case name."""
 
     def __init__(
         self, identifier: Identifier, swap: PointerSwap[V], locks: LockChoice, properties: Mapping[str, str]
@@ -44,7 +37,7 @@ class HiveLease(Generic[V]):
 
     @property
     def refuses_late(self) -> bool:
-        """Whether the server compared for the last swap. A create meets a name that may be free again. See the port."""
+        """Whether the server compared for the last swap; False after a create, as its name may be free again."""
         return self._refuses_late
 
     @property
@@ -53,25 +46,23 @@ class HiveLease(Generic[V]):
         return self._lock is not None
 
     def load(self) -> TablePointer:
-        """The current pointer. See the port."""
         row = self._swap.read(self._identifier)
         self._row = (row, time.monotonic()) if self._is_granted else None
         return self._swap.pointer(row)
 
     def begin(self) -> None:
-        """Asks for the lock. See the port."""
+        """Asks for the lock."""
         if not self._is_granted:
             lock = self._new_lock()
             lock.begin(with_row=self._locks.compares(lock))
 
     def acquire(self) -> None:
-        """Waits for the lock, in the place that an attempt before has taken. See the port."""
+        """Waits for the lock, in the place that an earlier attempt has taken."""
         if not self._is_granted:
             self._new_lock().acquire()
             self._is_granted = True
 
     def swap(self, base: V | None, new: V) -> None:
-        """Makes `new` the current version. See the port."""
         self._refuses_late = False
         if base is None:
             self._locks.check_name(self._identifier, self._swap.lock_properties(new))
@@ -91,13 +82,7 @@ class HiveLease(Generic[V]):
         self._is_done = True
 
     def rename(self, target: Identifier) -> None:
-        """Gives the row another name, which must be acquired before.
-
-        Raises:
-            TableAlreadyExistsError: `target` is taken.
-            CommitFailedError: it was changed meanwhile.
-            MetastoreAnswerLostError: nobody can tell whether it was renamed.
-        """
+        """Gives the row another name, once the lease is acquired."""
         self._locks.check_name(target, self._properties)
         lock = self._granted_lock()
         swap = self._swap
@@ -132,7 +117,7 @@ class HiveLease(Generic[V]):
         return lock
 
     def _follow_mode(self, base: V) -> None:
-        """Adopts the lock mode that the table's properties ask for now; another writer may have changed it."""
+        """Adopts the lock mode that the table's properties now ask for, which another writer may have changed."""
         mode = self._locks.mode(self._swap.lock_properties(base))
         if mode == self._mode:
             return
@@ -144,7 +129,7 @@ class HiveLease(Generic[V]):
             )
 
     def _recent_row(self) -> ttypes.Table | None:
-        """The row that was read under the lock a moment ago; only once."""
+        """The row that was read under the lock a moment ago; given once."""
         (row, read_at), self._row = self._row or (None, 0.0), None
         return row if time.monotonic() - read_at < _ROW_SECONDS else None
 

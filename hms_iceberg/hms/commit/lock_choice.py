@@ -1,4 +1,4 @@
-"""Which lock a writer takes, and whether the server compares as well: as table, catalog and server have it."""
+"""Which lock a writer takes, and whether the server compares as well, by the settings of table, catalog and server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hms_iceberg.hms.connection.client import HmsClient
 from hms_iceberg.hms.locking.lock_settings import LockSettings
 from hms_iceberg.hms.locking.table_lock import TableLock
 from hms_iceberg.hms.locking.writer_lock import LocalLock, WriterLock
-from hms_iceberg.hms.rows.name_lengths import MOST_OF_A_LOCK, check_lockable
+from hms_iceberg.hms.rows.namespaces import MOST_OF_A_LOCK, check_lockable
 from hms_iceberg.metastore import Identifier
 from hms_iceberg.spec.table_properties import LOCK_ENABLED
 
@@ -23,11 +23,7 @@ _MODES = ("true", "false", "auto")
 class LockChoice:
     """Decides whether the commits to a metastore take its lock, or compare and swap.
 
-    Attributes:
-        client: the metastore.
-        capability: what it can compare.
-        settings: how locks are asked for and held.
-        default: `true`, `false`, or `auto` for no lock if the server can do without.
+    `default` is `true`, `false`, or `auto` for no lock if the server can compare.
     """
 
     client: HmsClient
@@ -37,53 +33,24 @@ class LockChoice:
 
     @classmethod
     def from_properties(cls, client: HmsClient, properties: Mapping[str, str]) -> LockChoice:
-        """Reads a catalog's choice from its properties.
-
-        Args:
-            client: the metastore's client.
-            properties: the catalog's properties.
-
-        Raises:
-            ConfigurationError: a property cannot be read.
-        """
         default = properties.get(CATALOG_LOCK_ENABLED, properties.get(LOCK_ENABLED.name, "true"))
         return cls(
             client, Capability(client), LockSettings.from_properties(properties), _mode(default, CATALOG_LOCK_ENABLED)
         )
 
     def mode(self, properties: Mapping[str, str]) -> str:
-        """Whether a table with these properties is locked: `true`, `false` or `auto`.
-
-        Raises:
-            ConfigurationError: it says something else.
-        """
+        """Whether a table with these properties is locked: `true`, `false` or `auto`."""
         return _mode(properties.get(LOCK_ENABLED.name, self.default), LOCK_ENABLED.name)
 
     def check_name(self, identifier: Identifier, properties: Mapping[str, str]) -> None:
-        """Refuses a name that a table or view is to get, if commits need locks and none could be given for it.
-
-        Args:
-            identifier: the name, as (namespace, name).
-            properties: those of the table.
-
-        Raises:
-            InvalidInputError: says how long it may be.
-        """
+        """Refuses a new name for which the metastore could give no lock, if commits need locks."""
         if len(identifier[1]) <= MOST_OF_A_LOCK:
             return  # and nobody has to be asked
         if self.mode(properties) == "true" or not self.capability.compares_for_certain(identifier[0]):
             check_lockable(identifier)
 
     def new_lock(self, identifier: Identifier, mode: str) -> WriterLock:
-        """A lock for one commit, not taken yet.
-
-        Args:
-            identifier: the name, as (namespace, name).
-            mode: the lock mode of the table.
-
-        Raises:
-            UnsupportedError: the table is not to be locked, and the server cannot do without.
-        """
+        """A lock for one commit, not taken yet."""
         if mode != "true":
             if self.capability.compares_for_certain(identifier[0]):
                 return LocalLock(str(self.client.pool), identifier, self.settings.timeout)

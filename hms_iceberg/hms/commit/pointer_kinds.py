@@ -29,20 +29,13 @@ from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer, Vie
 
 @dataclass(frozen=True)
 class TableSwap(PointerSwap[MetadataVersion]):
-    """Swaps of the tables of one metastore."""
-
     noun: ClassVar[str] = "table"
 
     def pointer(self, row: ttypes.Table) -> TablePointer:
-        """The pointer of an Iceberg table's row."""
         return table_pointer(row)
 
     def renamable(self, row: ttypes.Table) -> TablePointer:
-        """The pointer of an external table's row.
-
-        Raises:
-            UnsupportedError: the metastore would move the table's files.
-        """
+        """The pointer of an external table's row: the metastore would move the files of a managed table."""
         pointer = table_pointer(row)
         if (row.parameters or {}).get("EXTERNAL", "").upper() != "TRUE":
             name = ".".join(pointer.identifier)
@@ -53,7 +46,6 @@ class TableSwap(PointerSwap[MetadataVersion]):
         return pointer
 
     def lock_properties(self, version: MetadataVersion) -> Mapping[str, str]:
-        """The table's properties."""
         return version.metadata.properties
 
     def _new_row(self, identifier: Identifier, new: MetadataVersion) -> ttypes.Table:
@@ -65,31 +57,15 @@ class TableSwap(PointerSwap[MetadataVersion]):
 
 @dataclass(frozen=True)
 class ViewSwap(PointerSwap[ViewMetadataVersion]):
-    """Swaps of the views of one metastore."""
-
     noun: ClassVar[str] = "view"
 
     def read(self, identifier: Identifier) -> ttypes.Table:
-        """The row as it is now.
-
-        Raises:
-            NoSuchViewError: no such name.
-        """
         try:
             return super().read(identifier)
         except NoSuchTableError as error:
             raise NoSuchViewError(f"There is no {self.named(identifier)} in {self.client.pool}.") from error
 
     def create(self, identifier: Identifier, new: ViewMetadataVersion) -> None:
-        """Creates the row of a new view.
-
-        Args:
-            identifier: the name, as (namespace, name).
-            new: the new version.
-
-        Raises:
-            ViewAlreadyExistsError, TableAlreadyExistsError: the name is taken, by a view or by something else.
-        """
         try:
             super().create(identifier, new)
         except TableAlreadyExistsError as error:
@@ -111,26 +87,19 @@ class ViewSwap(PointerSwap[ViewMetadataVersion]):
         compare: bool,
         row: ttypes.Table | None = None,
     ) -> None:
-        """Makes the row of an existing view show `new` instead of `base`; see `PointerSwap.commit`.
-
-        Raises:
-            NoSuchViewError: the view is gone.
-        """
         try:
             super().commit(identifier, base, new, guard, compare, row)
         except NoSuchTableError as error:
             raise NoSuchViewError(f"The {self.named(identifier)} was dropped meanwhile.") from error
 
     def pointer(self, row: ttypes.Table) -> TablePointer:
-        """The pointer of an Iceberg view's row."""
         return view_pointer(row)
 
     def renamable(self, row: ttypes.Table) -> TablePointer:
-        """The pointer of an Iceberg view's row."""
         return view_pointer(row)
 
     def lock_properties(self, version: ViewMetadataVersion) -> Mapping[str, str]:
-        """None: a view is locked as its catalog says."""
+        """Empty: a view is locked as its catalog says."""
         return {}
 
     def _new_row(self, identifier: Identifier, new: ViewMetadataVersion) -> ttypes.Table:

@@ -1,8 +1,8 @@
-"""Makes a metadata file the current one of a table or view, and tells truly how that ended.
+"""Makes a metadata file the current one of a table or view, and determines the outcome.
 
 An alter or create is sent once and never again. If its answer is lost, or is an error that may hide a success, the
-row is read: it names the new file (done), it was changed by somebody else in a way that shuts ours out (failed), or
-nobody can tell (unknown).
+row is read: it names the new file (done), another writer changed it in a way that shuts ours out (failed), or the
+outcome is unknown.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from hms_iceberg.errors import (
     TableAlreadyExistsError,
 )
 from hms_iceberg.hms.commit.capability import MODIFIED, expectation
-from hms_iceberg.hms.connection.answers import looks
+from hms_iceberg.hms.connection.answers import polls
 from hms_iceberg.hms.connection.client import HmsClient
 from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.rows.table_rows import METADATA_LOCATION, PREVIOUS_METADATA_LOCATION, RowSettings, is_iceberg_table
@@ -49,12 +49,7 @@ class Guard(Protocol):
 
 @dataclass(frozen=True)
 class PointerSwap(ABC, Generic[V]):
-    """Swaps of the tables, or of the views, of one metastore.
-
-    Attributes:
-        client: the metastore.
-        settings: what its rows show.
-    """
+    """Swaps of the tables, or of the views, of one metastore."""
 
     client: HmsClient
     settings: RowSettings
@@ -68,16 +63,11 @@ class PointerSwap(ABC, Generic[V]):
         return f"{self.noun} {'.'.join(identifier)}"
 
     def read(self, identifier: Identifier) -> ttypes.Table:
-        """The row as it is now.
-
-        Raises:
-            NoSuchTableError: no such name; a view's swap says it in its own class.
-        """
         return self.client.get_table(*identifier)
 
     @abstractmethod
     def pointer(self, row: ttypes.Table) -> TablePointer:
-        """The pointer that a row holds; raises if the row is of something else."""
+        """The pointer that a row holds; raises if the row is of another kind."""
 
     @abstractmethod
     def renamable(self, row: ttypes.Table) -> TablePointer:
@@ -98,18 +88,12 @@ class PointerSwap(ABC, Generic[V]):
     # --------------------------------------------------------------------------------------------- create
 
     def create(self, identifier: Identifier, new: V) -> None:
-        """Creates the row of a new table. Its name is taken by one of several at once, so no lock is needed.
-
-        Args:
-            identifier: the name, as (namespace, name).
-            new: the new version.
+        """Creates the row of a new table; of several creates at once one gets the name, so no lock is needed.
 
         Raises:
-            TableAlreadyExistsError: the name is taken.
-            NoSuchNamespaceError: no such namespace.
             CommitStateUnknownError: the answer was lost, and the table is not there (yet); or it was an error that may
-                be about our own table, and the table cannot be looked at, or is not as it was created.
-            MetastoreError: the metastore refused, and there is no such table.
+                be
+                about our own table, and the table cannot be looked at, or is not as it was created.
         """
         name = self.named(identifier)
         try:
@@ -145,19 +129,13 @@ class PointerSwap(ABC, Generic[V]):
     ) -> None:
         """Makes the row of an existing table show `new` instead of `base`.
 
-        Args:
-            identifier: the table.
-            base: what it has to show now.
-            new: what it is to show.
-            guard: keeps other writers away.
-            compare: whether the server is to compare once more while it alters (see `capability`).
-            row: what it shows, if it was read a moment ago under the guard.
+        `row` is the present row, if it was read a moment ago under the guard; with `compare` the server compares once
+        more while it alters (see `capability`).
 
         Raises:
-            StaleBaseError: somebody else was first, and nothing was sent.
-            CommitFailedError: somebody else was first, or the lock was lost before anything was sent.
-            NoSuchTableError: the table is gone.
-            CommitStateUnknownError: nobody can tell.
+            StaleBaseError: another writer was first, and nothing was sent.
+            CommitFailedError: another writer was first, or the lock was lost before anything was sent.
+            CommitStateUnknownError: the outcome is unknown.
             MetastoreError: the metastore refused, and nothing was changed.
         """
         name = self.named(identifier)
@@ -194,7 +172,7 @@ class PointerSwap(ABC, Generic[V]):
     def _alter(
         self, identifier: Identifier, old: ttypes.Table, row: ttypes.Table, environment: Mapping[str, str], guard: Guard
     ) -> None:
-        """Alters the row; if the server dislikes the new columns in the old ones' places, in two steps."""
+        """Alters the row; if the server refuses the new columns in the old ones' places, in two steps."""
         try:
             self.client.alter_table(identifier[0], identifier[1], row, environment)
         except MetastoreUnavailableError:
@@ -209,12 +187,7 @@ class PointerSwap(ABC, Generic[V]):
     def _remove_columns(
         self, identifier: Identifier, old: ttypes.Table, environment: Mapping[str, str], refusal: MetastoreError
     ) -> None:
-        """Takes all columns out of the row, which still shows the base: after that, any columns may be put in.
-
-        Raises:
-            CommitFailedError: the answer was lost; the new version was not sent.
-            MetastoreError: the server does not allow this either; names its setting.
-        """
+        """Takes all columns out of the row, which still shows the base: after that, any columns may be put in."""
         name = self.named(identifier)
         empty = copy.copy(old)
         empty.sd = copy.copy(old.sd)
@@ -238,18 +211,18 @@ class PointerSwap(ABC, Generic[V]):
     def _await_empty(self, identifier: Identifier, compare: bool) -> None:
         """Waits until a lost request to remove the columns has arrived, or is not to be expected any more.
 
-        It shows the base: if the server does not compare, it would undo the replay that follows.
+        The request shows the base: if the server does not compare, it would undo the replay that follows.
         """
-        for row in self._looks(identifier, compare):
+        for row in self._polled_rows(identifier, compare):
             if row is None or not row.sd.cols:
                 return
 
     # ------------------------------------------------------------------------------------------- outcomes
 
     def _settle(self, identifier: Identifier, base: V, new: V, compare: bool, error: MetastoreAnswerLostError) -> None:
-        """The answer was lost: watches the row for as long as the request may still be worked on."""
+        """Watches the row after a lost answer, for as long as the request may still be worked on."""
         name = self.named(identifier)
-        for row in self._looks(identifier, compare):
+        for row in self._polled_rows(identifier, compare):
             if row is None:
                 break
             if _shows(row, new, base):
@@ -283,7 +256,7 @@ class PointerSwap(ABC, Generic[V]):
         raise error
 
     def _check_guard(self, identifier: Identifier, base: V, new: V, guard: Guard) -> None:
-        """A lock that was lost while the row was altered let somebody else in: looks who won."""
+        """Finds out who won, if a lock that was lost while the row was altered let another writer in."""
         try:
             guard.ensure_active()
         except LockError as error:
@@ -292,15 +265,15 @@ class PointerSwap(ABC, Generic[V]):
                 raise _unknown(self.named(identifier), error) from error
 
     def _appears(self, identifier: Identifier, new: V) -> bool:
-        for row in self._looks(identifier, True):  # a create that is late meets its own name or a free one
+        for row in self._polled_rows(identifier, True):  # a create that is late meets its own name or a free one
             if row is not None:
                 return _shows(row, new)
         return False
 
-    def _looks(self, identifier: Identifier, compare: bool) -> Iterator[ttypes.Table | None]:
-        """The row, again and again, for as long as a lost request may still be worked on; see `looks`."""
+    def _polled_rows(self, identifier: Identifier, compare: bool) -> Iterator[ttypes.Table | None]:
+        """The row, again and again, for as long as a lost request may still be worked on."""
         name = self.named(identifier)
-        for _ in looks(name, compare):
+        for _ in polls(name, compare):
             try:
                 row = self._find(identifier)
             except IcebergError as failed:
@@ -309,11 +282,7 @@ class PointerSwap(ABC, Generic[V]):
             yield row
 
     def _row_after(self, identifier: Identifier, error: IcebergError) -> ttypes.Table | None:
-        """The row as it is after a request that was answered with an error.
-
-        Raises:
-            CommitStateUnknownError: it cannot be read.
-        """
+        """The row after a request that was answered with an error; the outcome is unknown if it cannot be read."""
         try:
             return self._find(identifier)
         except IcebergError as failed:

@@ -1,4 +1,4 @@
-"""Renames a row of the metastore, and tells truly how that ended."""
+"""Renames a row of the metastore, and determines the outcome."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.hms.commit.capability import MODIFIED, expectation
 from hms_iceberg.hms.commit.pointer_swap import Guard
-from hms_iceberg.hms.connection.answers import ensure_made, looks
+from hms_iceberg.hms.connection.answers import ensure_made, polls
 from hms_iceberg.hms.connection.client import HmsClient
 from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.rows.table_rows import METADATA_LOCATION
@@ -30,20 +30,13 @@ def rename_row(
     guard: Guard,
     compare: bool,
 ) -> None:
-    """Gives a row another name.
-
-    Args:
-        client: the metastore.
-        source, target: the names, in lower case.
-        pointer_of: reads a row, and refuses one that may not be renamed.
-        guard: keeps other writers away.
-        compare: whether the server is to compare once more while it alters (see `capability`).
+    """Gives a row another, lower-case name; with `compare` the server compares once more while it alters.
 
     Raises:
         TableAlreadyExistsError: `target` is taken.
-        CommitFailedError: it was changed meanwhile.
-        MetastoreAnswerLostError: nobody can tell whether it was renamed.
-        IcebergError: what `pointer_of` refuses, or the metastore; nothing was changed.
+        CommitFailedError: the row was changed meanwhile.
+        MetastoreAnswerLostError: the outcome is unknown.
+        IcebergError: `pointer_of` or the metastore refuses; nothing was changed.
     """
     row = client.get_table(*source)
     pointer = pointer_of(row)
@@ -63,7 +56,7 @@ def rename_row(
     try:
         client.alter_table(source[0], source[1], row, environment)
     except MetastoreAnswerLostError as error:
-        if not any(_is_true(is_renamed) for _ in looks(name, compare)):
+        if not any(_is_true(is_renamed) for _ in polls(name, compare)):
             ensure_made(error, f"rename of {name} to {new_name}", is_renamed)
     except MetastoreUnavailableError:
         raise  # nothing was sent

@@ -1,4 +1,4 @@
-"""The rows that it is tried out on what a metastore can do, and how those of killed processes go away again.
+"""Scratch rows, on which the capabilities of a metastore are tried out, and the removal of those of killed processes.
 
 Views without a location, so that no folder is made, in the default database, or in a namespace of the user if
 none may be made there. Each lives for the time of one probe.
@@ -34,12 +34,7 @@ def new_name() -> str:
 
 
 def scratch_row(database: str, name: str, value: str) -> ttypes.Table:
-    """A scratch row.
-
-    Args:
-        database, name: where it goes.
-        value: of its parameter `PARAMETER`.
-    """
+    """A scratch row whose `PARAMETER` has a value."""
     return ttypes.Table(
         tableName=name,
         dbName=database,
@@ -66,13 +61,7 @@ def scratch_row(database: str, name: str, value: str) -> ttypes.Table:
 
 
 def drop(client: HmsClient, database: str, name: str) -> None:
-    """Drops a scratch row; a failure is logged only.
-
-    Args:
-        client: the metastore's client.
-        database: the namespace.
-        name: name of the scratch row.
-    """
+    """Drops a scratch row; a failure is only logged."""
     try:
         client.drop_table(database, name)
     except NoSuchTableError:
@@ -82,12 +71,7 @@ def drop(client: HmsClient, database: str, name: str) -> None:
 
 
 def drop_left_behind(client: HmsClient, database: str) -> None:
-    """Drops scratch rows of killed processes: those of this machine at once, those of others after an hour.
-
-    Args:
-        client: the metastore's client.
-        database: the namespace.
-    """
+    """Drops scratch rows of killed processes: those of this machine at once, those of others after an hour."""
     try:
         for name in filter(_is_left_behind, client.list_tables(database, f"{_PREFIX}*")):
             if PARAMETER in (client.get_table(database, name).parameters or {}):
@@ -98,20 +82,11 @@ def drop_left_behind(client: HmsClient, database: str) -> None:
 
 
 def is_scratch(name: str) -> bool:
-    """Whether a row's name is that of a scratch row."""
     return name.startswith(_PREFIX)
 
 
 def drop_only_scratch_rows(client: HmsClient, database: str) -> bool:
-    """Drops the scratch rows of a namespace that holds nothing else.
-
-    Args:
-        client: the metastore's client.
-        database: the namespace.
-
-    Returns:
-        False if it holds others; nothing was dropped then.
-    """
+    """Drops the scratch rows of a namespace that holds nothing else; else returns False, and drops none."""
     names = client.list_tables(database)
     if not all(map(is_scratch, names)):
         return False
@@ -124,7 +99,7 @@ def drop_only_scratch_rows(client: HmsClient, database: str) -> bool:
 
 
 def _is_left_behind(name: str) -> bool:
-    """By its name alone: a server may take seconds to read a row that its owner drops at the same time."""
+    """Judges by the name alone: a server may take seconds to read a row that its owner drops at the same time."""
     match = _NAME.fullmatch(name)
     if match is None:
         return False

@@ -1,4 +1,4 @@
-"""What an answer of the metastore means: typed errors, and changes whose answer was lost."""
+"""Answers of the metastore: typed errors for refusals, and changes whose answer was lost."""
 
 from __future__ import annotations
 
@@ -27,16 +27,8 @@ _LATE_SECONDS = 30.0
 
 
 def ensure_made(lost: MetastoreAnswerLostError, what: str, is_made: Callable[[], bool]) -> None:
-    """Returns if a look says that the change was made after all.
-
-    Args:
-        lost: how its answer was lost.
-        what: the change, such as `drop of table db.t`.
-        is_made: looks.
-
-    Raises:
-        MetastoreAnswerLostError: it was not made (yet), or the metastore does not answer: nobody knows.
-    """
+    """Returns if `is_made` shows that the change `what` (such as `drop of table db.t`) was made after all; else
+    raises `lost`, or an error like it."""
     why: IcebergError = lost
     try:
         if is_made():
@@ -55,17 +47,8 @@ def is_unknown_method(error: BaseException) -> bool:
 
 
 def typed_error(error: TException, method: str, subject: str, server: str) -> IcebergError:
-    """The metastore's refusal as an error of this package.
-
-    Args:
-        error: what it answered.
-        method: the call.
-        subject: what the call was about, such as ``table db.t``.
-        server: where the metastore is.
-
-    Returns:
-        an error that names the subject and what to do.
-    """
+    """The metastore's refusal of a call as an error of this package, which names the subject (such as ``table
+    db.t``) and the remedy."""
     said = getattr(error, "message", None) or str(error) or type(error).__name__
     of_namespace = subject.startswith("namespace ")
     if isinstance(error, ttypes.NoSuchObjectException | ttypes.UnknownDBException | ttypes.UnknownTableException):
@@ -88,15 +71,11 @@ def typed_error(error: TException, method: str, subject: str, server: str) -> Ic
     return MetastoreError(f"The metastore at {server} refused `{method}` for {subject}: {said}")
 
 
-def looks(what: str, compares: bool) -> Iterator[None]:
-    """The pauses between looks at what a request whose answer was lost has done.
+def polls(what: str, compares: bool) -> Iterator[None]:
+    """Pauses between looks at the effect of a request whose answer was lost.
 
-    If the server does not compare, a request that arrives late would undo what others commit meanwhile. So the
-    caller, and with it the lock that it holds, waits for longer there.
-
-    Args:
-        what: the table, for the log.
-        compares: whether the server refuses the request once somebody else has committed.
+    If the server does not compare, a request that arrives late would undo what others commit meanwhile. So the caller,
+    and with it the lock that it holds, waits for longer there.
     """
     began = time.monotonic()
     for pause in _LOOKS:

@@ -1,10 +1,12 @@
-"""What carries the bytes of one connection: a socket, encrypted or not, and a login with SASL over it.
+"""Channels that carry the bytes of one connection: a socket, encrypted or not, a login with SASL, or HTTP over it.
 
 The login and its frames are those of Thrift's SASL transport (THRIFT-876), which Hive's server speaks.
 """
 
 from __future__ import annotations
 
+import http.client
+import io
 import logging
 import select
 import socket
@@ -15,7 +17,12 @@ from typing import Any, Protocol
 
 from hms_iceberg.errors import MetastoreAuthenticationError, MissingDependencyError
 from hms_iceberg.hms.connection.client_settings import Address, ClientSettings
+from hms_iceberg.hms.connection.http_settings import TOKEN, TOKEN_FILE, HttpSettings
 from hms_iceberg.hms.connection.security import CA_FILE, CHECK_HOST_NAME, KERBEROS, USE_TLS, Login, Tls
+
+_CONTENT_TYPE = "application/x-thrift"
+_USER_HEADER = "x-actor-username"
+_SAID = 500
 
 logger = logging.getLogger(__name__)
 
@@ -25,8 +32,6 @@ _START, _OK, _BAD, _ERROR, _COMPLETE = range(1, 6)
 
 
 class Channel(Protocol):
-    """Bytes to and from a server."""
-
     @property
     def socket(self) -> socket.socket:
         """The socket that the bytes go over."""
@@ -46,18 +51,7 @@ class Channel(Protocol):
 
 
 def open_channel(address: Address, settings: ClientSettings) -> Channel:
-    """Connects, encrypts and logs in as the settings say; afterwards the channel has the time-out of an answer.
-
-    Args:
-        address: host and port.
-        settings: TLS, login and time-outs.
-
-    Raises:
-        OSError: nobody answers there, or not in time.
-        EOFError: the server closed the connection in the middle of the login.
-        MetastoreAuthenticationError: the server is not who it should be, or refuses the login.
-        MissingDependencyError: no library for the login.
-    """
+    """Connects, encrypts and logs in as the settings say; afterwards the channel has the time-out of an answer."""
     plain = socket.create_connection((address.host, address.port), timeout=settings.connect_timeout)
     try:
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -86,27 +80,20 @@ def is_idle(connection: socket.socket) -> bool:
 
 
 class SocketChannel:
-    """A channel over a plain socket.
+    """A channel over a plain socket, which logs a warning once an answer takes longer than `warn_after` seconds."""
 
-    Args:
-        connection: the socket.
-        patience: seconds after which a warning says that an answer is still waited for.
-    """
-
-    def __init__(self, connection: socket.socket, patience: float = 10.0) -> None:
+    def __init__(self, connection: socket.socket, warn_after: float = 10.0) -> None:
         self.socket = connection
-        self._patience = patience
+        self._warn_after = warn_after
 
     def framed(self, data: bytes) -> bytes:
         """The data, unchanged: a plain socket needs no frames."""
         return data
 
     def send(self, framed: bytes) -> None:
-        """Sends all of it."""
         self.socket.sendall(framed)
 
     def receive(self) -> bytes:
-        """Received bytes; empty if the server closed the connection."""
         if self._is_silent():
             host, port = self.socket.getpeername()[:2]
             logger.warning(
@@ -114,19 +101,19 @@ class SocketChannel:
                 "(hive.metastore.client.socket.timeout). Check that a Hive Metastore listens there, and its load.",
                 host,
                 port,
-                self._patience,
+                self._warn_after,
                 self.socket.gettimeout() or 0,
             )
         return self.socket.recv(_READ_SIZE)
 
     def _is_silent(self) -> bool:
-        """Whether nothing came within the patience, and more time than that was given."""
+        """Whether nothing came within `warn_after`, and the time-out is longer than that."""
         timeout = self.socket.gettimeout()
-        if timeout is None or timeout <= self._patience:
+        if timeout is None or timeout <= self._warn_after:
             return False
         if isinstance(self.socket, ssl.SSLSocket) and self.socket.pending():
             return False
-        readable, _, broken = select.select([self.socket], [], [self.socket], self._patience)
+        readable, _, broken = select.select([self.socket], [], [self.socket], self._warn_after)
         return not readable and not broken
 
 
@@ -155,27 +142,13 @@ def _encrypted(plain: socket.socket, address: Address, tls: Tls) -> socket.socke
 
 
 def log_in(channel: Channel, address: Address, login: Login) -> Channel:
-    """Authenticates the client.
-
-    Args:
-        channel: the open channel.
-        address: host and port.
-        login: who the client is.
-
-    Returns:
-        the channel to use from then on, which may encrypt what is sent.
-
-    Raises:
-        OSError, EOFError: the connection broke.
-        MetastoreAuthenticationError: the server refused, or the client has nothing to show.
-        MissingDependencyError: no library for the login.
-    """
+    """Authenticates the client; returns the channel to use from then on, which may encrypt what is sent."""
     from_server = _Buffer(channel)
     login = login.of_process()
     client = _sasl_client(login, login.host or address.host)
     try:
-        _tell(channel, _START, login.mechanism.encode())
-        _tell(channel, _OK, client.process() or b"")
+        _send_status(channel, _START, login.mechanism.encode())
+        _send_status(channel, _OK, client.process() or b"")
         while True:
             status, said = from_server.take_login_message()
             if status in (_BAD, _ERROR):
@@ -186,7 +159,7 @@ def log_in(channel: Channel, address: Address, login: Login) -> Channel:
                 break
             if status != _OK:
                 raise _refused(address, login, f"status {status}, which no SASL server sends")
-            _tell(channel, _OK, client.process(said) or b"")
+            _send_status(channel, _OK, client.process(said) or b"")
     except (OSError, EOFError, MetastoreAuthenticationError):
         raise
     except Exception as error:  # of the library below, which has no class for all of them
@@ -204,16 +177,13 @@ class SaslChannel:
 
     @property
     def socket(self) -> socket.socket:
-        """The socket that the bytes go over."""
         return self._channel.socket
 
     def framed(self, data: bytes) -> bytes:
-        """The data as one frame."""
         frame = self._passed(self._client.wrap, data)
         return struct.pack(">I", len(frame)) + frame
 
     def send(self, framed: bytes) -> None:
-        """Sends all of a frame."""
         self._channel.send(framed)
 
     def receive(self) -> bytes:
@@ -235,7 +205,7 @@ class SaslChannel:
 
 
 class _Buffer:
-    """Bytes of a channel, as many as asked for."""
+    """The bytes of a channel, in pieces of the size asked for."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -258,7 +228,7 @@ class _Buffer:
         return status, self.take(length)
 
 
-def _tell(channel: Channel, status: int, said: bytes) -> None:
+def _send_status(channel: Channel, status: int, said: bytes) -> None:
     channel.send(struct.pack(">BI", status, len(said)) + said)
 
 
@@ -310,3 +280,94 @@ def _said(error: BaseException) -> str:
     """The text of an error; errors of Kerberos hold it in nested tuples of text and number."""
     parts = [str(part[0]) if isinstance(part, tuple) and part else str(part) for part in error.args]
     return ": ".join(parts) or type(error).__name__
+
+
+# ----------------------------------------------------------------------------------------------------------------- HTTP
+
+
+class HttpChannel:
+    """Posts requests over a channel, which stays open between them; their answers are the bodies of the responses."""
+
+    def __init__(self, channel: Channel, address: Address, settings: HttpSettings) -> None:
+        self._channel = channel
+        self._address = address
+        self._settings = settings
+        # One buffer for all answers: the start of the next one may come with the end of this one.
+        self._received = _KeptOpen(_Received(channel))
+
+    @property
+    def socket(self) -> socket.socket:
+        return self._channel.socket
+
+    def framed(self, data: bytes) -> bytes:
+        """The data as the body of a request."""
+        headers = {
+            "Host": str(self._address),
+            "Content-Type": _CONTENT_TYPE,
+            "Accept": _CONTENT_TYPE,
+            "Content-Length": str(len(data)),
+            **dict(self._settings.headers),
+        }
+        if self._settings.bearer is not None:
+            headers["Authorization"] = f"Bearer {self._settings.bearer.read()}"
+        else:
+            headers[_USER_HEADER] = self._settings.user
+        lines = [f"POST {self._settings.path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
+        return "\r\n".join([*lines, "", ""]).encode("latin-1") + data
+
+    def send(self, framed: bytes) -> None:
+        self._channel.send(framed)
+
+    def receive(self) -> bytes:
+        """The body of the next response; empty if the server closed the connection."""
+        answer = http.client.HTTPResponse(_Socket(self._received), method="POST")  # type: ignore[arg-type]
+        try:
+            answer.begin()
+            body = answer.read()
+        except http.client.RemoteDisconnected:
+            return b""
+        except http.client.HTTPException as error:
+            raise EOFError(f"its answer is not HTTP ({error!r})") from error
+        if answer.status == http.HTTPStatus.OK:
+            return body
+        said = " ".join(body.decode(errors="replace").split())[:_SAID]
+        if answer.status in (http.HTTPStatus.UNAUTHORIZED, http.HTTPStatus.FORBIDDEN):
+            raise MetastoreAuthenticationError(
+                f"The metastore at {self._address} gave no access: {answer.status} {answer.reason}. {said} Check the "
+                f"token ({TOKEN}, {TOKEN_FILE}): that the server trusts who signed it, and that it has not expired."
+            )
+        raise EOFError(f"it answered {answer.status} {answer.reason} at {self._settings.path}: {said}")
+
+
+class _Received(io.RawIOBase):
+    """The bytes received over a channel, as a file."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._rest = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._rest or self._channel.receive()
+        size = min(len(data), len(buffer))
+        buffer[:size], self._rest = data[:size], data[size:]
+        return size
+
+
+class _KeptOpen(io.BufferedReader):
+    """A file that stays open when a response that was read to its end closes it."""
+
+    def close(self) -> None:
+        pass
+
+
+class _Socket:
+    """The part of a socket that a response asks for."""
+
+    def __init__(self, file: io.BufferedReader) -> None:
+        self._file = file
+
+    def makefile(self, mode: str) -> io.BufferedReader:
+        return self._file

@@ -20,8 +20,6 @@ DEFAULT_PORT = 9083
 
 @dataclass(frozen=True)
 class Address:
-    """Host and port of one metastore."""
-
     host: str
     port: int = DEFAULT_PORT
 
@@ -30,11 +28,7 @@ class Address:
 
 
 def parse_uri(uri: str) -> tuple[Address, ...]:
-    """The addresses of `thrift://a:9083,b:9083` or `thrift://a:9083,thrift://b:9083`; the port is 9083 by default.
-
-    Raises:
-        ConfigurationError: not such a URI.
-    """
+    """The addresses of `thrift://a:9083,b:9083` or `thrift://a:9083,thrift://b:9083`; the port is 9083 by default."""
     addresses = []
     for part in (uri or "").split(","):
         match = re.fullmatch(r"\s*(?:thrift://)?(?:\[([^\]]+)\]|([^:/\s\[\]]+))(?::(\d{1,5}))?/?\s*", part)
@@ -49,20 +43,20 @@ def parse_uri(uri: str) -> tuple[Address, ...]:
 
 @dataclass(frozen=True)
 class ClientSettings:
-    """How to reach the metastore.
+    """Settings of the connections to a metastore.
 
     Attributes:
-        addresses: where it is; the next one is tried when one does not answer.
+        addresses: the next one is tried when one does not answer.
         connect_timeout: seconds to wait for a connection (`hive.metastore.client.connection.timeout`).
         socket_timeout: seconds to wait for an answer (`hive.metastore.client.socket.timeout`).
         attempts: how often a connection, or a call that may be repeated, is tried (`hive.metastore.connect.retries`).
         retry_delay: seconds between two rounds over the addresses (`hive.metastore.client.connect.retry.delay`).
         idle_connections: connections kept open while nobody uses them (`clients`).
-        user: whom the calls act for, with groups as `user:group1,group2` (`ugi`); the server's choice if empty, and
-            of no meaning if the login says who calls.
-        tls: how the connection is encrypted; None if it is not (see `hms_iceberg.hms.connection.security`).
-        login: how the client proves who it is; None if nobody asks.
-        http: how requests are posted; None if they go as Thrift sends them.
+        user: user and groups (`user:group1,group2`) whom the calls act for (`ugi`); the server's choice if empty, and
+            without meaning if the login names the user.
+        tls: encryption; None for none (see `hms_iceberg.hms.connection.security`).
+        login: authentication; None for none.
+        http: how requests are posted; None for Thrift's own transport.
     """
 
     addresses: tuple[Address, ...]
@@ -78,11 +72,6 @@ class ClientSettings:
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> ClientSettings:
-        """Reads the settings from a catalog's properties.
-
-        Raises:
-            ConfigurationError: a value that cannot be read; names the property.
-        """
         if not properties.get("uri"):
             raise ConfigurationError("A Hive Metastore needs the property `uri`, such as thrift://host:9083.")
         seconds = PropertyReader(properties)

@@ -9,16 +9,15 @@ from typing import Any
 from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.transport.TTransport import CReadableTransport, TTransportBase, TTransportException
 
-from hms_iceberg.hms.connection.channel import Channel, is_idle, open_channel
+from hms_iceberg.hms.connection.channel import Channel, HttpChannel, is_idle, open_channel
 from hms_iceberg.hms.connection.client_settings import Address, ClientSettings
-from hms_iceberg.hms.connection.http_channel import HttpChannel
 from hms_iceberg.hms.connection.thrift_types import ThriftClient
 
 
 class ChannelTransport(TTransportBase, CReadableTransport):
     """Thrift's transport over a channel, one packet a request.
 
-    `request_left` tells whether a byte of the current request may have reached the server: after that a failure
+    `request_left` says whether a byte of the current request may have reached the server: after that a failure
     says nothing about what the server did.
     """
 
@@ -29,11 +28,9 @@ class ChannelTransport(TTransportBase, CReadableTransport):
         self.request_left = False
 
     def isOpen(self) -> bool:  # noqa: N802
-        """Whether the socket was not closed by this side."""
         return self._channel.socket.fileno() >= 0
 
     def close(self) -> None:
-        """Closes the socket."""
         self._channel.socket.close()
 
     def is_stale(self) -> bool:
@@ -45,9 +42,9 @@ class ChannelTransport(TTransportBase, CReadableTransport):
         self._channel.socket.settimeout(seconds)
 
     def acknowledge_at_once(self) -> None:
-        """Tells of the next packets that they have arrived, without waiting for something to send.
+        """Acknowledges the next packets at once, without waiting for something to send.
 
-        A server that holds a second answer back until the first one has arrived would wait 40 ms for that.
+        A server that holds a second answer back until the first one was acknowledged would wait 40 ms for that.
         """
         option = getattr(socket, "TCP_QUICKACK", None)  # Linux
         if option is not None:
@@ -58,14 +55,12 @@ class ChannelTransport(TTransportBase, CReadableTransport):
         self._request.write(buf)
 
     def flush(self) -> None:
-        """Sends the request that was written."""
         request, self._request = self._request.getvalue(), BytesIO()
         framed = self._channel.framed(request)
         self.request_left = True
         self._channel.send(framed)
 
     def discard_request(self) -> None:
-        """Discards the bytes of a request that was not sent."""
         self._request = BytesIO()
 
     def read(self, sz: int) -> bytes:
@@ -101,12 +96,6 @@ class Connection:
     """A connection that one thread uses at a time."""
 
     def __init__(self, address: Address, settings: ClientSettings) -> None:
-        """Opens the connection.
-
-        Raises:
-            OSError, EOFError: nobody answers there.
-            MetastoreAuthenticationError: the two do not know each other.
-        """
         self.address = address
         channel = open_channel(address, settings)
         if settings.http is not None:
@@ -115,27 +104,21 @@ class Connection:
         self._client = ThriftClient(TBinaryProtocolAccelerated(self.transport))
 
     def call(self, name: str, *arguments: Any) -> Any:
-        """Sends one request and returns its answer; `transport.request_left` tells how far a failure got.
-
-        Raises:
-            TException: the server's own refusal, or a broken connection (`TTransportException`).
-            OSError: a broken connection, or a time-out.
-        """
+        """Sends one request and returns its answer; `transport.request_left` says how far a failed request got."""
         self.transport.request_left = False
         self.send(name, *arguments)
         return self.receive(name)
 
     def send(self, name: str, *arguments: Any) -> None:
-        """Sends one request; its answer is to be fetched by `receive`, in the order of the requests."""
+        """Sends one request, whose answer `receive` returns, in the order of the requests."""
         try:
             getattr(self._client, f"send_{name}")(*arguments)
         finally:
             self.transport.discard_request()  # what is left if it could not be encoded
 
     def receive(self, name: str) -> Any:
-        """The answer to the oldest request that has none yet."""
+        """The answer to the oldest unanswered request."""
         return getattr(self._client, f"recv_{name}")()
 
     def close(self) -> None:
-        """Closes the connection."""
         self.transport.close()

@@ -1,4 +1,4 @@
-"""Thrift over HTTP, which Hive 4 speaks: settings, and the token by which a client proves who it is.
+"""Thrift over HTTP, which Hive 4 speaks: settings, and the token that authenticates a client.
 
 The names are those of Hive; those of the token are ours, as Hive's client knows its environment variable only.
 """
@@ -24,7 +24,7 @@ _MODES = ("binary", "http")
 
 @dataclass(frozen=True)
 class Bearer:
-    """A token (JWT) that says who the client is.
+    """A token (JWT) that authenticates the client.
 
     Attributes:
         token: the token; None if it is in a file.
@@ -35,11 +35,6 @@ class Bearer:
     file: str | None = None
 
     def read(self) -> str:
-        """The token, read from its file each time.
-
-        Raises:
-            ConfigurationError: its file cannot be read, or is empty.
-        """
         if self.file is None:
             return self.token or ""
         try:
@@ -53,11 +48,11 @@ class Bearer:
 
 @dataclass(frozen=True)
 class HttpSettings:
-    """Settings of a connection by HTTP: path, headers and token.
+    """Settings of a connection by HTTP.
 
     Attributes:
         path: path of the server's end point, from `/`.
-        bearer: who the client is; None if a name is enough.
+        bearer: the client's token; None if a name is enough.
         user: the name that the calls act for if there is no token.
         headers: further headers of every request.
     """
@@ -69,18 +64,7 @@ class HttpSettings:
 
 
 def http_from_properties(properties: Mapping[str, str], user: str) -> HttpSettings | None:
-    """Reads the settings of HTTP from a catalog's properties.
-
-    Args:
-        properties: the catalog's.
-        user: the name that the calls act for if there is no token.
-
-    Returns:
-        the settings; None if the transport is Thrift's own.
-
-    Raises:
-        ConfigurationError: a value that cannot be read, or a token without HTTP; names the property.
-    """
+    """Reads the settings of HTTP from a catalog's properties; None if the transport is Thrift's own."""
     mode = properties.get(TRANSPORT_MODE, "binary").strip().lower()
     if mode not in _MODES:
         raise ConfigurationError(f"Property {TRANSPORT_MODE!r}: expected one of {', '.join(_MODES)}, got {mode!r}.")

@@ -1,4 +1,4 @@
-"""A pool of connections to one metastore (or several addresses of it), and the rule of what may be sent twice.
+"""A pool of connections to one metastore (at one or several addresses), and the rule of what may be sent twice.
 
 A request that changes something is sent at most once: when its connection breaks after the first byte left, nobody
 knows whether it was carried out, and `MetastoreAnswerLostError` says so. Requests that only read are repeated, on
@@ -35,12 +35,9 @@ _BROKEN = (OSError, EOFError, TTransportException, TProtocolException, UnicodeDe
 
 @dataclass(frozen=True)
 class Reply:
-    """What came of one request of several.
+    """The outcome of one request of several: its value or error, and the time (`time.monotonic`, seconds) of it.
 
-    Attributes:
-        value: its answer.
-        error: a `TException` that it was refused with, or `MetastoreAnswerLostError`; None for a success.
-        moment: when that was known (`time.monotonic`, seconds).
+    `error` is a `TException` of the server, or `MetastoreAnswerLostError`; None for a success.
     """
 
     value: Any
@@ -49,7 +46,7 @@ class Reply:
 
 
 class SentRequests:
-    """Requests that have left over one connection, and whose answers are still to be fetched."""
+    """Requests that were sent over one connection, and whose answers are still to be fetched."""
 
     def __init__(
         self, pool: ConnectionPool, connection: Connection, names: Sequence[str], broken: BaseException | None
@@ -61,11 +58,8 @@ class SentRequests:
         self._abandon = weakref.finalize(self, connection.close)  # after an interrupt
 
     def replies(self, timeout: float | None = None) -> list[Reply]:
-        """Waits for the answers; those after the connection broke are lost. To be called once.
-
-        Args:
-            timeout: seconds to wait for each; the setting's by default.
-        """
+        """Waits for the answers, `timeout` seconds for each; those after a broken connection are lost. To be called
+        once."""
         connection, replies = self._connection, list[Reply]()
         self._abandon.detach()
         try:
@@ -122,28 +116,19 @@ class ConnectionPool:
         return "thrift://" + ",".join(map(str, self.settings.addresses))
 
     def call(self, name: str, *arguments: Any, repeatable: bool, timeout: float | None = None) -> Any:
-        """Calls a method of the metastore, on a connection of the pool.
-
-        Args:
-            name: the Thrift method.
-            arguments: its arguments.
-            repeatable: whether sending it twice does no more than sending it once.
-            timeout: seconds to wait for the answer; the setting's by default.
-
-        Returns:
-            what the method returns, as Thrift's classes have it.
+        """Calls a method of the metastore; `repeatable` if sending it twice does no more than sending it once.
 
         Raises:
-            TException: what the metastore answered; the request was carried out or refused, and is not pending.
+            TException: the metastore refused; the request is not pending.
             MetastoreUnavailableError: it could not be reached; nothing was sent, or only what may be repeated.
-            MetastoreTimeoutError: it took a request that only reads, and stayed silent.
+            MetastoreTimeoutError: it received a request that only reads, and stayed silent.
             MetastoreAnswerLostError: the request was sent, may not be repeated, and its answer did not come.
         """
         for attempt in range(self.settings.attempts):
             connection = self._acquire()
             try:
-                patience = timeout or self.settings.socket_timeout
-                connection.transport.set_timeout(patience)
+                seconds = timeout or self.settings.socket_timeout
+                connection.transport.set_timeout(seconds)
                 result = connection.call(name, *arguments)
             except _BROKEN as error:
                 self._discard(connection)
@@ -152,7 +137,7 @@ class ConnectionPool:
                 last = attempt + 1 == self.settings.attempts
                 if last or (timeout is not None and isinstance(error, TimeoutError)):
                     if isinstance(error, TimeoutError):
-                        raise _timed_out(connection.address, name, patience) from error
+                        raise _timed_out(connection.address, name, seconds) from error
                     raise self._unavailable(f"did not answer `{name}`: {_reason(error)}") from error
                 logger.info("Repeating %s, as the connection to %s broke: %s", name, connection.address, error)
             except TException:
@@ -169,17 +154,10 @@ class ConnectionPool:
     def call_behind(
         self, name: str, *arguments: Any, timeout: float, then: Callable[[BaseException | None], None]
     ) -> None:
-        """Sends a request that may be repeated; a thread waits for its answer, so that the caller need not.
+        """Sends a repeatable request; a thread waits for its answer, and calls `then` with the error or None.
 
-        It has left when this returns. The program does not end, and the pool does not close, before it is answered.
-
-        Args:
-            name, arguments: as of `call`.
-            timeout: seconds to wait for the answer.
-            then: is called by that thread, with the error of the call or None; must not raise.
-
-        Raises:
-            MetastoreUnavailableError: it could not be reached; nothing was sent.
+        The request was sent when this returns. The program does not end, and the pool does not close, before the
+        answer.
         """
         connection: Connection | None = self._acquire()
         assert connection is not None
@@ -219,7 +197,7 @@ class ConnectionPool:
             self._behind.discard(waiting)
 
     def _await(self, connection: Connection | None, name: str, arguments: Sequence[Any], timeout: float) -> None:
-        """Waits for the answer to a request that may be repeated, and does so if its connection broke (None)."""
+        """Waits for the answer to a request that may be repeated, and repeats it if its connection broke (None)."""
         if connection is not None:
             try:
                 connection.receive(name)
@@ -238,18 +216,9 @@ class ConnectionPool:
         self.call(name, *arguments, repeatable=True, timeout=timeout)
 
     def send(self, requests: Sequence[tuple[str, Sequence[Any]]]) -> SentRequests:
-        """Sends several requests over one connection, without waiting for an answer.
+        """Sends several requests (method and arguments) over one connection; their answers must be fetched.
 
         The server carries them out one after the other, and each of them whether or not one before it failed.
-
-        Args:
-            requests: name of the method, and arguments, of each.
-
-        Returns:
-            What their answers are fetched from, which must be done.
-
-        Raises:
-            MetastoreUnavailableError: the metastore could not be reached; nothing was sent.
         """
         connection = self._acquire()
         connection.transport.set_timeout(self.settings.socket_timeout)
@@ -269,7 +238,7 @@ class ConnectionPool:
         return SentRequests(self, connection, [name for name, _ in requests], broken)
 
     def close(self) -> None:
-        """Closes the connections, those under way once they are idle. New ones are opened if it is used again."""
+        """Closes the connections, busy ones once they are idle; further calls open new ones."""
         with self._mutex:
             behind = list(self._behind)
         wait(behind)

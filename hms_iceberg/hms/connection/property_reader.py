@@ -1,4 +1,4 @@
-"""Reads numbers, switches and times out of a catalog's properties."""
+"""Reads numbers, switches and times from a catalog's properties."""
 
 from __future__ import annotations
 
@@ -44,15 +44,7 @@ class PropertyReader:
         return value / 1000
 
     def seconds(self, name: str, default: float) -> float:
-        """Hive's way to write a time: a number with an optional unit; seconds if there is none.
-
-        Args:
-            name: the property.
-            default: seconds if it is not set.
-
-        Raises:
-            ConfigurationError: the text is no time.
-        """
+        """A time as Hive writes it: a number with an optional unit; seconds without one."""
         text = self._text(name)
         if text is None:
             return default

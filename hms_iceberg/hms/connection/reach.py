@@ -1,4 +1,4 @@
-"""A first look whether a metastore answers, for callers that shall not wait long to be told that it does not."""
+"""A quick check whether a metastore answers, for callers that cannot wait long."""
 
 from __future__ import annotations
 
@@ -24,18 +24,9 @@ _SECONDS = 8.0
 
 
 def check_reach(properties: Mapping[str, str], seconds: float = _SECONDS) -> None:
-    """Checks that a metastore answers: one small question, a connection of its own, a short time-out.
+    """Checks that a metastore answers: one small request, a connection of its own, a short time-out for all together.
 
-    Nothing is done if the properties set a time-out for connections: that one counts then.
-
-    Args:
-        properties: of the catalog.
-        seconds: how long to wait in all.
-
-    Raises:
-        MetastoreUnavailableError: nobody answers at any address; names them.
-        MetastoreAuthenticationError: it does not let this client in.
-        MetastoreTimeoutError: it takes connections and does not answer.
+    A time-out for connections in the properties counts instead: nothing is checked then.
     """
     if CONNECT_TIMEOUT in properties:
         return

@@ -1,4 +1,4 @@
-"""How a connection to the metastore is encrypted, and how the client proves who it is: settings.
+"""Settings of encryption and authentication of a connection to the metastore.
 
 The names are those of Hive if Hive has one that Python can follow, and PyIceberg's for the rest. Secrets are left
 out of every text that these values make of themselves.
@@ -57,7 +57,6 @@ class Tls:
     check_host_name: bool = True
 
     def context(self) -> ssl.SSLContext:
-        """The TLS context of the connection."""
         context = ssl.create_default_context(cafile=self.ca_file)
         context.check_hostname = self.check_host_name
         if self.certificate is not None:
@@ -66,11 +65,7 @@ class Tls:
 
 
 def tls_from_properties(properties: Mapping[str, str]) -> Tls | None:
-    """Reads it from a catalog's properties; None if `hive.metastore.use.SSL` is not true.
-
-    Raises:
-        ConfigurationError: a file that is not there, or not PEM; names the property.
-    """
+    """Reads TLS from a catalog's properties; None if `hive.metastore.use.SSL` is not true."""
     reader = PropertyReader(properties)
     if not reader.boolean(USE_TLS, False):
         return None
@@ -112,7 +107,7 @@ def _pem(properties: Mapping[str, str], name: str) -> str | None:
 
 @dataclass(frozen=True)
 class Login:
-    """How SASL proves who the client is.
+    """Authentication of the client by SASL.
 
     Attributes:
         mechanism: `GSSAPI` (Kerberos), `PLAIN` (name and password, as of LDAP) or `DIGEST-MD5` (a delegation token).
@@ -138,15 +133,12 @@ class Login:
 
 
 def login_from_properties(properties: Mapping[str, str]) -> Login | None:
-    """Reads it from a catalog's properties; None if none of them asks for a login.
+    """Reads the login from a catalog's properties; None if none of them asks for a login.
 
     `hive.kerberos-authentication` (or Hive's `hive.metastore.sasl.enabled`) takes the ticket of the process (`kinit`,
     `KRB5CCNAME`, `KRB5_CLIENT_KTNAME`), or its token (`HADOOP_TOKEN_FILE_LOCATION`);
     `hive.metastore.client.auth.mode` = `PLAIN` a name and a password;
     `hive.metastore.delegation-token` a token that the metastore gave out.
-
-    Raises:
-        ConfigurationError: a value that cannot be read, or one that is missing; names the property.
     """
     reader = PropertyReader(properties)
     mode = properties.get(AUTH_MODE, "NOSASL").strip().upper()
@@ -171,11 +163,7 @@ def login_from_properties(properties: Mapping[str, str]) -> Login | None:
 
 
 def _token_login(text: str) -> Login:
-    """The login with a token in Hadoop's text form.
-
-    Raises:
-        ConfigurationError: it is none.
-    """
+    """The login with a token in Hadoop's text form."""
     try:
         return _with_token(token_of_text(text))
     except ValueError:

@@ -1,4 +1,4 @@
-"""The files that an embedded metastore is started with: hive-site.xml, log4j2.properties and Java's arguments."""
+"""Files that an embedded metastore is started with: hive-site.xml, log4j2.properties and Java's arguments."""
 
 from __future__ import annotations
 
@@ -37,14 +37,8 @@ logger.datanucleus.level = ERROR
 
 
 def hive_site(database: Path, warehouse: str, lock_expiry_seconds: int, properties: Mapping[str, str]) -> str:
-    """The text of hive-site.xml.
-
-    Args:
-        database: folder of the Derby database, created if it is absent.
-        warehouse: URI of the default warehouse folder.
-        lock_expiry_seconds: a lock without a heartbeat for so long is dropped (`hive.txn.timeout`).
-        properties: further settings of the server; they win.
-    """
+    """The text of hive-site.xml; `properties` win, and a lock without a heartbeat for `lock_expiry_seconds` is
+    dropped."""
     settings = {
         "javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={database};create=true",
         "javax.jdo.option.ConnectionDriverName": "org.apache.derby.jdbc.EmbeddedDriver",
@@ -69,13 +63,7 @@ def hive_site(database: Path, warehouse: str, lock_expiry_seconds: int, properti
 
 
 def write_configuration(folder: Path, log: Path, site: str) -> None:
-    """Writes hive-site.xml and the log's settings into `folder`, readable by the owner alone.
-
-    Args:
-        folder: where the files go.
-        log: the log file.
-        site: the text of hive-site.xml.
-    """
+    """Writes hive-site.xml and the log's settings into a folder, readable by the owner alone."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in (("hive-site.xml", site), ("log4j2.properties", _LOG4J.format(log=_property(log)))):
         with open(folder / name, "w", encoding="utf-8", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
@@ -83,14 +71,7 @@ def write_configuration(folder: Path, log: Path, site: str) -> None:
 
 
 def write_java_arguments(path: Path, data_dir: Path, configuration: Path, jars: Sequence[Path]) -> None:
-    """Writes Java's options into an argument file (`java @file`), as the class path is too long to be shown.
-
-    Args:
-        path: the argument file.
-        data_dir: the metastore's data folder.
-        configuration: the folder of hive-site.xml.
-        jars: the class path.
-    """
+    """Writes Java's options into an argument file (`java @file`), as the class path is too long to be shown."""
     options = [
         "-XX:+UseSerialGC",
         "-XX:TieredStopAtLevel=1",  # a metastore waits for its database: a quick start is worth more than peak speed

@@ -23,7 +23,7 @@ _PID_FILE = "metastore.pid"
 
 @dataclass(frozen=True)
 class MetastoreStatus:
-    """A detached metastore, as its pid file and its process tell.
+    """A detached metastore, by its pid file and its process.
 
     Attributes:
         data_dir: folder of its database, configuration and log.
@@ -59,19 +59,8 @@ def start(
 ) -> MetastoreStatus:
     """Starts a metastore that runs until `stop`, unless one runs on this folder already.
 
-    Args:
-        data_dir: its folder; `default_data_dir()` by default.
-        warehouse: URI or path of its warehouse; `warehouse` in the data folder by default.
-        port: TCP port; a free one by default.
-        host: address to listen on; loopback by default. A metastore has no passwords.
-        properties: further settings for its hive-site.xml.
-
-    Returns:
-        where it runs: its URI, process id and warehouse.
-
-    Raises:
-        JavaNotFoundError, MissingDependencyError, ConfigurationError, MetastoreUnavailableError: as
-            `EmbeddedMetastore.start` does.
+    The folder is `default_data_dir()` by default, the port a free one, the warehouse `warehouse` in the data folder. A
+    metastore has no passwords: it listens on loopback unless `host` says otherwise.
     """
     folder = Path(data_dir or default_data_dir()).absolute()
     current = status(folder)
@@ -105,18 +94,8 @@ def status(data_dir: str | os.PathLike[str] | None = None) -> MetastoreStatus:
 
 
 def stop(data_dir: str | os.PathLike[str] | None = None, timeout: float = 15.0) -> bool:
-    """Stops the metastore on a data folder; its data stay.
-
-    Args:
-        data_dir: the metastore's data folder; the default one if None.
-        timeout: seconds to wait for its end.
-
-    Returns:
-        Whether one was running.
-
-    Raises:
-        MetastoreError: it did not end in time, or may not be stopped by this user.
-    """
+    """Stops the metastore on a data folder, and waits `timeout` seconds for its end; returns whether one was
+    running."""
     current = status(data_dir)
     pid_file = Path(current.data_dir) / _PID_FILE
     if current.running:
@@ -144,7 +123,7 @@ def stop(data_dir: str | os.PathLike[str] | None = None, timeout: float = 15.0) 
 def _is_metastore(pid: int) -> bool | None:
     """Whether the process lives and is a metastore of ours: a pid may have been given to another program since.
 
-    None if it cannot be told, as the process of another user may be hidden.
+    None if that cannot be found out, as the process of another user may be hidden.
     """
     if pid <= 0 or not exists(pid):
         return False

@@ -1,4 +1,4 @@
-"""Finds what the embedded metastore runs on: PySpark's jars and a Java that is new enough."""
+"""Finds PySpark's jars, which the embedded metastore runs on, and a Java that is new enough."""
 
 from __future__ import annotations
 
@@ -23,14 +23,8 @@ _INSTALL_JAVA = (
 
 
 def find_metastore_jars() -> list[Path]:
-    """The jars of a Hive Metastore 2.3, out of the installed PySpark, which is not imported.
-
-    Returns:
-        Paths of the jars, in the order of the class path.
-
-    Raises:
-        MissingDependencyError: PySpark is not installed, or is a PySpark without jars (`pyspark-client`).
-    """
+    """The jars of a Hive Metastore 2.3 in the installed PySpark, which is not imported, in the order of the class
+    path."""
     folders = []
     spec = find_spec("pyspark")
     if spec is not None and spec.submodule_search_locations:
@@ -49,11 +43,7 @@ def find_metastore_jars() -> list[Path]:
 
 
 def find_java() -> Path:
-    """The Java of JAVA_HOME, or else the first on PATH.
-
-    Raises:
-        JavaNotFoundError: there is none, it cannot be run, or it is older than Java 17.
-    """
+    """The Java of JAVA_HOME, or else the first on PATH; it must be Java 17 or newer."""
     home = os.environ.get("JAVA_HOME")
     found = Path(home) / "bin" / "java" if home else None
     if found is None:
@@ -74,11 +64,7 @@ def find_java() -> Path:
 
 
 def java_version(java: Path) -> int:
-    """The feature release of a Java (8, 11, 17 ...), from its `release` file if it has one.
-
-    Raises:
-        JavaNotFoundError: it cannot be run, or says no version.
-    """
+    """The feature release of a Java (8, 11, 17 ...), from its `release` file if it has one."""
     release = java.resolve().parent.parent / "release"
     text = release.read_text(errors="replace") if release.is_file() else ""
     match = re.search(r'JAVA_VERSION="(\d+)(?:\.(\d+))?', text)

@@ -122,7 +122,6 @@ class EmbeddedMetastore:
         return self.data_dir / "metastore.log"
 
     def is_running(self) -> bool:
-        """Whether the server's process lives."""
         return self._process is not None and self._process.poll() is None
 
     # ------------------------------------------------------------------------------------- start and stop
@@ -188,7 +187,7 @@ class EmbeddedMetastore:
         self._forget()
 
     def release(self) -> None:
-        """Lets go of a detached server without stopping it."""
+        """Detaches from a server that lives on, without stopping it."""
         assert self._detached
         self._forget()
 
@@ -283,9 +282,10 @@ class EmbeddedMetastore:
         )
 
     def _signs_of_life(self) -> tuple[int, ...]:
-        """What changes while the server starts: the sizes of its log and its errors, and its time on the processor.
+        """Sizes of the server's log and its errors, and its processor time, which change while it starts.
 
-        An idle one takes a little time as well, so that only as much counts as would be little in that time.
+        An idle server takes a little processor time as well, so that time counts in steps that would be little for the
+        whole start.
         """
         assert self._process is not None
         sizes = [_size(self.log), _size(self.data_dir / "metastore.err")]
@@ -303,7 +303,7 @@ class EmbeddedMetastore:
 
 
 class _NoSignOfLifeError(MetastoreUnavailableError):
-    """A server that did not start, which is no fault of its database."""
+    """The server did not start, which is no fault of its database."""
 
 
 def _read_line(pipe: IO[bytes], timeout: float, signs_of_life: Callable[[], tuple[int, ...]]) -> str:
@@ -334,7 +334,7 @@ def _size(path: Path) -> int:
 
 
 def _processor_seconds(pid: int) -> float:
-    """How long a process was on a processor; 0 where the system does not tell."""
+    """The processor time of a process; 0 where the system does not tell."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
@@ -350,13 +350,7 @@ def _tail(path: Path, length: int) -> str:
 
 
 def answers(host: str, port: int, timeout: float = 1.0) -> bool:
-    """Whether something accepts connections there.
-
-    Args:
-        host: name or address of the host.
-        port: TCP port.
-        timeout: seconds to wait.
-    """
+    """Whether a server accepts connections there, within `timeout` seconds."""
     try:
         with socket.create_connection((host, port), timeout):
             return True

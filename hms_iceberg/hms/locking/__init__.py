@@ -1,3 +1,3 @@
-"""Locks of the metastore on tables: taken in order, kept alive, given back, and told from those of dead processes."""
+"""Locks of the metastore on tables: taken in order, kept alive, released, and recognised when their process is dead."""
 
 from __future__ import annotations

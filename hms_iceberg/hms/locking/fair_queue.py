@@ -13,13 +13,13 @@ from collections.abc import Callable, Hashable
 
 from hms_iceberg.errors import LockTimeoutError
 
-PATIENCE_SECONDS = 3.0
-"""Who waits for longer is told for whom."""
+WARN_AFTER_SECONDS = 3.0
+"""Waits for longer are logged, with whom they are for."""
 
 _LEAVING_SECONDS = 1.0
 
 
-class Place:
+class QueuePlace:
     """A place in a queue: taken on creation, given up by `leave`."""
 
     def __init__(self, queue: FairQueue, key: Hashable) -> None:
@@ -31,35 +31,30 @@ class Place:
         self.is_leaving = False
 
     def is_first(self) -> bool:
-        """Whether nobody is before this one; one who only waits for an answer before it leaves is waited for."""
-        return self.ahead() == 0 or (self.is_next_to_one_who_leaves() and self._first_in_line.wait(_LEAVING_SECONDS))
+        """Whether nobody is before this one; a leaving one, which waits only for an answer, is waited for."""
+        return self.ahead() == 0 or (self.is_next_after_leaving() and self._first_in_line.wait(_LEAVING_SECONDS))
 
-    def is_next_to_one_who_leaves(self) -> bool:
+    def is_next_after_leaving(self) -> bool:
         """Whether the only one before this one waits for an answer and does nothing else."""
-        return self._queue._is_next_to_one_who_leaves(self._key, self)
+        return self._queue._is_next_after_leaving(self._key, self)
 
     def ahead(self) -> int:
         """How many are before this one; 0 when it is the first."""
         return self._queue._ahead(self._key, self)
 
-    def wait(self, timeout: float, tell: Callable[[str], None] = lambda why: None) -> None:
-        """Waits until it is the first.
+    def wait(self, timeout: float, warn: Callable[[str], None] = lambda why: None) -> None:
+        """Waits until it is the first; raises LockTimeoutError, and gives the place up, after `timeout` seconds.
 
-        Args:
-            timeout: seconds.
-            tell: is told why, once, if the first takes long; a queue that moves is no reason to worry.
-
-        Raises:
-            LockTimeoutError: it did not come in time; the place is given up.
+        `warn` is called once, with the reason, if the first takes long; a queue that moves is no reason to worry.
         """
-        deadline, has_told = time.monotonic() + timeout, False
-        while not self._first_in_line.wait(max(0.0, min(deadline - time.monotonic(), PATIENCE_SECONDS))):
+        deadline, has_warned = time.monotonic() + timeout, False
+        while not self._first_in_line.wait(max(0.0, min(deadline - time.monotonic(), WARN_AFTER_SECONDS))):
             if time.monotonic() >= deadline:
                 break
             first = self._queue._first(self._key)
-            if not has_told and first is not None and time.monotonic() - first.since >= PATIENCE_SECONDS:
-                has_told = True
-                tell(f"Other threads of this process commit to the same table ({self._others()}).")
+            if not has_warned and first is not None and time.monotonic() - first.since >= WARN_AFTER_SECONDS:
+                has_warned = True
+                warn(f"Other threads of this process commit to the same table ({self._others()}).")
         else:
             return
         others = self._others()
@@ -83,11 +78,10 @@ class FairQueue:
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
-        self._places: dict[Hashable, deque[Place]] = {}
+        self._places: dict[Hashable, deque[QueuePlace]] = {}
 
-    def enter(self, key: Hashable) -> Place:
-        """Takes the next place in the queue of `key`."""
-        place = Place(self, key)
+    def enter(self, key: Hashable) -> QueuePlace:
+        place = QueuePlace(self, key)
         with self._mutex:
             places = self._places.setdefault(key, deque())
             places.append(place)
@@ -95,7 +89,7 @@ class FairQueue:
                 place._first_in_line.set()
         return place
 
-    def _leave(self, key: Hashable, place: Place) -> None:
+    def _leave(self, key: Hashable, place: QueuePlace) -> None:
         with self._mutex:
             places = self._places.get(key)
             if places is None or place not in places:
@@ -107,22 +101,22 @@ class FairQueue:
             else:
                 del self._places[key]
 
-    def _ahead(self, key: Hashable, place: Place) -> int:
+    def _ahead(self, key: Hashable, place: QueuePlace) -> int:
         with self._mutex:
             places = self._places.get(key, ())
             return next((index for index, other in enumerate(places) if other is place), 0)
 
-    def _is_next_to_one_who_leaves(self, key: Hashable, place: Place) -> bool:
+    def _is_next_after_leaving(self, key: Hashable, place: QueuePlace) -> bool:
         with self._mutex:
             places = self._places.get(key)
             return places is not None and len(places) > 1 and places[1] is place and places[0].is_leaving
 
-    def _first(self, key: Hashable) -> Place | None:
+    def _first(self, key: Hashable) -> QueuePlace | None:
         with self._mutex:
             places = self._places.get(key)
             return places[0] if places else None
 
     def _forget_all(self) -> None:
-        """In the child of a fork: the threads that held places are not there."""
+        """Empties the queues in the child of a fork, where the threads that held places are not."""
         self._mutex = threading.Lock()
         self._places = {}

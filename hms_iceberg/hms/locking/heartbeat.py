@@ -1,6 +1,6 @@
-"""Signs of life of the locks that this process holds, sent by one thread in the background.
+"""Heartbeats of the locks that this process holds, sent by one thread in the background.
 
-A metastore drops a lock whose holder it has not heard of for `hive.txn.timeout` (five minutes by default). Most commits
+A metastore drops a lock without a heartbeat for `hive.txn.timeout` (five minutes by default). Most commits
 are over long before, so a lock costs an entry in a list here, and no thread and no call.
 """
 
@@ -22,12 +22,10 @@ _RETRY_SECONDS = 1.0
 
 @dataclass(eq=False)
 class Heartbeat:
-    """The sign of life of one lock.
+    """The heartbeat of one lock.
 
-    Attributes:
-        beat: sends it; raises if the metastore cannot be reached or does not know the lock.
-        interval: seconds; the first is due after half of it.
-        describe: names the lock in the log.
+    `beat` sends it, and raises if the metastore cannot be reached or does not know the lock; the first is due after
+    half of `interval` seconds; `describe` names the lock in the log.
     """
 
     beat: Callable[[], None]
@@ -42,7 +40,7 @@ class Heartbeat:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the lock is believed to be held still: nothing failed, and the last sign is not too long ago."""
+        """Whether the lock is believed to be held still: nothing failed, and the last heartbeat is not too long ago."""
         return self.failure is None and time.monotonic() - self.last_sign <= self.interval
 
     def send(self) -> None:
@@ -64,8 +62,8 @@ class Heartbeat:
 
 
 class HeartbeatThread:
-    """Sends heartbeats of all locks. The thread starts with the first lock and ends when there has been none for a
-    while."""
+    """Sends the heartbeats of all locks; the thread starts with the first lock and ends when there has been none for
+    a while."""
 
     def __init__(self, idle_seconds: float = 30.0) -> None:
         self._idle_seconds = idle_seconds
@@ -79,7 +77,6 @@ class HeartbeatThread:
         self._wakes_at = 0.0
 
     def add(self, beat: Heartbeat) -> None:
-        """Sends this one from now on."""
         with self._changed:
             self._beats.append(beat)
             if not self._running:
@@ -95,7 +92,7 @@ class HeartbeatThread:
                 self._beats.remove(beat)
 
     def _wait(self, seconds: float) -> bool:
-        """Waits so long, or until a lock is added that needs a sign of life before that."""
+        """Waits so long, or until a lock is added that needs a heartbeat before that."""
         self._wakes_at = time.monotonic() + seconds
         is_woken = self._changed.wait(seconds)
         self._wakes_at = 0.0

@@ -1,7 +1,8 @@
 """Locks between the writers of this machine: those of one process wait for each other, and processes by a file.
 
-It decides nothing: the lock or the comparison of the metastore does. It lets processes of a machine wait for each other
-without asking the server again and again, and without losing to each other. The kernel frees it when its holder dies.
+They decide nothing: the lock or the comparison of the metastore does. They let processes of a machine wait for each
+other without asking the server again and again, and without losing to each other. The kernel frees a file lock when its
+holder dies.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from hms_iceberg.hms.locking.fair_queue import PATIENCE_SECONDS, FairQueue, Place
+from hms_iceberg.hms.locking.fair_queue import WARN_AFTER_SECONDS, FairQueue, QueuePlace
 from hms_iceberg.metastore import Identifier
 from hms_iceberg.private_files import shared_folder
 
@@ -25,44 +26,31 @@ os.register_at_fork(after_in_child=FAIR_QUEUE._forget_all)
 
 
 class LocalMutex:
-    """Lets one writer of a table on this machine in at a time.
-
-    Args:
-        server: the metastore.
-        identifier: the table.
-    """
+    """Lets one writer of a table on this machine in at a time."""
 
     def __init__(self, server: str, identifier: Identifier) -> None:
         self._key = (server, *identifier)
         self._host = HostLock("/".join(self._key))
-        self._place: Place | None = None
+        self._place: QueuePlace | None = None
 
     def try_acquire(self) -> bool:
         """Takes it if nobody is before this writer; else keeps a place in the process's queue."""
         return self._enter().is_first() and self._host.try_acquire()
 
     def may_ask(self) -> bool:
-        """Whether it is this writer's turn to ask the metastore: it has the lock, or the one before it has already sent
-        that it gives the metastore's lock back, which the metastore learns first."""
+        """Whether it is this writer's turn to ask the metastore: it has the lock, or the one before it has already
+        sent its release of the metastore's lock, which the metastore receives first."""
         place = self._enter()
-        return self._host.try_acquire() if place.ahead() == 0 else place.is_next_to_one_who_leaves()
+        return self._host.try_acquire() if place.ahead() == 0 else place.is_next_after_leaving()
 
-    def acquire(self, timeout: float, tell: Callable[[str], None] = lambda why: None) -> None:
-        """Waits for the lock.
-
-        Args:
-            timeout: seconds.
-            tell: is told why, once it takes long.
-
-        Raises:
-            LockTimeoutError: the threads before it took longer.
-        """
+    def acquire(self, timeout: float, warn: Callable[[str], None] = lambda why: None) -> None:
+        """Waits `timeout` seconds for the lock; `warn` is called with the reason once it takes long."""
         deadline = time.monotonic() + timeout
-        self._enter().wait(timeout, tell)
-        self._host.acquire(min(_HOST_SECONDS, max(0.0, deadline - time.monotonic())), tell)
+        self._enter().wait(timeout, warn)
+        self._host.acquire(min(_HOST_SECONDS, max(0.0, deadline - time.monotonic())), warn)
 
     def announce_release(self) -> None:
-        """Tells the next one that it is worth waiting a moment for the release."""
+        """Makes the next one wait a moment for the release."""
         if self._place is not None:
             self._place.is_leaving = True
 
@@ -73,7 +61,7 @@ class LocalMutex:
         if place is not None:
             place.leave()
 
-    def _enter(self) -> Place:
+    def _enter(self) -> QueuePlace:
         if self._place is None:
             self._place = FAIR_QUEUE.enter(self._key)
         return self._place
@@ -83,18 +71,13 @@ logger = logging.getLogger(__name__)
 
 
 class HostLock:
-    """The lock of one key. If the system has no file locks it is always free.
-
-    Args:
-        key: what is locked; any text.
-    """
+    """The lock of one key. If the system has no file locks it is always free."""
 
     def __init__(self, key: str) -> None:
         self._key = key
         self._file: int | None = None
 
     def try_acquire(self) -> bool:
-        """Takes it if it is free."""
         if self._file is not None:
             return True
         file = self._open()
@@ -110,22 +93,15 @@ class HostLock:
         self._file = file
         return True
 
-    def acquire(self, timeout: float, tell: Callable[[str], None] = lambda why: None) -> bool:
-        """Waits for the lock.
-
-        Args:
-            timeout: seconds.
-            tell: is told why, once it takes long.
-
-        Returns:
-            False if it was not free in time; the caller goes on without it then.
-        """
+    def acquire(self, timeout: float, warn: Callable[[str], None] = lambda why: None) -> bool:
+        """Waits `timeout` seconds for the lock; returns False if it was not free in time, when the caller goes on
+        without it."""
         if self.try_acquire():
             return True
         file = self._open()
         if file is None:
             return True
-        self._file = _Waiter(file).wait(timeout, tell)
+        self._file = _Waiter(file).wait(timeout, warn)
         if self._file is None:
             logger.warning("Another process of this machine holds the file lock of %s for long", self._key)
         return self._file is not None
@@ -160,12 +136,12 @@ class _Waiter:
         self._given_up = False
         threading.Thread(target=self._run, name="hms-iceberg-host-lock", daemon=True).start()
 
-    def wait(self, timeout: float, tell: Callable[[str], None]) -> int | None:
+    def wait(self, timeout: float, warn: Callable[[str], None]) -> int | None:
         """The locked file; None if it was not granted in time."""
         try:
-            if not self._granted.wait(min(timeout, PATIENCE_SECONDS)) and timeout > PATIENCE_SECONDS:
-                tell("Another process of this machine commits to the same table.")
-                self._granted.wait(timeout - PATIENCE_SECONDS)
+            if not self._granted.wait(min(timeout, WARN_AFTER_SECONDS)) and timeout > WARN_AFTER_SECONDS:
+                warn("Another process of this machine commits to the same table.")
+                self._granted.wait(timeout - WARN_AFTER_SECONDS)
         except BaseException:
             with self._mutex:
                 self._given_up = True

@@ -1,4 +1,4 @@
-"""The doctor of stale locks: which locks there are, who holds them, and how to get rid of a dead one."""
+"""Administration of locks: list them, find their holders, and release those of dead processes."""
 
 from __future__ import annotations
 
@@ -18,14 +18,8 @@ _ANSWER_SECONDS = 30.0
 
 
 def give_back_late_locks(client: HmsClient, identifier: Identifier, agent: str) -> None:
-    """Releases locks that the server grants late, after their request was given up; watches in the background for half
-    a minute.
-
-    Args:
-        client: the metastore.
-        identifier: the table.
-        agent: that of the request; no lock of it is in use any more.
-    """
+    """Releases locks of an agent (none of which is in use) that the server grants after their request was given up;
+    watches in the background for half a minute."""
     arguments = (client, identifier, agent)
     threading.Thread(target=_watch, args=arguments, name="hms-iceberg-late-locks", daemon=True).start()
 
@@ -44,51 +38,29 @@ def _watch(client: HmsClient, identifier: Identifier, agent: str) -> None:
 
 
 def list_locks(client: HmsClient, namespace: str | None = None, table: str | None = None) -> list[LockInfo]:
-    """Locks granted and waiting, by number: of one table, of one namespace, or all.
-
-    Args:
-        client: the metastore.
-        namespace: only locks in this namespace.
-        table: only locks on this table of it.
-    """
+    """Locks granted and waiting, by number: of one table, of one namespace, or all."""
     rows = client.show_locks(namespace.lower() if namespace else None, table.lower() if table else None)
     return [lock_info(row) for row in rows]
 
 
 def is_abandoned(lock: LockInfo) -> bool:
-    """Whether a lock certainly has no user: its holder was a process of this machine that has ended, or has given the
-    lock up."""
+    """Whether a lock certainly has no user: its holder was a process of this machine that has ended, or has given
+    the lock up."""
     return AGENTS.is_left_behind(lock.agent) or is_dead(lock.host, lock.agent)
 
 
 def blocked_by(lock: LockInfo, locks: list[LockInfo]) -> list[LockInfo]:
-    """The writers that wait because of a lock: those after it on the same table.
-
-    Args:
-        lock: the lock.
-        locks: all locks of the metastore.
-    """
+    """The writers that wait because of a lock: those after it on the same table."""
     same = [other for other in locks if (other.database, other.table) == (lock.database, lock.table)]
     return [other for other in same if other.state == "waiting" and other.lock_id > lock.lock_id]
 
 
 def release_lock(client: HmsClient, lock_id: int, *, force: bool = False, silence: float = 240.0) -> LockInfo:
-    """Takes a lock away from a holder that is dead.
+    """Releases the lock of a dead holder, and returns it as it was.
 
-    Args:
-        client: the metastore.
-        lock_id: number of the lock, as `list_locks` tells it.
-        force: take it away even if its holder may live: a commit that it is about to make may then be lost, or undo
-            somebody else's.
-        silence: seconds without a sign of life after which a holder counts as dead; the longest time that Iceberg's
-            writers are silent by default.
-
-    Returns:
-        The lock as it was.
-
-    Raises:
-        LockError: there is no such lock, its holder may live (and `force` is not set), or it is part of a Hive
-            transaction, which only Hive can end.
+    A holder counts as dead after `silence` seconds without a heartbeat: the longest time that Iceberg's writers are
+    silent by default. With `force` the lock is taken away although its holder may live: a commit that it is about to
+    make may then be lost, or undo another one. A lock of a Hive transaction is refused: only Hive can end it.
     """
     lock = next((lock for lock in list_locks(client) if lock.lock_id == lock_id), None)
     if lock is None:

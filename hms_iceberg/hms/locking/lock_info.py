@@ -28,7 +28,6 @@ class LockAgents:
 
     @property
     def in_use(self) -> frozenset[str]:
-        """The agents that are in use now."""
         return frozenset(self._in_use)
 
     def new(self) -> str:
@@ -51,12 +50,9 @@ AGENTS = LockAgents()
 
 
 def is_dead(host: str | None, agent: str | None) -> bool:
-    """True only if the holder of a lock certainly runs no more.
+    """Whether the holder of a lock certainly runs no more.
 
     A killed process leaves its lock behind, and the metastore drops it only after `hive.txn.timeout` (300 s).
-
-    Args:
-        host, agent: those of the lock, as the metastore has them.
     """
     holder = Process.find(host, agent)
     return holder is not None and not holder.may_be_alive()
@@ -72,11 +68,11 @@ _TYPES = {1: "shared read", 2: "shared write", 3: "exclusive", 4: "exclusive wri
 
 @dataclass(frozen=True)
 class LockInfo:
-    """A lock, granted or waiting, as `show_locks` tells it.
+    """A lock, granted or waiting, as `show_locks` lists it.
 
     Attributes:
         lock_id: its number; numbers grow with time.
-        database, table, partition: what it locks; None for all of it.
+        database, table, partition: the locked object; None for all of them.
         state: `acquired` or `waiting`.
         type: `exclusive`, `shared read` ...
         user, host, agent: who asked for it. `agent` begins with `Iceberg-` for Iceberg's writers.
@@ -106,7 +102,7 @@ class LockInfo:
 
     @property
     def silence(self) -> float | None:
-        """Seconds since its holder's last sign of life; None if the server has none."""
+        """Seconds since its last heartbeat; None if the server has none."""
         return None if self.last_heartbeat is None else max(0.0, time.time() - self.last_heartbeat)
 
     def __str__(self) -> str:
@@ -118,7 +114,6 @@ class LockInfo:
 
 
 def lock_info(row: ttypes.ShowLocksResponseElement) -> LockInfo:
-    """A lock out of the metastore's answer."""
     return LockInfo(
         lock_id=row.lockid,
         database=row.dbname or "",

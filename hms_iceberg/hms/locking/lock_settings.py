@@ -15,10 +15,12 @@ class LockSettings:
     Attributes:
         timeout: for all of the waiting together (`iceberg.hive.lock-timeout-ms`).
         creation_timeout: part of it that may go into the lock's creation (`iceberg.hive.lock-creation-timeout-ms`).
-        creation_min_wait, creation_max_wait: between two tries to create it (`iceberg.hive.lock-creation-*-wait-ms`).
-        check_min_wait, check_max_wait: between two looks whether it is granted (`iceberg.hive.lock-check-*-wait-ms`).
-        heartbeat_interval: longest time without a sign of life (`iceberg.hive.lock-heartbeat-interval-ms`); it must
-            be below the server's `hive.txn.timeout`.
+        creation_min_wait, creation_max_wait: between two attempts to create it
+            (`iceberg.hive.lock-creation-*-wait-ms`).
+        check_min_wait, check_max_wait: between two checks whether it is granted (`iceberg.hive.lock-check-*-wait-ms`).
+        heartbeat_interval: longest time without a heartbeat (`iceberg.hive.lock-heartbeat-interval-ms`); it must be
+            below
+            the server's `hive.txn.timeout`.
         compare: whether a server that can is to compare as well while the lock is held, so that a request that arrives
             late harms nobody; it is found out by trying (`iceberg.hive.lock-compare-enabled`).
     """
@@ -34,11 +36,6 @@ class LockSettings:
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> LockSettings:
-        """Reads them from a catalog's properties.
-
-        Raises:
-            ConfigurationError: a value that is not a number of milliseconds; names the property.
-        """
         reader = PropertyReader(properties)
 
         def ms(name: str, default: float) -> float:

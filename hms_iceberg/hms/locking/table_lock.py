@@ -25,7 +25,7 @@ from hms_iceberg.hms.connection.client import HmsClient
 from hms_iceberg.hms.connection.client_settings import current_user
 from hms_iceberg.hms.connection.pool import SentRequests
 from hms_iceberg.hms.connection.thrift_types import ttypes
-from hms_iceberg.hms.locking.fair_queue import PATIENCE_SECONDS
+from hms_iceberg.hms.locking.fair_queue import WARN_AFTER_SECONDS
 from hms_iceberg.hms.locking.heartbeat import HEARTBEATS, Heartbeat
 from hms_iceberg.hms.locking.host_lock import LocalMutex
 from hms_iceberg.hms.locking.lock_admin import give_back_late_locks
@@ -42,13 +42,7 @@ _DEAD_SECONDS = 1.0
 
 
 class TableLock:
-    """The exclusive lock on one table.
-
-    Args:
-        client: the metastore.
-        database, table: what to lock, in lower case.
-        settings: waiting times and the time-out.
-    """
+    """The exclusive lock on one table, by its lower-case name."""
 
     excludes_all = True
 
@@ -74,7 +68,6 @@ class TableLock:
 
     @property
     def name(self) -> str:
-        """The table's name."""
         return f"{self._database}.{self._table}"
 
     @property
@@ -83,14 +76,8 @@ class TableLock:
         return self._lock_id
 
     def begin(self, with_row: bool) -> None:
-        """Asks for the lock if no other writer of this machine is before this one, and does not wait for the answer.
-
-        Args:
-            with_row: whether to ask for the table's row as well; see `take_row`.
-
-        Raises:
-            MetastoreError: the request could not be made.
-        """
+        """Asks for the lock (and the table's row) if no other writer of this machine is before this one, and does
+        not wait for the answer."""
         try:
             if self._lock_id is not None or self._sent is not None or not self._mutex.may_ask():
                 return
@@ -105,18 +92,13 @@ class TableLock:
             raise
 
     def take_row(self) -> tuple[ttypes.Table, float] | None:
-        """The table's row as it was under the lock, and a moment before it was read (`time.monotonic`), if `begin` had
-        the metastore read it; once."""
+        """The table's row as it was under the lock, and a moment before it was read (`time.monotonic`), if `begin`
+        asked for it; given once."""
         row, self._row = self._row, None
         return None if row is None or not self._granted else (row, self._asked_at)
 
     def try_acquire(self) -> bool:
-        """Takes the lock if it is free; else keeps a place in the queue for it, which `acquire` or `release` ends.
-
-        Raises:
-            LockError: the metastore cannot lock, or refused this request.
-            MetastoreUnavailableError: the metastore does not answer.
-        """
+        """Takes the lock if it is free; else keeps a place in its queue, until `acquire` or `release`."""
         try:
             if self._sent is None and not self._mutex.try_acquire():
                 return False
@@ -130,11 +112,6 @@ class TableLock:
         """Takes the lock, waiting for it as long as `iceberg.hive.lock-timeout-ms` allows in all.
 
         Does nothing if it is held already, and keeps the place in the queue that `try_acquire` took.
-
-        Raises:
-            LockTimeoutError: somebody else held it for longer; names the holder.
-            LockError: the metastore cannot lock, or refused this request.
-            MetastoreUnavailableError: the metastore does not answer.
         """
         if self._granted:
             return
@@ -156,11 +133,7 @@ class TableLock:
         self._granted = True
 
     def ensure_active(self) -> None:
-        """Checks that the lock is still held, as far as its signs of life tell.
-
-        Raises:
-            LockError: the metastore dropped it, or could not be told in time that its holder lives.
-        """
+        """Checks that the lock is still held, as far as its heartbeats tell."""
         beat = self._heartbeat
         if not self._granted or beat is None or not beat.is_alive:
             why = str(beat.failure) if beat and beat.failure else "no sign of life got through in time"
@@ -170,11 +143,10 @@ class TableLock:
             )
 
     def release(self, wait: bool = True) -> None:
-        """Gives the lock back. A failure is logged only: the metastore drops the lock by itself after a while.
+        """Releases the lock. A failure is logged only: the metastore drops the lock by itself after a while.
 
-        Args:
-            wait: for the metastore's answer. If not, a thread does, and until it is there the writers of this machine
-                are kept away: the metastore would have them wait for a lock that is about to be free.
+        Unless `wait`, a thread waits for the answer, and until it is there the writers of this machine are kept away:
+        the metastore would have them wait for a lock that is about to be free.
         """
         if not wait and self._lock_id is not None and not self._answer_lost:
             try:
@@ -199,7 +171,7 @@ class TableLock:
             self._mutex.release()
 
     def _release_behind(self, lock_id: int) -> None:
-        """Gives the lock back without waiting for the answer."""
+        """Releases the lock without waiting for the answer."""
         agent, mutex = self._agent, self._mutex
 
         def answered(error: BaseException | None) -> None:
@@ -240,7 +212,7 @@ class TableLock:
 
     def _wait_for_mutex(self, began: float) -> None:
         try:
-            self._mutex.acquire(self._settings.timeout, lambda why: self._tell(f"{why} {self._blockers()}"))
+            self._mutex.acquire(self._settings.timeout, lambda why: self._warn(f"{why} {self._blockers()}"))
         except LockTimeoutError as error:
             raise self._timeout(began, str(error)) from error
 
@@ -353,8 +325,8 @@ class TableLock:
             wait = min(longest, wait * 1.5) if ahead == position else shortest / 4 * max(1, ahead)
             if ahead != position:
                 position, moved = ahead, time.monotonic()
-            elif time.monotonic() - moved >= PATIENCE_SECONDS:
-                self._tell(self._blockers())
+            elif time.monotonic() - moved >= WARN_AFTER_SECONDS:
+                self._warn(self._blockers())
             pause = wait * random.uniform(0.5, 1.0)
             if time.monotonic() + pause >= deadline:
                 raise self._timeout(began)
@@ -378,7 +350,7 @@ class TableLock:
         """Releases an abandoned lock that would block the table until the metastore's time-out.
 
         It is of an earlier request of ours, one that this process could not give back, or of a killed process of this
-        machine. What such a process sent last is given a moment to be over.
+        machine. The last request of such a process is given a moment to be over.
         """
         agent = row.agentInfo
         if agent != self._agent and (agent in used or not AGENTS.is_left_behind(agent)):
@@ -413,7 +385,7 @@ class TableLock:
             f"(300 s by default), and `hms-iceberg locks list {self.name}` shows the lock to release at once."
         )
 
-    def _tell(self, why: str) -> None:
+    def _warn(self, why: str) -> None:
         """Logs once who holds the lock, and what the user can do."""
         if not self._has_told:
             self._has_told = True
@@ -440,7 +412,7 @@ class TableLock:
     # ------------------------------------------------------------------------------------- keeping, giving
 
     def _keep_alive(self, lock_id: int) -> None:
-        """Sends signs of life from now on, whether the lock is granted or waits."""
+        """Sends heartbeats from now on, whether the lock is granted or waits."""
         self._lock_id = lock_id
         name, interval = self.name, self._settings.heartbeat_interval
         timeout = min(_ANSWER_SECONDS, max(0.1, interval / 2))

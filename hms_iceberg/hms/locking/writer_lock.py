@@ -1,4 +1,4 @@
-"""What keeps other writers of a table away while one swaps: the metastore's lock, or one of this machine alone."""
+"""The lock that keeps other writers of a table away during a swap: the metastore's, or one of this machine alone."""
 
 from __future__ import annotations
 
@@ -22,16 +22,13 @@ class WriterLock(Protocol):
         ...
 
     def begin(self, with_row: bool) -> None:
-        """Asks for the lock without waiting for it, if there is something to be asked.
-
-        Args:
-            with_row: whether to ask for the table's row as well; see `take_row`.
-        """
+        """Asks for the lock, and `with_row` for the table's row, without waiting; does nothing for a lock that needs
+        no request."""
         ...
 
     def take_row(self) -> tuple[ttypes.Table, float] | None:
-        """The table's row under the lock and when it was at the earliest read (`time.monotonic`), if `begin` asked for
-        it; once."""
+        """The table's row under the lock, and the earliest time at which it was read (`time.monotonic`), if `begin`
+        asked for it; given once."""
         ...
 
     def try_acquire(self) -> bool:
@@ -39,12 +36,7 @@ class WriterLock(Protocol):
         ...
 
     def acquire(self) -> None:
-        """Takes the lock, waiting in the queue; does nothing if it is taken already.
-
-        Raises:
-            LockTimeoutError: it was not free in time; names its holder.
-            LockError: the metastore cannot lock.
-        """
+        """Takes the lock, waiting in the queue; does nothing if it is taken already."""
         ...
 
     def ensure_active(self) -> None:
@@ -57,13 +49,7 @@ class WriterLock(Protocol):
 
 
 class LocalLock:
-    """The lock of compare-and-swap: the server compares, and the writers of this machine do not disturb each other.
-
-    Args:
-        server: the metastore.
-        identifier: the table.
-        timeout: seconds to wait.
-    """
+    """The lock of compare-and-swap: the server compares, and the writers of this machine do not disturb each other."""
 
     excludes_all = False
 
@@ -79,15 +65,9 @@ class LocalLock:
         """None: no row is read with this lock."""
 
     def try_acquire(self) -> bool:
-        """Takes the lock if no other writer is before this one."""
         return self._mutex.try_acquire()
 
     def acquire(self) -> None:
-        """Waits for the lock.
-
-        Raises:
-            LockTimeoutError: the threads before it took longer.
-        """
         try:
             self._mutex.acquire(
                 self._timeout, lambda why: logger.warning("Waiting to commit to table %s. %s", self._name, why)

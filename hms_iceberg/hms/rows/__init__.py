@@ -1,3 +1,3 @@
-"""What the metastore holds of a table, a view or a namespace, and how Iceberg's metadata is shown there."""
+"""Rows of the metastore for tables, views and namespaces, and how Iceberg's metadata is shown in them."""
 
 from __future__ import annotations

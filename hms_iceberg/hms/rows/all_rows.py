@@ -1,4 +1,4 @@
-"""Where the files of all tables of a metastore are, of whatever kind they are."""
+"""Locations of the files of all tables of a metastore, of any kind."""
 
 from __future__ import annotations
 
@@ -18,17 +18,8 @@ from hms_iceberg.metastore import Identifier, TableRow
 def list_names(
     client: HmsClient, namespace: str, table_type: str, is_wanted: Callable[[ttypes.Table], bool]
 ) -> list[str]:
-    """Names of a namespace's rows of one kind, sorted.
-
-    Args:
-        client: the metastore.
-        namespace: the namespace, in lower case.
-        table_type: the parameter `table_type` of such rows, by which the server filters.
-        is_wanted: tells such a row, if the server does not filter.
-
-    Raises:
-        NoSuchNamespaceError: no namespace of that name.
-    """
+    """Names of a namespace's rows with the parameter `table_type`, sorted; `is_wanted` decides where the server does
+    not filter."""
     try:
         names = client.list_tables_by_parameter(namespace, TABLE_TYPE, table_type)
     except NoSuchNamespaceError:
@@ -55,11 +46,9 @@ class HiveTableRows:
         self._client = client
 
     def rows(self, namespace: str | None = None) -> Iterator[TableRow]:
-        """All tables that have files, Iceberg's and others."""
         return _table_rows(self._listed(self._client.list_tables, namespace))
 
     def row(self, identifier: Identifier) -> TableRow | None:
-        """One table, of whatever kind; None if there is none, or it is a view."""
         try:
             row = self._client.get_table(*(each.lower() for each in identifier))
         except (NoSuchTableError, NoSuchNamespaceError):
@@ -67,21 +56,13 @@ class HiveTableRows:
         return next(_table_rows((row,)), None)
 
     def rows_with(self, key: str, text: str) -> Iterator[TableRow]:
-        """The tables, of whatever kind, that have a text in a property, as they are now."""
         return (row for row in _table_rows(self._with(key, text)) if row.has(key, text))
 
     def is_any_with(self, key: str, text: str) -> bool:
-        """Whether any table or view has the text in a property now.
-
-        Args:
-            key: the property.
-            text: the text.
-        """
+        """Whether any table or view has the text in a property now."""
         return any(text in (row.parameters or {}).get(key, "") for row in self._with(key, text))
 
     def iceberg_rows_without(self, key: str) -> Iterator[TableRow]:
-        """The Iceberg tables that do not have a property."""
-
         def names(database: str) -> list[str]:
             # Any word of this length, as it may be in lower case.
             typed = self._names(database, TABLE_TYPE, "." * len(ICEBERG), lambda: self._client.list_tables(database))
@@ -98,7 +79,7 @@ class HiveTableRows:
         return self._listed(lambda database: self._names(database, key, pattern, lambda: every(database)))
 
     def _names(self, database: str, key: str, pattern: str, unfiltered: Callable[[], list[str]]) -> list[str]:
-        """Names of rows whose property matches a pattern; those that `unfiltered` gives if the server cannot filter."""
+        """Names of rows whose property matches a pattern; those of `unfiltered` if the server cannot filter."""
         if not key.isidentifier():  # the server's filters have no other keys
             return unfiltered()
         try:
@@ -110,7 +91,6 @@ class HiveTableRows:
             return unfiltered()
 
     def partition_locations(self, identifier: Identifier) -> Iterator[str]:
-        """Where the partitions of a table are."""
         database, name = identifier
         found, names = 0, list[str]()
         try:
@@ -128,8 +108,8 @@ class HiveTableRows:
     def _listed(self, names: Callable[[str], list[str]], namespace: str | None = None) -> Iterator[Any]:
         """The rows of the given names, also if they are renamed during the search, into any namespace.
 
-        The server tells the names first and the tables after. So names are asked for again until none is new. A table
-        may also take the name of one that was told before: all are asked for once more if one is not found.
+        The server lists the names first and the tables after. So names are asked for again until none is new. A table
+        may also take the name of one that was listed before: all are asked for once more if one is not found.
         """
         found: set[tuple[str, str]] = set()
         tries: Counter[tuple[str, str]] = Counter()

@@ -1,4 +1,4 @@
-"""Iceberg columns as Hive columns: what a table's row shows to those who read the metastore.
+"""Iceberg columns as Hive columns, which a table's row shows to readers of the metastore.
 
 Iceberg's own readers take the schema from the metadata file; these columns are for everybody else. Every type has a
 Hive type, as Spark refuses a whole row for one type name that it cannot parse.
@@ -70,11 +70,9 @@ _warned: set[tuple[str, int, str]] = set()
 
 @dataclass(frozen=True)
 class ColumnOptions:
-    """How columns are shown.
+    """How columns are shown; types longer than `max_type_length` are shown as `string` (0 for no limit).
 
-    Attributes:
-        local_time_zone: a timestamp with zone as `timestamp with local time zone` rather than `timestamp`.
-        max_type_length: a longer type is shown as `string`; 0 for no limit.
+    `local_time_zone` shows a timestamp with zone as `timestamp with local time zone` rather than `timestamp`.
     """
 
     local_time_zone: bool = False
@@ -82,12 +80,7 @@ class ColumnOptions:
 
 
 def hive_type(kind: IcebergType, local_time_zone: bool = False) -> str:
-    """The name of the Hive type that shows an Iceberg type, such as `array<struct<a:int,b:decimal(9,2)>>`.
-
-    Args:
-        kind: the type.
-        local_time_zone: whether timestamps with zone are shown as `timestamp with local time zone`.
-    """
+    """The name of the Hive type that shows an Iceberg type, such as `array<struct<a:int,b:decimal(9,2)>>`."""
     return fold_type(
         kind,
         leaf=lambda each: _leaf_type(each, local_time_zone),
@@ -112,17 +105,9 @@ def _member(field: NestedField, kind: str) -> str:
 
 
 def check_column_names(before: Schema | None, after: Schema, table: str) -> None:
-    """Refuses new names that differ from another column's in case only: the names of a metastore's columns have none.
+    """Refuses new names that differ from another column's in case only: names of a metastore's columns have no case.
 
-    Those of fields within a struct are part of its type, whose text the metastore does not read.
-
-    Args:
-        before: the columns that the table has; None if it is new.
-        after: the columns that it is to have.
-        table: the table's name, for messages.
-
-    Raises:
-        InvalidSchemaError: names both columns.
+    Names of fields within a struct are part of its type, whose text the metastore does not read.
     """
     had = set() if before is None else {field.name for field in before.fields}
     alike: dict[str, str] = {}
@@ -140,11 +125,6 @@ def hive_columns(schema: Schema, options: ColumnOptions, table: str) -> list[tty
 
     Names that differ in case only are one name to a metastore: all but the first get their field id appended. Comments
     are cut at the metastore's limit.
-
-    Args:
-        schema: the table's schema.
-        options: how to show types.
-        table: the table's name, for warnings.
     """
     taken: set[str] = set()
     columns = []

@@ -49,18 +49,10 @@ class HivePartition:
 
 @dataclass(frozen=True)
 class HiveTable:
-    """A row of the metastore, of any kind of table.
+    """A row of the metastore, of any kind of table; names are lower-case, as the metastore has them.
 
-    Attributes:
-        database: name of the database, lower-case as the metastore has it.
-        name: name of the table, lower-case.
-        table_type: `MANAGED_TABLE`, `EXTERNAL_TABLE`, `VIRTUAL_VIEW` ...
-        columns: columns without the partition keys.
-        partition_keys: partition keys, in order.
-        storage: location and format of the table itself; partitions have their own.
-        parameters: the table's parameters.
-        owner: name of the owner.
-        create_time: seconds from 1970-01-01 UTC.
+    `table_type` is `MANAGED_TABLE`, `EXTERNAL_TABLE`, `VIRTUAL_VIEW` ...; `columns` are without the partition keys;
+    `create_time` is in seconds from 1970-01-01 UTC.
     """
 
     database: str
@@ -80,7 +72,6 @@ class HiveTable:
 
     @property
     def is_iceberg(self) -> bool:
-        """Whether the row is an Iceberg table's."""
         return self.parameters.get(TABLE_TYPE, "").upper() == "ICEBERG" and METADATA_LOCATION in self.parameters
 
     @property
@@ -93,7 +84,6 @@ class HiveTable:
 
 
 def hive_table(row: Any) -> HiveTable:
-    """The value of a Thrift `Table`."""
     return HiveTable(
         database=row.dbName,
         name=row.tableName,
@@ -108,7 +98,6 @@ def hive_table(row: Any) -> HiveTable:
 
 
 def hive_partition(row: Any) -> HivePartition:
-    """The value of a Thrift `Partition`."""
     return HivePartition(values=tuple(row.values), storage=_storage(row.sd))
 
 

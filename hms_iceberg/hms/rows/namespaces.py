@@ -1,4 +1,4 @@
-"""Namespaces as the metastore's databases: `location`, `comment` and the owner have places of their own there."""
+"""Namespaces as the metastore's databases, which have fields of their own for `location`, `comment` and the owner."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.hms.connection.client_settings import current_user
 from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.metastore import Identifier
+
+# Columns of Hive's schemas (2.3, 3.1): `DBS.NAME`, `HIVE_LOCKS.HL_DB` and `HIVE_LOCKS.HL_TABLE` hold 128 characters.
+# `TBLS.TBL_NAME` holds more, so that a table of a longer name could be created, and no commit would get a lock.
+MOST_OF_A_LOCK = 128
+_MOST_OF_A_NAMESPACE = 128
 
 LOCATION = "location"
 COMMENT = "comment"
@@ -24,11 +29,7 @@ NOT_CHANGED_BY_HIVE_2 = (LOCATION, COMMENT)
 
 
 def check_new_name(identifier: Identifier) -> None:
-    """Refuses the name of a table that no metastore takes; many take fewer.
-
-    Raises:
-        InvalidInputError: says which characters a name may have.
-    """
+    """Refuses the name of a table that no metastore takes; many take fewer."""
     name = identifier[1]
     if not _TABLE_NAME.fullmatch(name):
         raise InvalidInputError(
@@ -38,16 +39,8 @@ def check_new_name(identifier: Identifier) -> None:
 
 
 def new_database(name: str, properties: Mapping[str, str], warehouse: str | None) -> ttypes.Database:
-    """The metastore's database for a new namespace.
-
-    Args:
-        name: the namespace.
-        properties: `location`, `comment`, the owner's name and type under Hive's property names, and any others.
-        warehouse: where a namespace without a location goes (`<warehouse>/<name>.db`); the server's choice for None.
-
-    Raises:
-        InvalidInputError: an owner type without an owner, or an unknown one.
-    """
+    """The metastore's database for a new namespace; without a location it goes to `<warehouse>/<name>.db`, or where
+    the server puts it."""
     if OWNER_TYPE in properties and OWNER not in properties:
         raise InvalidInputError(f"Namespace {name}: {OWNER_TYPE} is set without {OWNER}. Set both.")
     location = properties.get(LOCATION) or (f"{warehouse.rstrip('/')}/{name}.db" if warehouse else None)
@@ -62,7 +55,6 @@ def new_database(name: str, properties: Mapping[str, str], warehouse: str | None
 
 
 def database_properties(database: ttypes.Database) -> dict[str, str]:
-    """A namespace's properties out of the metastore's database."""
     properties = dict(database.parameters or {})
     if database.locationUri:
         properties[LOCATION] = database.locationUri
@@ -76,16 +68,7 @@ def database_properties(database: ttypes.Database) -> dict[str, str]:
 
 
 def change_database(database: ttypes.Database, updates: Mapping[str, str], removals: Collection[str]) -> None:
-    """Sets and removes properties of the metastore's database, in place.
-
-    Args:
-        database: the row, which is changed.
-        updates: keys to set, with their values.
-        removals: keys to remove.
-
-    Raises:
-        InvalidInputError: what has a place of its own is to be removed, or the owner's type is unknown.
-    """
+    """Sets and removes properties of the metastore's database, in place."""
     kept = {key: value for key, value in (database.parameters or {}).items() if key not in removals}
     for key in _PLACED:  # a metastore takes an absent or empty one for one that is not to be changed
         if key in removals:
@@ -106,3 +89,24 @@ def _owner_type(name: str, text: str | None) -> int:
             f"Namespace {name}: {OWNER_TYPE} is {text!r}, expected one of {', '.join(sorted(_OWNER_TYPES))}."
         )
     return int(_OWNER_TYPES[text.upper()])
+
+
+def check_namespace(name: str) -> None:
+    """Refuses the name of a new namespace that is too long."""
+    if len(name) > _MOST_OF_A_NAMESPACE:
+        raise InvalidInputError(
+            f"Cannot create namespace {name}: its name has {len(name)} characters, and a Hive Metastore holds "
+            f"{_MOST_OF_A_NAMESPACE}. Choose a shorter one."
+        )
+
+
+def check_lockable(identifier: Identifier) -> None:
+    """Refuses the name of a new table or view for which the metastore could give no lock."""
+    name = identifier[1]
+    if len(name) > MOST_OF_A_LOCK:
+        raise InvalidInputError(
+            f"Cannot create {'.'.join(identifier)}: its name has {len(name)} characters, and the locks of a Hive "
+            f"Metastore hold {MOST_OF_A_LOCK}, so that no commit could be made. Choose a shorter one, or commit "
+            "without locks (catalog property iceberg.engine.hive.lock-enabled=false, if the metastore supports "
+            "compare-and-swap)."
+        )

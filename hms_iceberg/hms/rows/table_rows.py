@@ -48,11 +48,6 @@ class RowSettings:
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> RowSettings:
-        """Reads them from a catalog's properties.
-
-        Raises:
-            ConfigurationError: a value that cannot be read; names the property.
-        """
         reader = PropertyReader(properties)
         legacy = reader.integer("hive.table-property-max-size", cls.max_value_length)
         return cls(
@@ -115,12 +110,7 @@ def is_iceberg_table(row: ttypes.Table) -> bool:
 
 
 def table_pointer(row: ttypes.Table) -> TablePointer:
-    """The pointer that a row holds.
-
-    Raises:
-        NotAnIcebergTableError: it is another kind of table; says how to migrate it.
-        NoSuchTableError: it is a view.
-    """
+    """The pointer that a row holds; raises for a view, and with the way to migrate it for another kind of table."""
     identifier = (row.dbName, row.tableName)
     name = ".".join(identifier)
     parameters = dict(row.parameters or {})
@@ -146,13 +136,7 @@ def table_pointer(row: ttypes.Table) -> TablePointer:
 
 
 def empty_row(identifier: Identifier, properties: Mapping[str, str], table_type: str) -> ttypes.Table:
-    """The row of a table or view that is created, before its metadata is put into it.
-
-    Args:
-        identifier: the name, as (namespace, name).
-        properties: the row's parameters.
-        table_type: Hive's type of table, such as `EXTERNAL_TABLE`.
-    """
+    """The row of a table or view that is created, before its metadata is put into it."""
     now = int(time.time())
     return ttypes.Table(
         tableName=identifier[1],
@@ -168,13 +152,7 @@ def empty_row(identifier: Identifier, properties: Mapping[str, str], table_type:
 
 
 def new_row(identifier: Identifier, new: MetadataVersion, settings: RowSettings) -> ttypes.Table:
-    """The row of a table that is created: external, unpartitioned (Hive's partitions are not Iceberg's).
-
-    Args:
-        identifier: the name, as (namespace, name).
-        new: the new version.
-        settings: how rows show metadata.
-    """
+    """The row of a table that is created: external, unpartitioned (Hive's partitions are not Iceberg's)."""
     row = empty_row(identifier, new.metadata.properties, EXTERNAL_TABLE)
     row.parameters["EXTERNAL"] = "TRUE"
     update_row(row, None, new, settings)
@@ -184,17 +162,7 @@ def new_row(identifier: Identifier, new: MetadataVersion, settings: RowSettings)
 
 
 def update_row(row: ttypes.Table, base: MetadataVersion | None, new: MetadataVersion, settings: RowSettings) -> None:
-    """Makes a row show `new`, in place.
-
-    Args:
-        row: as the metastore has it now.
-        base: the version before, None for a table that is created.
-        new: the version that the table is to have.
-        settings: limits, and what to show.
-
-    Raises:
-        TamperedFileError: the table is encrypted, and the version names another key.
-    """
+    """Makes a row show `new`, in place; refuses a version of an encrypted table that names another key than the row."""
     table = f"{row.dbName}.{row.tableName}"
     metadata = new.metadata
     check_same_key(row.parameters or {}, metadata, new.location)
@@ -271,14 +239,7 @@ def _json(value: Mapping[str, Any]) -> str:
 
 
 def put_parameter(parameters: dict[str, str], key: str, value: str, settings: RowSettings, table: str) -> None:
-    """Sets a parameter; one that the metastore's database cannot hold is left out with a warning.
-
-    Args:
-        parameters: the row's parameters, which are changed.
-        key, value: the parameter.
-        settings: how rows show metadata.
-        table: the table's name, for the warning.
-    """
+    """Sets a parameter; a value that the metastore's database cannot hold is left out with a warning."""
     limit = settings.max_value_length
     if len(key) <= _MAX_KEY_LENGTH and (not limit or len(value) <= limit):
         parameters[key] = value
@@ -306,15 +267,7 @@ def _hive_engine(metadata: TableMetadata, settings: RowSettings) -> bool:
 def storage_descriptor(
     schema: Schema, location: str, for_hive: bool, settings: RowSettings, table: str
 ) -> ttypes.StorageDescriptor:
-    """Columns, location and formats of a row; Iceberg's own formats of Hive if Hive is to read it.
-
-    Args:
-        schema: the table's schema.
-        location: the table's base location.
-        for_hive: whether Hive is to read the table.
-        settings: how rows show metadata.
-        table: the table's name, for the warning.
-    """
+    """Columns, location and formats of a row; Iceberg's own formats of Hive if Hive is to read it."""
     input_format, output_format, serde = _FORMATS_FOR_HIVE if for_hive else _FORMATS
     options = ColumnOptions(settings.local_time_zone, settings.max_value_length)
     return ttypes.StorageDescriptor(
@@ -346,11 +299,7 @@ def is_iceberg_view(row: ttypes.Table) -> bool:
 
 
 def view_pointer(row: ttypes.Table) -> TablePointer:
-    """The pointer that a view's row holds.
-
-    Raises:
-        NoSuchViewError: the row is of something else; says of what.
-    """
+    """The pointer that a view's row holds; raises NoSuchViewError, which names the kind, for another kind of row."""
     if not is_iceberg_view(row):
         kind = "a Hive view. Query it with Spark." if row.tableType == VIRTUAL_VIEW else "a table: load_table loads it."
         raise NoSuchViewError(f"There is no Iceberg view {row.dbName}.{row.tableName}: it is {kind}")
@@ -359,13 +308,6 @@ def view_pointer(row: ttypes.Table) -> TablePointer:
 
 
 def new_view_row(identifier: Identifier, new: ViewMetadataVersion, settings: RowSettings) -> ttypes.Table:
-    """The row of a view that is created.
-
-    Args:
-        identifier: the name, as (namespace, name).
-        new: the new version.
-        settings: how rows show metadata.
-    """
     row = empty_row(identifier, new.metadata.properties, VIRTUAL_VIEW)
     update_view_row(row, None, new, settings)
     return row
@@ -374,14 +316,7 @@ def new_view_row(identifier: Identifier, new: ViewMetadataVersion, settings: Row
 def update_view_row(
     row: ttypes.Table, base: ViewMetadataVersion | None, new: ViewMetadataVersion, settings: RowSettings
 ) -> None:
-    """Makes a view's row show `new`, in place: columns, properties, and its query for those who read Hive's views.
-
-    Args:
-        row: the row, which is changed.
-        base: the version that has to be current still; None to create the view.
-        new: the new version.
-        settings: how rows show metadata.
-    """
+    """Makes a view's row show `new`, in place: columns, properties, and its query for those who read Hive's views."""
     name, metadata = f"{row.dbName}.{row.tableName}", new.metadata
     row.sd = storage_descriptor(metadata.schema(), metadata.location, False, settings, name)
     parameters = dict(row.parameters or {})

@@ -45,9 +45,6 @@ class UnchangedRows:
     in the database that they keep until the change is committed (HIVE-16886, since Hive 3). Nothing of this holds if
     somebody changes the database without the listener: another server of the same metastore, or a session whose
     metastore is in its own process. Nobody can see that from here, so users say it by a property.
-
-    Args:
-        client: the metastore.
     """
 
     def __init__(self, client: HmsClient) -> None:
@@ -57,15 +54,7 @@ class UnchangedRows:
         self._is_numbered: bool | None = None
 
     def pointer(self, identifier: Identifier, read: Callable[[], TablePointer]) -> TablePointer:
-        """The pointer of a table as it is now.
-
-        Args:
-            identifier: the table, in lower case.
-            read: reads it from the table's row.
-
-        Raises:
-            ConfigurationError: the metastore does not number its changes, or does not tell; says what to set.
-        """
+        """The pointer of a table (by its lower-case name) as it is now; `read` reads it from the table's row."""
         if not self._numbers_changes():
             return read()
         change = self._client.last_change()
@@ -90,11 +79,7 @@ class UnchangedRows:
         return bool(self._is_numbered)
 
     def check(self) -> None:
-        """Refuses a metastore that does not number its changes, or does not tell.
-
-        Raises:
-            ConfigurationError: says what to set.
-        """
+        """Refuses a metastore that does not number its changes, or does not tell, with the setting that it needs."""
         wrong = (
             f"Property {TRUST_NOTIFICATIONS} cannot be used with the metastore at {self._client.pool}: {{}}. "
             f"{{}}, or leave the property out."

@@ -52,7 +52,7 @@ def test_a_release_of_hive_4_is_known_by_its_version_and_needs_no_probe(
     client: HmsClient, probes: list[str], version: str, compares: bool | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client, "version", lambda: version)
-    assert capability.told(client) is compares
+    assert capability.compares_by_release(client) is compares
     if compares:
         known = Capability(client)
         assert known.compares_for_certain("default") and known.compares_under_a_lock()

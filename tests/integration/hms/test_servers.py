@@ -14,7 +14,7 @@ import pytest
 
 from hms_iceberg.catalog import load_catalog
 from hms_iceberg.errors import ConfigurationError, MetastoreError, NoSuchTableError, UnsupportedError
-from hms_iceberg.hms.commit.capability import Capability, told
+from hms_iceberg.hms.commit.capability import Capability, compares_by_release
 from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.hms.hive_metastore import HiveMetastore
@@ -87,7 +87,7 @@ class TestServers(HiveMetastoreContract):
 def test_what_a_server_tells_of_itself_is_what_trying_finds(server: HiveServer) -> None:
     store = HiveMetastore({"uri": server.uri})
     compares = server.release is not HIVE_3_1
-    assert told(store.client) is compares
+    assert compares_by_release(store.client) is compares
     assert Capability(store.client)._probe() is compares
     assert store.client.list_tables("default") == [], "the scratch view is gone"
     store.close()

@@ -18,7 +18,7 @@ def test_a_server_that_stays_silent_is_told_of_while_it_is_waited_for(caplog: py
     answer = threading.Timer(0.3, theirs.sendall, [b"late"])
     answer.start()
     with caplog.at_level(logging.WARNING), ours, theirs:
-        assert SocketChannel(ours, patience=0.05).receive() == b"late"
+        assert SocketChannel(ours, warn_after=0.05).receive() == b"late"
         answer.join()
         theirs.sendall(b"quick")
         assert SocketChannel(ours).receive() == b"quick"

@@ -9,7 +9,7 @@ import pytest
 
 from hms_iceberg.errors import LockTimeoutError
 from hms_iceberg.hms.locking import fair_queue
-from hms_iceberg.hms.locking.fair_queue import FairQueue, Place
+from hms_iceberg.hms.locking.fair_queue import FairQueue, QueuePlace
 
 
 def test_places_are_served_in_the_order_in_which_they_were_taken() -> None:
@@ -80,11 +80,11 @@ def test_an_empty_queue_takes_no_memory() -> None:
 def test_who_waits_behind_one_that_stands_still_is_told_once_and_in_a_queue_that_moves_nobody_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(fair_queue, "PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(fair_queue, "WARN_AFTER_SECONDS", 0.1)
     queue, told = FairQueue(), list[str]()
     places = [queue.enter("t") for _ in range(8)]
 
-    def work(place: Place) -> None:
+    def work(place: QueuePlace) -> None:
         place.wait(10, told.append)
         time.sleep(0.04)
         place.leave()

@@ -126,7 +126,7 @@ def test_what_a_server_tells_of_itself_makes_a_probe_needless_but_a_no_binds_nob
     release: Any, told: bool | None
 ) -> None:
     client = ScratchClient(compares=True, release=release)
-    assert capability.told(cast(HmsClient, client)) is told
+    assert capability.compares_by_release(cast(HmsClient, client)) is told
     assert known(client).compares_under_a_lock() is (told is not False)
     assert client.calls == ([] if told is not None else ["default"])
     client.calls.clear()
