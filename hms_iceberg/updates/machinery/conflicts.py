@@ -114,7 +114,7 @@ class Concurrent:
     base: TableMetadata
     snapshots: list[Snapshot]
     reader: FileReader
-    case_sensitive: bool = True
+    case_sensitive: bool
 
     @classmethod
     def between(
@@ -257,16 +257,16 @@ class Concurrent:
         self._refuse_in(partitions, removed, "removed data of a partition that is replaced:")
 
     def check_no_new_vectors_for(self, paths: frozenset[str]) -> None:
-        """Refuses deletion vectors added since for one of these data files: a file has at most one vector."""
+        """Refuses deletes added since for one of these data files: readers look at a file's vector alone."""
         if not paths:
             return
         for snapshot, file in self._files(ManifestContent.DELETES, ManifestEntryStatus.ADDED, _ADDS_VECTORS):
-            if file.is_deletion_vector and file.referenced_data_file in paths:
+            if file.only_data_file in paths:
                 raise self._conflict(
                     snapshot,
-                    f"added a deletion vector for {file.referenced_data_file}:",
+                    f"deleted rows of {file.only_data_file}:",
                     file,
-                    "Refresh the table and repeat the change, so that the vectors are merged.",
+                    "Refresh the table and repeat the change, so that the deletes are merged.",
                 )
 
 

@@ -26,7 +26,6 @@ from hms_iceberg.updates.machinery.manifest_files import (
 from hms_iceberg.updates.machinery.manifest_filter import (
     Filtered,
     Removal,
-    file_key,
     merge_manifests,
     oldest_data,
     remove_files,
@@ -42,7 +41,7 @@ class ContentChange:
     Attributes:
         snapshot_id: of the snapshot that the change becomes.
         what: the change, to complete 'cannot … the table'.
-        operation: says what it did, given what was really added and removed.
+        operation: says what it did, given what was added and which data files were really removed.
         added: data files and delete files to add.
         removed: data files and delete files to remove, which must be there.
         matches: says of entries of live data files which to remove besides.
@@ -99,7 +98,7 @@ def commit_content(base: TableMetadata, change: ContentChange, workspace: Worksp
     )
     new_data, new_deletes = _added_manifests(change, base, workspace)
     oldest = oldest_data([*data.manifests, *new_data], base)
-    deletes, asked = _without_deletes(base, change, data.removed, oldest, manifests, workspace)
+    deletes = _without_deletes(base, change, data.removed, oldest, manifests, workspace)
     kept_data, merged_data = merge_manifests([*new_data, *data.manifests], base, change.snapshot_id, workspace)
     kept_deletes, merged = merge_manifests([*new_deletes, *deletes.manifests], base, change.snapshot_id, workspace)
     removed = [*data.removed, *deletes.removed]
@@ -107,7 +106,7 @@ def commit_content(base: TableMetadata, change: ContentChange, workspace: Worksp
     summary.removed_duplicates(data.duplicates + deletes.duplicates)
     draft = SnapshotDraft(
         snapshot_id=change.snapshot_id,
-        operation=change.operation(change.added, [*data.removed, *asked]),
+        operation=change.operation(change.added, data.removed),
         manifests=[*kept_data, *kept_deletes],
         summary=summary.build(change.properties),
         branch=change.branch,
@@ -123,29 +122,26 @@ def _without_deletes(
     oldest: int,
     manifests: Iterable[ManifestFile],
     workspace: Workspace,
-) -> tuple[Filtered, list[DataFile]]:
+) -> Filtered:
     """Manifests without deletes that go: those of the change, those that lose their data file, and, as in Apache
-    Iceberg, those that are older than all data; and which of them the change asks for."""
+    Iceberg, those that are older than all data."""
     orphaned = frozenset(file.file_path for file in removed_data)
-    wanted = {file_key(file) for file in change.removed}
     drops = change.drops_deletes
-
-    def is_asked_for(file: DataFile) -> bool:
-        if file_key(file) in wanted or file.only_data_file in orphaned:
-            return True
-        return drops is not None and drops(file)
 
     def is_outlived(number: int | None) -> bool:
         return number is not None and number < oldest
 
-    found = remove_files(
+    def goes(entry: ManifestEntry) -> bool:
+        if is_outlived(entry.sequence_number) or entry.data_file.only_data_file in orphaned:
+            return True
+        return drops is not None and drops(entry.data_file)
+
+    return remove_files(
         [manifest for manifest in manifests if manifest.content is ManifestContent.DELETES],
         Removal(
             key=("deletes", orphaned, oldest),
             files=[file for file in change.removed if not file.is_data],
-            matches=lambda entries: [
-                is_outlived(each.sequence_number) or is_asked_for(each.data_file) for each in entries
-            ],
+            matches=lambda entries: [goes(each) for each in entries],
             may_match=None if orphaned or drops is not None else (lambda each: is_outlived(each.min_sequence_number)),
         ),
         base,
@@ -153,14 +149,11 @@ def _without_deletes(
         workspace,
         change.what,
     )
-    return found, [file for file in found.removed if is_asked_for(file)]
 
 
 def _added_manifests(
     change: ContentChange, base: TableMetadata, workspace: Workspace
 ) -> tuple[list[ManifestFile], list[ManifestFile]]:
-    if not change.added:
-        return [], []
     written = workspace.once(
         (change.snapshot_id, "added manifests", base.format_version),
         lambda: write_added(change.added, base, change.snapshot_id, workspace, change.data_sequence_number),

@@ -116,7 +116,10 @@ def manifests_of_all(
     listed = [snapshot for snapshot in snapshots if snapshot.manifest_list is not None]
     for snapshot in snapshots:
         if snapshot.manifest_list is None:
-            found.update((each.manifest_path, each) for each in manifest_list_of(snapshot, reader))
+            try:
+                found.update((each.manifest_path, each) for each in manifest_list_of(snapshot, reader))
+            except (StorageError, CorruptFileError) as error:
+                tell(error, on_unreadable)
     for batch in in_batches(listed, lambda each: list_bytes(each, reader)):
         alike: dict[bytes, list[tuple[_Read, AvroContainer]]] = {}
         for snapshot, data in batch:

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from hms_iceberg.encryption.encrypted_tables import encrypted, is_encrypted, list_bytes, manifest_bytes
+from hms_iceberg.encryption.encrypted_tables import encrypted, is_encrypted, manifest_bytes
 from hms_iceberg.errors import CorruptFileError, InvalidInputError
+from hms_iceberg.scan.manifests.manifest_source import manifests_of
 from hms_iceberg.spec.manifests.avro_container import SYNC_SIZE, read_blocks, read_container
 from hms_iceberg.spec.manifests.manifest_avro import decode_manifest, encode_manifest
 from hms_iceberg.spec.manifests.manifest_list_avro import decode_manifest_list, encode_manifest_list
@@ -41,21 +42,7 @@ def manifest_list_of(snapshot: Snapshot | None, reader: FileReader) -> list[Mani
         snapshot: the snapshot; None for a table without one.
         reader: reads manifest lists and manifests.
     """
-    if snapshot is None:
-        return []
-    if snapshot.manifest_list is None:
-        return _legacy_manifests(snapshot)
-    return decode_manifest_list(list_bytes(snapshot, reader), snapshot.manifest_list, snapshot.snapshot_id)
-
-
-def _legacy_manifests(snapshot: Snapshot) -> list[ManifestFile]:
-    """Manifests that a v1 snapshot names one by one; nothing but the location is known of them."""
-    return [
-        ManifestFile(
-            manifest_path=location, manifest_length=0, partition_spec_id=0, added_snapshot_id=snapshot.snapshot_id
-        )
-        for location in snapshot.manifest_locations or ()
-    ]
+    return [] if snapshot is None else manifests_of(snapshot, reader)
 
 
 def entries_of(manifest: ManifestFile, reader: FileReader) -> list[ManifestEntry]:
@@ -129,7 +116,7 @@ def _write_split(
     target = max(1, MANIFEST_TARGET_SIZE_BYTES.of(base.properties))
     encoded = _encode(entries, base, spec_id, content, snapshot_id)
     pieces = [encoded]
-    if len(encoded[0]) > 1.25 * target and len(entries) > 1:
+    if len(encoded[0]) > 1.25 * target:
         parts = min(len(entries), -(-len(encoded[0]) // target))
         step = -(-len(entries) // parts)
         chunks = (entries[start : start + step] for start in range(0, len(entries), step))
@@ -241,7 +228,7 @@ def extend_manifest_list(
     spliced = _spliced(head, parent)
     if spliced is not None:
         return spliced[0], next_row_id, spliced[1]
-    kept = [manifest for manifest in decode_manifest_list(parent, location) if manifest.has_live_files()]
+    kept = decode_manifest_list(parent, location)
     data, next_row_id = facts.encode([*added, *kept])
     return data, next_row_id, len(kept)
 
@@ -251,8 +238,6 @@ def _spliced(head: bytes, parent: bytes) -> tuple[bytes, int] | None:
     try:
         new, old = read_container(head, _WHAT), read_container(parent, _WHAT)
         if new.schema_json != old.schema_json or new.codec != old.codec:
-            return None
-        if new.metadata.get("format-version") != old.metadata.get("format-version"):
             return None
         kept = list(read_blocks(old, _WHAT))
         added = b"".join(head[block.first : block.last - SYNC_SIZE] + old.sync for block in read_blocks(new, _WHAT))

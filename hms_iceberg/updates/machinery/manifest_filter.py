@@ -40,7 +40,7 @@ FileKey = tuple[str, int | None]
 
 def file_key(file: DataFile) -> FileKey:
     """The identity of a file in a table: its location, and for a deletion vector its place in the Puffin file."""
-    return file.file_path, file.content_offset if file.is_deletion_vector else None
+    return file.file_path, file.content_offset
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def oldest_data(manifests: Iterable[ManifestFile], base: TableMetadata) -> int:
         base: the committed metadata that the snapshot is made for.
     """
     new = base.last_sequence_number + 1
-    ages = (each.min_sequence_number for each in manifests if each.has_live_files())
+    ages = (each.min_sequence_number for each in manifests)
     return min((new if age is None else age for age in ages), default=new)
 
 
@@ -201,9 +201,9 @@ def merge_manifests(
         snapshot_id: the snapshot that they are merged for.
         workspace: remembers what was merged, so that a replay does not do it again.
     """
-    if len(manifests) < 2 or not MANIFEST_MERGE_ENABLED.of(base.properties):
+    if not MANIFEST_MERGE_ENABLED.of(base.properties):
         return list(manifests), 0
-    target = max(1, MANIFEST_TARGET_SIZE_BYTES.of(base.properties))
+    target = MANIFEST_TARGET_SIZE_BYTES.of(base.properties)
     min_count = MANIFEST_MIN_COUNT_TO_MERGE.of(base.properties)
     by_spec: dict[int, list[ManifestFile]] = {}
     for manifest in manifests:
@@ -303,9 +303,6 @@ def cluster_manifests(
     read = list(zip(contents, manifests, strict=True))
     if len({columnar_schema(data, each, partitions) for data, each in read}) > 1:
         return None
-    headers = [read_container(data, f"manifest {each.manifest_path}") for data, each in read]
-    if any(header.text("format-version") != str(base.format_version) for header in headers):
-        return None
     entries = EntryBytes.of(ManifestDecoder(read, partitions))
     if entries is None or not entries.has(changed_fields(base)):
         return None
@@ -313,13 +310,13 @@ def cluster_manifests(
     columns = dict(
         zip((field.name for field in base.spec_by_id(spec_id).fields), partitions.columns(spec_id), strict=True)
     )
-    first = [columns[name] for name in cluster_by]
-    order = [*first, *(column for column in columns.values() if column not in first)]
+    order = [*(columns[name] for name in cluster_by), *columns.values()]
     files = entries.files.with_row_index("row").filter(pl.col("status") != int(ManifestEntryStatus.DELETED))
     files = files.with_columns(pl.lit(int(ManifestEntryStatus.EXISTING), files.schema["status"]).alias("status"))
     if order:
         files = files.sort(order, nulls_last=False, maintain_order=True)
     values = {name: files[name].to_list() for name in changed_fields(base)}
     packed = pack_blocks(entries.with_values(files["row"].to_numpy(), values), DEFAULT_CODEC)
-    written = write_spliced(packed, files, manifests[0], headers[0].schema_json, snapshot_id, workspace, base)
+    schema_json = read_container(contents[0], f"manifest {manifests[0].manifest_path}").schema_json
+    written = write_spliced(packed, files, manifests[0], schema_json, snapshot_id, workspace, base)
     return written, len(files)

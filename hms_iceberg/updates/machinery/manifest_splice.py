@@ -70,8 +70,6 @@ class ManifestSplice:
         container = read_container(data, f"manifest {manifest.manifest_path}")
         if manifest.content is not ManifestContent.DATA:
             return None
-        if container.text("format-version") != str(base.format_version):
-            return None
         decoder = ManifestDecoder([(data, manifest)], partition_columns(base))
         if manifest.entries_count is not None and manifest.entries_count < _FEW and not decoder.has_other_fields:
             return None
@@ -194,4 +192,4 @@ def _of_size(blocks: list[tuple[int, bytes]], target: int) -> list[list[tuple[in
 
 def _one_a_partition(files: pl.DataFrame, partitions: PartitionColumns, spec_id: int) -> pl.DataFrame:
     names = list(partitions.columns(spec_id))
-    return files.unique(subset=names, maintain_order=True) if names else files.head(0)
+    return files.unique(subset=names) if names else files.head(0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,14 @@ import pyarrow as pa
 import pytest
 
 from hms_iceberg.errors import CommitConflictError
-from hms_iceberg.spec.data_types import LongType, NestedField, StringType, StructType
+from hms_iceberg.spec.data_types import IcebergType, LongType, NestedField, StringType, StructType
 from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.table.table import Table
+from hms_iceberg.updates.machinery.conflicts import check_added_nulls
 from tests.support.row_tables import create, data_files_on_disk, ids, other_writer
+from tests.support.tables import data_file, equality_deletes, position_deletes
 
 SCHEMA = Schema(
     NestedField(1, "id", LongType(), required=True),
@@ -89,11 +92,65 @@ def test_a_file_of_which_metrics_do_not_tell_may_hold_nulls(tmp_path: Path) -> N
         other.append(rows(1, "Rome", 1))
 
 
+def test_nulls_that_were_there_before_do_not_keep_a_column_from_becoming_required(tmp_path: Path) -> None:
+    """Whoever allows incompatible changes answers for them."""
+    table = create(tmp_path, schema=SCHEMA, spec=BY_ID)
+    table.append(rows(0))
+    require(table, "city")
+    assert table.schema().find_field("city").required
+
+
 def test_rows_without_a_column_that_was_added_as_required_are_refused(tmp_path: Path) -> None:
     table, other = begin(tmp_path)
     table.update_schema(allow_incompatible_changes=True).add_column("note", "string", required=True).commit()
     with pytest.raises(CommitConflictError, match="'note'"):
         other.append(rows(1, "Rome", 1))
+
+
+def field(field_id: int, required: bool, kind: IcebergType | None = None, **more: Any) -> NestedField:
+    return NestedField(field_id, f"c{field_id}", kind or LongType(), required, **more)
+
+
+OLD = Schema(field(1, False), field(2, False, StructType(field(3, False))))
+NEW_STRUCT = StructType(field(5, True, StructType(field(6, True))))
+
+
+@pytest.mark.parametrize(
+    ("now", "refused"),
+    [
+        ([field(1, True)], "c1"),
+        ([field(1, False), field(4, True)], "c4"),
+        ([field(1, False), field(4, True, initial_default=7)], None),
+        ([field(2, False, StructType(field(3, True)))], "c2.c3"),
+        ([field(2, False, StructType(field(3, False), field(4, True)))], "c2.c4"),
+        ([field(4, False, NEW_STRUCT)], None),
+        ([field(4, True, NEW_STRUCT)], "c4"),
+        ([field(2, False, StructType(field(3, False), field(4, False, NEW_STRUCT)))], None),
+    ],
+    ids=[
+        "made required",
+        "new",
+        "new with a default",
+        "made required in a struct",
+        "new in a struct that was there",
+        "in a new struct that may be null",
+        "in a new required struct",
+        "in a new struct within one that was there",
+    ],
+)
+def test_rows_written_before_are_refused_where_they_have_no_value_of_a_required_column(
+    now: list[NestedField], refused: str | None
+) -> None:
+    file = data_file(null_value_counts={1: 1, 3: 1})
+    no_metrics = data_file(null_value_counts=None)
+    without_nulls = data_file(null_value_counts={number: 0 for number in range(1, 7)})
+    harmless = [without_nulls, replace(file, record_count=0), position_deletes(file), equality_deletes(file)]
+    check_added_nulls(harmless, OLD, Schema(*now), "append")
+    for found, what in ((file, "null"), (no_metrics, "metrics do not tell")) if refused else ():
+        with pytest.raises(CommitConflictError, match=f"{what}.* in column '{refused}'"):
+            check_added_nulls([*harmless, found], OLD, Schema(*now), "append")
+    if refused is None:
+        check_added_nulls([file, no_metrics], OLD, Schema(*now), "append")
 
 
 def test_staged_nulls_are_not_published_where_their_column_became_required(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from hms_iceberg.updates.rows.append import FastAppend
 from hms_iceberg.updates.rows.overwrite import DeleteFiles, Overwrite, ReplacePartitions
 from hms_iceberg.updates.rows.rewrite_files import RewriteFiles
 from hms_iceberg.updates.rows.row_delta import RowDelta
+from hms_iceberg.updates.since_snapshot import SinceSnapshot
 from hms_iceberg.updates.snapshots.expire_snapshots import ExpireSnapshots
 from hms_iceberg.updates.snapshots.rollback import Rollback
 from hms_iceberg.updates.table_settings import ReplaceSortOrder, SetProperties, SortKey
@@ -362,6 +363,22 @@ def test_a_vector_that_a_rewrite_of_deletes_makes_meanwhile_is_a_conflict_with_a
     assert outcome(world, RowDelta((deletion_vector(other, 2),), (vectors[1],)), theirs) == "replayed"
     theirs = RewriteFiles(theirs.added, (deletion_vector(file, rows=1),))
     assert outcome(world, RowDelta((deletion_vector(file),)), theirs) == "conflict"
+
+
+@pytest.mark.parametrize("names_its_file", [True, False])
+def test_position_deletes_that_came_before_an_upgrade_are_a_conflict_with_a_vector_that_would_hide_them(
+    names_its_file: bool,
+) -> None:
+    world = World.with_table()
+    file, other = data_file(), data_file()
+    read = world.append(file, other).current_snapshot_id
+    assert read is not None
+    bounds = {2147483546: file.file_path.encode()}
+    more = {} if names_its_file else {"referenced_data_file": None, "lower_bounds": bounds, "upper_bounds": bounds}
+    world.commit(RowDelta((replace(position_deletes(file), **more),)), SetProperties({"format-version": "3"}))
+    world.commit(SinceSnapshot(RowDelta((deletion_vector(other),)), read))
+    with pytest.raises(CommitConflictError, match="so that the deletes are merged"):
+        world.commit(SinceSnapshot(RowDelta((deletion_vector(file),)), read))
 
 
 def test_equality_deletes_of_a_spec_without_fields_are_a_conflict_with_a_rewrite_in_every_spec() -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from hms_iceberg.errors import CommitConflictError, InvalidInputError
-from hms_iceberg.expressions.tree import AlwaysFalse, EqualTo, GreaterThanOrEqual, LessThan
+from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, EqualTo, GreaterThanOrEqual, LessThan
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.snapshots_and_refs import Operation
 from hms_iceberg.transaction.workspace import FileWorkspace
@@ -343,14 +343,17 @@ def test_one_commit_cannot_add_two_deletion_vectors_for_one_file() -> None:
         world.commit(RowDelta(added=(deletion_vector(file), deletion_vector(file))))
 
 
-def test_a_rewrite_keeps_the_data_sequence_number_that_it_is_given(world: World) -> None:
-    file = data_file(0, 9)
-    world.append(file)
-    world.commit(RowDelta(added=(equality_deletes(file),)))
-    new = data_file(0, 9)
-    world.commit(RewriteFiles((file,), (new,), data_sequence_number=1))
-    entry = next(entry for entry in world.live() if entry.data_file.is_data)
-    assert (entry.sequence_number, entry.file_sequence_number) == (1, 3)
+def test_rewritten_data_keeps_the_sequence_number_that_it_is_given_and_rewritten_deletes_get_a_new_one(
+    world: World,
+) -> None:
+    file, other = data_file(0, 9), data_file(10, 19)
+    world.append(file, other)
+    old = position_deletes(other)
+    world.commit(RowDelta(added=(equality_deletes(file), old)))
+    new, deletes = data_file(0, 9), position_deletes(other)
+    world.commit(RewriteFiles((file, old), (new, deletes), data_sequence_number=1))
+    numbers = {each.data_file.file_path: (each.sequence_number, each.file_sequence_number) for each in world.live()}
+    assert (numbers[new.file_path], numbers[deletes.file_path]) == ((1, 3), (3, 3))
     assert summary(world)["operation"] == "replace"
     world.check()
 
@@ -371,7 +374,27 @@ def test_deletes_that_are_older_than_all_data_go_in_the_commit_that_makes_them_s
     assert [entry.data_file.file_path for entry in world.live() if not entry.data_file.is_data] == [new.file_path]
     found = summary(world)
     assert (found["operation"], found["removed-delete-files"], found["total-delete-files"]) == ("replace", "1", "1")
+    world.commit(RowDelta((equality_deletes(second),)))
+    newest = data_file(20, 29)
+    world.commit(Overwrite((newest,), row_filter=AlwaysTrue()))
+    assert world.live_paths() == [newest.file_path]
     world.check()
+
+
+def test_an_overwrite_that_only_adds_is_an_append_also_where_deletes_of_nothing_go(world: World) -> None:
+    world.commit(RowDelta((equality_deletes(data_file()),)))
+    world.commit(Overwrite((data_file(),)))
+    assert (summary(world)["operation"], summary(world)["removed-delete-files"]) == ("append", "1")
+    world.check()
+
+
+def test_files_of_a_branch_are_removed_from_the_branch(world: World) -> None:
+    first, second, third = data_file(), data_file(), data_file()
+    world.append(first)
+    world.append(second, branch="audit")
+    world.commit(Overwrite((third,), (second,), branch="audit"))
+    assert world.live_paths("audit") == sorted([first.file_path, third.file_path])
+    assert world.live_paths() == [first.file_path]
 
 
 @pytest.mark.parametrize(
@@ -498,6 +521,9 @@ def test_deletes_of_replaced_partitions_go_with_them_and_those_of_others_stay(by
     assert by_city.live_paths() == sorted([koeln.file_path, others.file_path, new.file_path])
     assert summary(by_city)["removed-delete-files"] == "1"
     assert summary(by_city)["manifests-replaced"] == "2"
+    by_city.commit(RowDelta((equality_deletes(data_file(city="Ulm")),)))
+    by_city.commit(ReplacePartitions((newest := data_file(0, 3, "Ulm"),)))
+    assert by_city.live_paths() == sorted(each.file_path for each in (koeln, others, new, newest))
     by_city.check()
 
 
@@ -529,24 +555,6 @@ def test_manifests_are_not_merged_where_that_is_switched_off(world: World) -> No
     for _ in range(3):
         world.commit(MergeAppend((data_file(),)))
     assert summary(world)["manifests-kept"] == "2"
-
-
-def test_many_files_are_split_over_manifests_of_the_target_size(world: World) -> None:
-    world.commit(SetProperties({"commit.manifest.target-size-bytes": "1000"}))
-    world.append(*(data_file() for _ in range(400)))
-    assert int(summary(world)["manifests-created"]) > 2
-    assert len(world.live()) == 400
-    world.check()
-
-
-def test_a_file_of_an_unknown_spec_is_refused(world: World) -> None:
-    with pytest.raises(InvalidInputError, match="partition spec 7"):
-        world.append(data_file(spec_id=7))
-
-
-def test_a_file_with_a_partition_of_the_wrong_length_is_refused(world: World) -> None:
-    with pytest.raises(InvalidInputError, match="has 0 fields"):
-        world.append(data_file(city="Bonn"))
 
 
 def test_a_delete_file_cannot_be_appended(world: World) -> None:

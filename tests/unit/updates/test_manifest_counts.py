@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -56,10 +57,20 @@ def test_manifests_are_counted_as_created_kept_and_replaced_whatever_is_done(mer
     assert world.live_paths() == [files[4].file_path]
 
 
-@pytest.mark.parametrize("make", [data_file, lambda **more: equality_deletes(data_file(**more))])
-def test_a_file_of_a_spec_that_the_table_does_not_have_is_not_added(make: Callable[..., DataFile]) -> None:
+@pytest.mark.parametrize("make", [data_file, lambda **more: equality_deletes(data_file(), **more)])
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"spec_id": 7}, "its partition spec 7 is not one of the table's specs"),
+        ({"partition": ("Ulm",)}, r"partition spec 0 has 0 fields, .* has 1"),
+        ({"key_metadata": b"key"}, "the table is not encrypted, and the file is"),
+    ],
+)
+def test_a_file_that_does_not_fit_the_table_is_not_added(
+    make: Callable[..., DataFile], wrong: dict[str, Any], message: str
+) -> None:
     world = World.with_table()
-    file = make(spec_id=7)
+    file = make(**wrong)
     for update in (RowDelta((file,)), *([MergeAppend((file,)), FastAppend((file,))] if file.is_data else [])):
-        with pytest.raises(InvalidInputError, match="spec"):
+        with pytest.raises(InvalidInputError, match=message):
             world.commit(update)

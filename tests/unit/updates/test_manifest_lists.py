@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import cProfile
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from hms_iceberg.errors import CorruptManifestError
-from hms_iceberg.spec.manifests.avro_container import read_blocks, read_container
+from hms_iceberg.spec.manifests.avro_container import join_blocks, read_blocks, read_container
 from hms_iceberg.spec.manifests.manifest_list_avro import decode_manifest_list, encode_manifest_list
-from hms_iceberg.spec.manifests.manifest_values import ManifestFile
-from hms_iceberg.updates.machinery.manifest_files import manifest_list_of
-from hms_iceberg.updates.rows.append import FastAppend
+from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestFile
+from hms_iceberg.spec.partition_transforms import IdentityTransform
+from hms_iceberg.transaction.workspace import FileWorkspace
+from hms_iceberg.updates.machinery.manifest_files import ListFacts, entries_of, extend_manifest_list, manifest_list_of
+from hms_iceberg.updates.machinery.update import Update
+from hms_iceberg.updates.partition_spec import AddPartitionField, PartitionSpecUpdate, RemovePartitionField
+from hms_iceberg.updates.rewrite_manifests import RewriteManifests
+from hms_iceberg.updates.rows.append import FastAppend, MergeAppend
+from hms_iceberg.updates.rows.overwrite import DeleteFiles
+from hms_iceberg.updates.snapshots.expire_snapshots import ExpireSnapshots
 from hms_iceberg.updates.table_settings import SetProperties
 from tests.support.tables import LOCATION, World, data_file, metadata
 
@@ -50,15 +58,83 @@ def test_a_list_of_another_version_is_written_anew() -> None:
     world.check()
 
 
-def test_many_small_blocks_are_joined_now_and_then() -> None:
+def stored(world: World) -> bytes:
+    return world.storage.files[current_list(world)]
+
+
+def blocks_of(data: bytes) -> list[tuple[int, bytes]]:
+    found = read_blocks(read_container(data, "list"), "list")
+    return [(block.records, data[block.start : block.end]) for block in found]
+
+
+@pytest.mark.parametrize(
+    ("count", "rows", "are_joined"),
+    [(50, 1, False), (70, 1, True), (70, 30, False)],
+    ids=["few", "many small ones", "many larger ones"],
+)
+def test_many_small_blocks_are_joined_now_and_then(count: int, rows: int, are_joined: bool) -> None:
     world = World.with_table()
-    most = 0
-    for _ in range(150):
-        world.append(data_file())
-        blocks = list(read_blocks(read_container(world.storage.files[current_list(world)], "list"), "list"))
-        most = max(most, len(blocks))
-    assert 10 < most < 80
-    assert len(world.live()) == 150
+    world.append(data_file())
+    snapshot = world.version().metadata.current_snapshot()
+    (one,) = manifest_list_of(snapshot, world.storage)
+    header = read_container(stored(world), "list")
+    names = [[f"{LOCATION}/metadata/{block:03d}-{row:03d}-m0.avro" for row in range(rows)] for block in range(count)]
+    lists = ([replace(one, manifest_path=name) for name in each] for each in names)
+    blocks = [block for each in lists for block in blocks_of(encode_manifest_list(each, 2, 7, None, 1)[0])]
+    facts = ListFacts(2, 8, 7, 2, None)
+    parent = join_blocks(blocks, header.schema_json, header.codec, {})
+    data, _, kept = extend_manifest_list(parent, "mem://list", [one], facts)
+    assert len(blocks_of(data)) == (1 if are_joined else count + 1) and kept == count * rows
+    paths = [each.manifest_path for each in decode_manifest_list(data)]
+    assert paths == [one.manifest_path, *(name for each in names for name in each)]
+
+
+def test_a_list_with_another_compression_is_written_anew() -> None:
+    world = World.with_table()
+    world.append(data_file())
+    manifests = decode_manifest_list(stored(world))
+    world.storage.files[current_list(world)] = encode_manifest_list(manifests, 2, 7, None, 1, codec="null")[0]
+    snapshot = world.append(data_file()).current_snapshot()
+    assert len(blocks_of(stored(world))) == 1 and len(manifest_list_of(snapshot, world.storage)) == 2
+
+
+CHANGES: dict[str, Callable[[DataFile], Update]] = {
+    "append": lambda gone: FastAppend((data_file(city="Bonn", spec_id=1),)),
+    "merging append": lambda gone: MergeAppend((data_file(city="Bonn", spec_id=1),)),
+    "delete": lambda gone: DeleteFiles((gone,)),
+    "rewritten manifests": lambda gone: RewriteManifests(),
+    "expiry": lambda gone: ExpireSnapshots(0, clean_metadata=True),
+}
+
+
+@pytest.mark.parametrize("make", CHANGES.values(), ids=list(CHANGES))
+def test_a_table_whose_snapshots_name_their_manifests_goes_on_with_what_these_are(
+    make: Callable[[DataFile], Update],
+) -> None:
+    """In the first tables of all there were no lists, and only a manifest knows its partition spec."""
+    world = World.with_table(metadata(format_version=1))
+    world.append(gone := data_file())
+    world.commit(PartitionSpecUpdate((AddPartitionField("city", IdentityTransform(), "city"),)))
+    world.append(data_file(city="Ulm", spec_id=1))
+    made = world.commit(PartitionSpecUpdate((RemovePartitionField("city"),)))
+    head = made.snapshots[-1]
+    named = tuple(each.manifest_path for each in manifest_list_of(head, world.storage))
+    old = replace(made, snapshots=(*made.snapshots[:-1], replace(head, manifest_list=None, manifest_locations=named)))
+    change = make(gone)
+    after = change.apply(old, FileWorkspace(world.storage))
+    listed = manifest_list_of(after.current_snapshot(), world.storage)
+    live = {
+        entry.data_file.file_path: entry.data_file.spec_id
+        for manifest in listed
+        for entry in entries_of(manifest, world.storage)
+        if entry.is_live
+    }
+    before = {each.file_path: each.spec_id for each in (entry.data_file for entry in world.live())}
+    added = {each.file_path: each.spec_id for each in change.new_files}
+    removed = {gone.file_path} if isinstance(change, DeleteFiles) else set()
+    assert live == {path: spec for path, spec in {**before, **added}.items() if path not in removed}
+    assert [each.manifest_length for each in listed] == [len(world.storage.files[each.manifest_path]) for each in listed]
+    assert set(live.values()) <= {spec.spec_id for spec in after.partition_specs}
 
 
 def test_a_damaged_list_is_named() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from io import BytesIO
 from typing import Any
@@ -11,20 +13,24 @@ from typing import Any
 import fastavro
 import pytest
 
+from hms_iceberg.expressions.tree import LessThan
+from hms_iceberg.spec.manifests.manifest_list_avro import encode_manifest_list
 from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestEntry, ManifestFile
 from hms_iceberg.spec.partition_transforms import BucketTransform, IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.transaction.workspace import FileWorkspace
 from hms_iceberg.updates import rewrite_manifests
-from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of
+from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of, write_added
 from hms_iceberg.updates.machinery.manifest_splice import ManifestSplice
 from hms_iceberg.updates.rewrite_manifests import RewriteManifests
 from hms_iceberg.updates.rows.append import MergeAppend
 from hms_iceberg.updates.rows.overwrite import DeleteFiles
 from hms_iceberg.updates.rows.row_delta import RowDelta
 from hms_iceberg.updates.table_settings import SetProperties
+from tests.support.memory_storage import InMemoryStorage
 from tests.support.tables import World, check_snapshot, data_file, metadata, position_deletes
 
+NEW = data_file(900, 909)
 SPECS = {
     "unpartitioned": UNPARTITIONED,
     "partitioned": PartitionSpec(
@@ -72,7 +78,7 @@ def left(world: World) -> tuple[list[ManifestEntry], list[ManifestFile]]:
 def test_copied_entries_are_as_encoded_ones(version: int, spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(version)
     made = metadata(spec=SPECS[spec], format_version=version)
-    files = [any_file(rng, number, spec == "partitioned") for number in range(160)]
+    files = [any_file(rng, number, spec == "partitioned") for number in range(80)]
     spliced = []
     of = ManifestSplice.of
 
@@ -92,13 +98,13 @@ def test_copied_entries_are_as_encoded_ones(version: int, spec: str, monkeypatch
     assert len(spliced) == 2 and None not in spliced
     assert found[:2] == found[2:]
     entries = found[1][0]
-    assert len(entries) == 150 and sum(entry.is_live for entry in entries) == 140
+    assert len(entries) == 75 and sum(entry.is_live for entry in entries) == 70
 
 
 def test_large_manifests_are_split_at_the_target_size(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(7)
     world = World.with_table(metadata(format_version=2, properties={"commit.manifest.target-size-bytes": str(10**8)}))
-    files = [any_file(rng, number, False) for number in range(3000)]
+    files = [any_file(rng, number, False) for number in range(700)]
     world.append(*files)
     world.commit(SetProperties(updates={"commit.manifest.target-size-bytes": "100000"}))
     (whole,) = manifest_list_of(world.version().metadata.current_snapshot(), world.storage)
@@ -110,13 +116,44 @@ def test_large_manifests_are_split_at_the_target_size(monkeypatch: pytest.Monkey
     world.check()
 
 
-def with_other_field(data: bytes) -> bytes:
+def test_files_go_from_large_manifests_by_a_filter_and_by_name_and_other_manifests_stay() -> None:
+    world = World.with_table()
+    low, high = ([data_file(first + number, first + number) for number in range(50)] for first in (0, 1000))
+    world.append(*low)
+    world.append(*high)
+    left = {file.file_path for file in [*low, *high]}
+    for change, gone in (
+        (DeleteFiles(row_filter=LessThan("id", 10)), low[:10]),
+        (DeleteFiles((high[7],)), high[7:8]),
+        (DeleteFiles((*high[:7], *high[8:])), high),
+    ):
+        snapshot = world.commit(change).current_snapshot()
+        left -= {file.file_path for file in gone}
+        assert set(world.live_paths()) == left
+        assert snapshot is not None and snapshot.summary["manifests-replaced"] == "1"
+        world.check()
+
+
+def test_many_files_are_written_to_manifests_of_about_the_target_size() -> None:
+    files = [data_file(number * 1000, number * 1000 + 7) for number in range(40)]
+
+    def counts(target: float, files: Sequence[DataFile] = files) -> list[int | None]:
+        base = metadata(properties={"commit.manifest.target-size-bytes": str(int(target))})
+        return [each.added_files_count for each in write_added(files, base, 7, FileWorkspace(InMemoryStorage()))]
+
+    (whole,) = write_added(files, metadata(), 7, FileWorkspace(InMemoryStorage()))
+    size = whole.manifest_length
+    assert counts(size / 1.2) == [40] and counts(size / 1.3) == [20, 20] and counts(size / 3.9) == [10] * 4
+    assert counts(0) == [1] * 40 and counts(1, files[:1]) == [1]
+
+
+def with_other_field(data: bytes, kind: Any = "string", value: Any = "kept") -> bytes:
     """The manifest as a writer leaves it that knows a field more."""
     reader = fastavro.reader(BytesIO(data))
     schema = json.loads(reader.metadata["avro.schema"])
     record = next(field["type"] for field in schema["fields"] if field["name"] == "data_file")
-    record["fields"].append({"name": "other", "type": "string", "field-id": 9999})
-    records = [{**each, "data_file": {**each["data_file"], "other": "kept"}} for each in reader]
+    record["fields"].append({"name": "other", "type": kind, "field-id": 9999})
+    records = [{**each, "data_file": {**each["data_file"], "other": value}} for each in reader]
     metadata = {key: value for key, value in reader.metadata.items() if not key.startswith("avro.")}
     out = BytesIO()
     fastavro.writer(out, schema, records, metadata=metadata)
@@ -158,7 +195,7 @@ def test_a_manifest_of_an_older_format_is_encoded_anew() -> None:
 def test_manifests_put_together_are_as_encoded_ones(version: int, spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(version)
     made = metadata(spec=SPECS[spec], format_version=version)
-    files = [any_file(rng, number, spec == "partitioned") for number in range(160)]
+    files = [any_file(rng, number, spec == "partitioned") for number in range(80)]
     deletes = [position_deletes(file) for file in files[:20]] if version == 2 else []
     rewrite = rewrite_manifests.cluster_manifests
     clustered = []
@@ -171,7 +208,7 @@ def test_manifests_put_together_are_as_encoded_ones(version: int, spec: str, mon
     for function in (noted, lambda *_: None):
         monkeypatch.setattr(rewrite_manifests, "cluster_manifests", function)
         world = World.with_table(made)
-        for start in range(0, 160, 16):
+        for start in range(0, 80, 16):
             world.append(*files[start : start + 16])
         world.commit(DeleteFiles(files[40:60]))  # entries that only tell of a removal
         if deletes:
@@ -191,20 +228,77 @@ def test_manifests_put_together_are_as_encoded_ones(version: int, spec: str, mon
         own = {"manifest_path": "", "manifest_length": 0, "added_snapshot_id": 0}
         found.append((entries, [replace(each, **own) for each in listed], snapshot.summary["entries-processed"]))
     assert None not in clustered and len(clustered) == 1 + bool(deletes)
-    assert found[0] == found[1] and len(found[0][0]) == 140 + len(deletes)
+    assert found[0] == found[1] and len(found[0][0]) == 60 + len(deletes)
     if spec == "partitioned":
-        buckets = [entry.data_file.partition[1] for entry in found[0][0][:140]]
+        buckets = [entry.data_file.partition[1] for entry in found[0][0][:60]]
         assert buckets == sorted(buckets, key=lambda each: (each is not None, each))
 
 
 def test_manifests_of_an_older_format_are_put_together_with_new_ones() -> None:
-    world = World.with_table(metadata(format_version=1))
-    world.append(data_file())
-    world.commit(SetProperties({"format-version": "2"}))
-    world.append(data_file())
-    world.commit(RewriteManifests())
+    for version in (1, 2):
+        world = World.with_table(metadata(format_version=version))
+        for upgraded in (None, version + 1, None):
+            if upgraded:
+                world.commit(SetProperties({"format-version": str(upgraded)}))
+            world.append(data_file())
+            world.append(data_file())
+            world.commit(RewriteManifests())
+            world.check()
+            snapshot = world.version().metadata.current_snapshot()
+            assert snapshot is not None and snapshot.summary["manifests-created"] == "1"
+        assert len(world.live()) == 6
+
+
+KINDS: dict[str, tuple[Any, Any] | None] = {"as we write": None, "a field": ("string", "kept"), "a map": ({"type": "map", "values": "int"}, {})}
+
+
+def foreign(*kinds: str) -> tuple[World, list[DataFile]]:
+    """A table of two files in a manifest of each kind."""
+    world, files = World.with_table(metadata(properties={"commit.manifest.min-count-to-merge": "2"})), []
+    for number, kind in enumerate(kinds):
+        files += [data_file(10 * row, 10 * row + 9) for row in (2 * number, 2 * number + 1)]
+        snapshot = world.append(*files[-2:]).current_snapshot()
+        assert snapshot is not None and snapshot.manifest_list is not None
+        new, *listed = manifest_list_of(snapshot, world.storage)
+        if more := KINDS[kind]:
+            data = with_other_field(world.storage.read(new.manifest_path), *more)
+            world.storage.files[new.manifest_path] = data
+            new = replace(new, manifest_length=len(data))
+            listed_anew, _ = encode_manifest_list([new, *listed], 2, snapshot.snapshot_id, None, 1)
+            world.storage.files[snapshot.manifest_list] = listed_anew
+    return world, files
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        *itertools.combinations_with_replacement(KINDS, 2),
+        ("a field",),
+        ("as we write", "a field", "as we write"),
+    ],
+    ids=" and ".join,
+)
+def test_files_stay_or_go_as_told_whatever_fields_their_manifests_have(kinds: tuple[str, ...]) -> None:
+    for change in (lambda file: RewriteManifests(), lambda file: DeleteFiles((file,)), lambda file: MergeAppend((NEW,))):
+        world, files = foreign(*kinds)
+        head = world.version().metadata.current_snapshot()
+        before = {each.manifest_path for each in manifest_list_of(head, world.storage)}
+        update = change(files[0])
+        made = world.commit(update)
+        expected = [*files[isinstance(update, DeleteFiles) :], *update.new_files]
+        assert world.live_paths() == sorted(file.file_path for file in expected)
+        snapshot = made.current_snapshot()
+        assert snapshot is not None
+        check_snapshot(made, snapshot, world.storage)
+        after = {each.manifest_path for each in manifest_list_of(snapshot, world.storage)}
+        assert snapshot.summary["manifests-replaced"] == str(len(before - after))
+
+
+def test_manifests_of_earlier_snapshots_of_a_transaction_stay_when_a_later_one_merges_them() -> None:
+    world = World.with_table(metadata(properties={"commit.manifest.min-count-to-merge": "2"}))
+    world.commit(*(MergeAppend((data_file(),)) for _ in range(3)))
+    assert len(world.version().metadata.snapshots) == 3
     world.check()
-    assert len(world.live()) == 2 and world.version().metadata.current_snapshot().summary["manifests-created"] == "1"
 
 
 def test_merging_keeps_fields_that_nobody_knows() -> None:
