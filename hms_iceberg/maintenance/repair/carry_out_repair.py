@@ -83,12 +83,11 @@ def repair_table(
     if dry_run or not plan.steps:
         return RepairResult(plan)
     base, metadata = checked_base(plan)
-    journal, copy = write_journal(plan, metadata, catalog.storage)
+    journal, copy = write_journal(plan, base, metadata, catalog.storage)
     versions = []
     if plan.swaps:
         versions.append(_swap(plan, metastore, catalog.storage))
-    if plan.gone:
-        versions += _remove(plan, lambda: catalog.load_table(identifier))
+    versions += _remove(plan, lambda: catalog.load_table(identifier))
     state = _state_after([base.location, *versions], catalog.storage)
     write_done(DoneRepair(journal, pointer.metadata_location, copy, state), catalog.storage)
     return RepairResult(plan, journal)

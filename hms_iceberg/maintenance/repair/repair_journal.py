@@ -45,11 +45,14 @@ class DoneRepair:
     state: str
 
 
-def write_journal(plan: RepairPlan, metadata: TableMetadata, storage: Storage) -> tuple[str, str]:
+def write_journal(
+    plan: RepairPlan, base: MetadataVersion, metadata: TableMetadata, storage: Storage
+) -> tuple[str, str]:
     """Writes the journal beside the table's metadata, and a copy of the metadata file of before.
 
     Args:
         plan: the repair.
+        base: the version that it goes on from.
         metadata: the table's metadata.
         storage: where the files are.
 
@@ -66,7 +69,7 @@ def write_journal(plan: RepairPlan, metadata: TableMetadata, storage: Storage) -
         storage.create(copy, storage.read(plan.pointer.metadata_location))
     except MissingFileError:
         copy = ""
-    storage.create(location, json.dumps(_journal(plan), indent=1, default=str).encode())
+    storage.create(location, json.dumps(_journal(plan, base), indent=1, default=str).encode())
     return location, copy
 
 
@@ -89,8 +92,8 @@ def state_of(metadata: TableMetadata) -> str:
     content = metadata_to_dict(metadata)
     for name in ("metadata-log", "last-updated-ms"):
         content.pop(name, None)
-    properties = content.get("properties") or {}
-    content["properties"] = {key: value for key, value in properties.items() if not key.startswith(SERVICE_STATE)}
+    properties = content["properties"].items()
+    content["properties"] = {key: value for key, value in properties if not key.startswith(SERVICE_STATE)}
     return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
 
 
@@ -175,13 +178,13 @@ def _read_done(location: str, storage: Storage) -> DoneRepair | None:
         return None
 
 
-def _journal(plan: RepairPlan) -> dict[str, Any]:
+def _journal(plan: RepairPlan, base: MetadataVersion) -> dict[str, Any]:
     return {
         "table": ".".join(plan.pointer.identifier),
         "begun-ms": now_ms(),
         "metadata-location": plan.pointer.metadata_location,
         "row": dict(plan.pointer.properties),
-        "follows": plan.base.location if plan.base else None,
+        "follows": base.location,
         "steps": [asdict(step) for step in plan.steps],
         "writes": list(plan.files),
         "removes": {branch: [file.file_path for file in lost.files] for branch, lost in plan.gone.items()},

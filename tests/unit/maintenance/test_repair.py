@@ -179,6 +179,9 @@ def test_damage_is_found_and_repaired_and_nothing_is_made_worse(
         assert place.check() == []
     assert place.repair(record_counts=True).plan.is_sound
     if kind != "metadata":
+        after = place.catalog.load_table("db.events").metadata
+        assert after.metadata_log[-1].metadata_file == place.table.metadata_location, "one damage, one new version"
+        assert len(after.snapshots) <= len(place.table.snapshots()) + 1
         undo_repair(place.catalog, NAME, dry_run=False)
         assert place.metastore.load(NAME).metadata_location == place.table.metadata_location
         assert str(place.repair(record_counts=True).plan) == str(planned)
@@ -421,10 +424,17 @@ def test_a_table_that_changes_while_it_is_repaired_is_left_as_it_is(tmp_path: Pa
 def test_the_journal_says_what_was_and_what_is_done(tmp_path: Path) -> None:
     place = Place(tmp_path)
     local_path(str(place.table.snapshots()[1].manifest_list)).unlink()
-    journal = place.repair(dry_run=False).journal
-    assert journal is not None
-    text = local_path(journal).read_text()
-    assert place.table.metadata_location in text and '"kind": "manifest list"' in text
+    local_path(_data(place.table, 0)).unlink()
+    result = place.repair(dry_run=False, accept_loss=True)
+    assert result.journal is not None
+    before = local_path(place.table.metadata_location)
+    assert local_path(result.journal.replace(".json", ".before")).read_bytes() == before.read_bytes()
+    said = json.loads(local_path(result.journal).read_text())
+    assert (said["table"], said["metadata-location"], said["follows"]) == ("db.events", str(before), str(before))
+    assert said["row"]["metadata_location"] == str(before)
+    assert [step["kind"] for step in said["steps"]] == ["manifest list", "files"]
+    assert said["writes"] == list(result.plan.files) and len(said["writes"]) == 1
+    assert said["removes"] == {"main": [_data(place.table, 0)]}
 
 
 # -------------------------------------------------------------------------------------- deletes, duplicates, undo

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -10,11 +10,12 @@ import pytest
 from hms_iceberg.errors import CommitConflictError, InvalidInputError
 from hms_iceberg.expressions.parser import parse
 from hms_iceberg.expressions.tree import AlwaysTrue
+from hms_iceberg.spec.changes.requirements import read_table_requirements
+from hms_iceberg.spec.changes.table_changes import read_table_changes
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import SnapshotRefType
 from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
-from hms_iceberg.updates.rows.append import FastAppend
 from hms_iceberg.updates.since_snapshot import (
     Epoch,
     OnceAnEpoch,
@@ -139,12 +140,25 @@ def test_a_change_of_an_epoch_that_is_there_is_neither_validated_nor_made(world:
         assert (changed == after) is is_there and bool(told.seen) is not is_there
 
 
-def test_a_request_that_is_repeated_is_made_once(world: World) -> None:
-    update = FastAppend((data_file(),))
-    after = world.commit(update)
-    snapshot = after.snapshot_by_id(update.snapshot_id)
-    assert snapshot is not None
-    for snapshots, is_made in (((snapshot,), True), ((), False)):
-        request = RequestedChanges((), (), snapshots)
-        workspace = world.begin().workspace
-        assert request.apply(after, workspace) is after, is_made
+def test_a_request_is_made_once_and_only_where_its_requirements_hold(world: World) -> None:
+    world.append(data_file())
+    after = world.version().metadata
+    one, other = after.snapshots
+    changes = read_table_changes([{"action": "set-properties", "updates": {"asked": "1"}}])
+    _, unmet = read_table_requirements([{"type": "assert-table-uuid", "uuid": "another"}])
+    workspace = world.begin().workspace
+    for snapshots, is_there in (
+        ((), False),
+        ((one,), True),
+        ((one, other), True),
+        ((one, replace(other, snapshot_id=7)), False),
+        ((replace(one, manifest_list="mem://another"),), False),
+    ):
+        made = RequestedChanges((), changes, snapshots).apply(after, workspace)
+        assert (made is after, "asked" in made.properties) == (is_there, not is_there)
+        refused = RequestedChanges(unmet, changes, snapshots)
+        if is_there:
+            assert refused.apply(after, workspace) is after, "the requirements held when it was made"
+        else:
+            with pytest.raises(CommitConflictError, match="UUID does not match"):
+                refused.apply(after, workspace)
