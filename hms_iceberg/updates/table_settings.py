@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from hms_iceberg.encryption.encrypted_tables import is_encrypted, rotated_keys
 from hms_iceberg.errors import CommitConflictError, InvalidInputError, UnknownColumnError
 from hms_iceberg.spec.metadata.metadata_changes import (
-    FORMAT_VERSION_PROPERTY,
     remove_partition_statistics,
     remove_properties,
     remove_statistics,
@@ -56,8 +55,6 @@ class SetProperties(Update):
         """
         wanted: dict[str, str | None] = {**self.updates, **dict.fromkeys(self.removals)}
         for key, value in wanted.items():
-            if key == FORMAT_VERSION_PROPERTY:
-                continue  # an upgrade that somebody else made, or went beyond, is told when this one is applied
             before, now = start.properties.get(key), base.properties.get(key)
             if now not in (before, value):
                 raise CommitConflictError(
@@ -179,10 +176,7 @@ class ReplaceSortOrder(Update):
             UnknownColumnError: a column does not exist.
             InvalidSortOrderError: a column's type cannot be sorted or transformed so.
         """
-        order = self._order(base)
-        if order.same_as(base.sort_order()):
-            return base
-        return set_default_sort_order(base, order)
+        return set_default_sort_order(base, self._order(base))
 
     def _order(self, metadata: TableMetadata) -> SortOrder:
         schema = metadata.schema()

@@ -55,6 +55,11 @@ def test_a_file_that_could_be_written_only_in_part_is_deleted_with_the_others() 
     assert storage.files == {}
 
 
+def test_files_are_numbered_by_their_kind_from_0_on() -> None:
+    workspace = FileWorkspace(InMemoryStorage())
+    assert [workspace.next_number(kind) for kind in ("a", "a", "b", "a")] == [0, 1, 0, 2]
+
+
 # ------------------------------------------------------------------------------------------ metadata files
 
 
