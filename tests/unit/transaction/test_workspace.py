@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from hms_iceberg.errors import CommitConflictError, FileAlreadyExistsError, StorageError
-from hms_iceberg.metastore import MetadataVersion
+from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
+from hms_iceberg.errors import CommitConflictError, CorruptMetadataError, FileAlreadyExistsError, StorageError
+from hms_iceberg.metastore import MetadataVersion, TablePointer
 from hms_iceberg.spec.data_types import IntegerType, LongType, NestedField, StructType
-from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.metadata.table_metadata import PREVIEWED_FORMAT_VERSION, TableMetadata
 from hms_iceberg.spec.partition_transforms import BucketTransform, IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
@@ -20,6 +21,8 @@ from hms_iceberg.transaction.workspace import (
     check_new_ids,
     delete_dropped_versions,
     next_location,
+    read_current,
+    storage_of,
     write_version,
 )
 from tests.support.memory_storage import InMemoryStorage
@@ -53,6 +56,42 @@ def test_a_file_that_could_be_written_only_in_part_is_deleted_with_the_others() 
         workspace.create(MINE, b"mine")
     assert workspace.clean_up(committed=None) == [MINE]
     assert storage.files == {}
+
+
+def test_what_is_done_once_belongs_to_each_attempt_that_asks_for_it_and_nothing_else_does() -> None:
+    workspace = FileWorkspace(storage := InMemoryStorage())
+    lists = [f"{LOCATION}/metadata/{number}.avro" for number in range(2)]
+    for each in lists:
+        workspace.begin_attempt()
+        workspace.create(each, b"list")
+        workspace.once("manifest", lambda: workspace.create(MINE, b"mine"))
+    assert workspace.used() == {lists[1], MINE}
+    assert workspace.clean_up(workspace.used()) == [lists[0]]
+    assert workspace.clean_up(committed=None) == [], "what is over is deleted no more"
+    assert set(storage.files) == {lists[1], MINE}
+    assert workspace.once("manifest", lambda: "made anew") == "made anew"
+    workspace.track(THEIRS)
+    workspace.clean_up(committed=workspace.used())
+    assert workspace.clean_up(committed=None) == []
+
+
+def test_a_file_that_cannot_be_deleted_is_left_and_the_others_are_not(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    workspace = FileWorkspace(storage := InMemoryStorage())
+    delete = storage.delete
+
+    def refuse(location: str) -> None:
+        if location == THEIRS:
+            raise StorageError("as told")
+        delete(location)
+
+    monkeypatch.setattr(storage, "delete", refuse)
+    for each in (THEIRS, MINE):
+        workspace.create(each, b"")
+    assert workspace.clean_up(committed=None) == [MINE]
+    assert set(storage.files) == {THEIRS}
+    assert f"Could not delete the unused file {THEIRS}: as told" in caplog.text
 
 
 def test_files_are_numbered_by_their_kind_from_0_on() -> None:
@@ -99,6 +138,23 @@ def test_versions_that_fell_off_the_log_are_deleted_only_where_the_table_says_so
     new = MetadataVersion(names[0], replace(table, metadata_log=log[2:]))  # a file of a name that was there before
     delete_dropped_versions(old, new, FileWorkspace(storage))
     assert storage.deleted == ([names[1]] if deletes else [])
+
+
+def test_metadata_of_another_place_are_not_those_of_a_folder_and_may_be_those_of_a_row() -> None:
+    version = write_version(None, metadata(), FileWorkspace(storage := InMemoryStorage()))
+    row = TablePointer(("db", "events"), version.location, location=f"{LOCATION}/")
+    for pointer in (row, replace(row, is_folder=True), replace(row, location="mem://elsewhere")):
+        assert read_current(pointer, storage) == version
+    with pytest.raises(CorruptMetadataError, match="not of the table at mem://elsewhere: its table is at"):
+        read_current(replace(row, location="mem://elsewhere", is_folder=True), storage)
+
+
+def test_only_a_table_of_a_draft_is_read_by_a_storage_of_its_own() -> None:
+    storage, table = ArrowStorage(), metadata()
+    draft = replace(table, format_version=PREVIEWED_FORMAT_VERSION)
+    assert storage_of(table, storage) is storage
+    assert storage_of(draft, storage) is not storage
+    assert storage_of(draft, no_drafts := InMemoryStorage()) is no_drafts
 
 
 # ------------------------------------------------------------------------------------------ ids of files
