@@ -15,13 +15,10 @@ _ALL: WeakSet[BoundedCache[Any]] = WeakSet()
 
 
 class BoundedCache(Generic[T]):
-    """Keeps values under their keys; those that were not used for longest go first. Safe for threads.
+    """Keeps values under their keys up to a sum of costs; those that were not used for longest go first. Safe for
+    threads.
 
     A process that was forked begins with an empty one: the thread that held the lock may not be there.
-
-    Args:
-        bound: the highest sum of costs.
-        cost: what a value costs, 1 by default.
     """
 
     def __init__(self, bound: int, cost: Callable[[T], int] = lambda _: 1) -> None:
@@ -36,7 +33,6 @@ class BoundedCache(Generic[T]):
         self._lock = threading.Lock()
 
     def get(self, key: Hashable) -> T | None:
-        """The value of a key, if it is kept."""
         with self._lock:
             value = self._values.get(key)
             if value is not None:
@@ -44,12 +40,7 @@ class BoundedCache(Generic[T]):
             return value
 
     def put(self, key: Hashable, value: T) -> T:
-        """Keeps a value, unless it costs too much alone; returns it.
-
-        Args:
-            key: the key.
-            value: the value.
-        """
+        """Keeps a value, unless it costs too much alone; returns it."""
         cost = self._cost(value)
         with self._lock:
             old = self._values.pop(key, None)
@@ -65,7 +56,6 @@ class BoundedCache(Generic[T]):
         return value
 
     def pop(self, key: Hashable) -> T | None:
-        """Removes a value, and returns it."""
         with self._lock:
             value = self._values.pop(key, None)
             if value is not None:
@@ -73,12 +63,7 @@ class BoundedCache(Generic[T]):
             return value
 
     def get_or_make(self, key: Hashable, make: Callable[[], T]) -> T:
-        """The value of a key, made if it is not kept.
-
-        Args:
-            key: the key.
-            make: makes the value.
-        """
+        """The value of a key, made if it is not kept."""
         found = self.get(key)
         return self.put(key, make()) if found is None else found
 

@@ -24,22 +24,13 @@ def default_catalog_name() -> str:
 
 
 def known_catalogs() -> list[str]:
-    """Names of the catalogs that are configured."""
     return sorted(_catalogs(_configuration()))
 
 
 def catalog_properties(name: str, arguments: Mapping[str, Any]) -> dict[str, str]:
-    """Properties of the catalog `name`: configured ones, overridden by `arguments` that are not None.
+    """Properties of a catalog, named in any case, as text; `arguments` that are not None win over environment and file.
 
-    Args:
-        name: the catalog, in any case.
-        arguments: properties that win over the file and the environment; None is no value.
-
-    Returns:
-        properties as text by their names; nested ones of the file with dots (`s3: {region: …}` is `s3.region`).
-
-    Raises:
-        ConfigurationError: the configuration file cannot be read.
+    Nested properties of the file get names with dots: `s3: {region: …}` is `s3.region`.
     """
     configured = _catalogs(_configuration()).get(name.lower()) or {}
     if not isinstance(configured, dict):

@@ -13,14 +13,7 @@ VARIABLE = "HADOOP_TOKEN_FILE_LOCATION"
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token of any service.
-
-    Attributes:
-        identifier: what it says of itself, in its service's form.
-        password: the secret that proves it.
-        kind: such as `HDFS_DELEGATION_TOKEN`.
-        service: whom it is for; empty if only one can be meant.
-    """
+    """A token of any service, such as of kind `HDFS_DELEGATION_TOKEN`; `service` is empty if only one can be meant."""
 
     identifier: bytes = field(repr=False)
     password: bytes = field(repr=False)
@@ -44,30 +37,18 @@ def tokens_of_process(kind: str) -> tuple[Token, ...]:
 
 
 def token_of_text(text: str) -> Token:
-    """A token in Hadoop's text form, the Base64 of its bytes.
-
-    Raises:
-        ValueError: it is none.
-    """
+    """A token in Hadoop's text form, the Base64 of its bytes; ValueError for others."""
     data = base64.urlsafe_b64decode(text.strip() + "=" * (-len(text.strip()) % 4))
     return _token(io.BytesIO(data))
 
 
 def take_bytes(file: io.BytesIO) -> bytes:
-    """Bytes after their length, as Hadoop's WritableUtils writes them.
-
-    Raises:
-        ValueError: there are fewer.
-    """
+    """Bytes after their length, as Hadoop's WritableUtils writes them."""
     return _part(file, take_long(file))
 
 
 def take_long(file: io.BytesIO) -> int:
-    """A number as Hadoop's WritableUtils writes it: small ones are a byte, others come after a byte with their size.
-
-    Raises:
-        ValueError: there is none.
-    """
+    """A number as Hadoop's WritableUtils writes it: small ones are a byte, others come after a byte with their size."""
     first = int.from_bytes(_part(file, 1), "big", signed=True)
     if first >= -112:
         return first

@@ -15,18 +15,13 @@ Result = TypeVar("Result")
 
 
 class Hook(Generic[Parameters, Result]):
-    """A function that another module sets.
-
-    Args:
-        home: the module that sets it; it is imported at the first call.
-    """
+    """A function that another module, `home`, sets; it is imported at the first call."""
 
     def __init__(self, home: str) -> None:
         self._home = home
         self._function: Callable[Parameters, Result] | None = None
 
     def set(self, function: Callable[Parameters, Result]) -> None:
-        """Sets the function; once, where it is defined."""
         self._function = function
 
     def __call__(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:

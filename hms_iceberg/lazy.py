@@ -36,9 +36,6 @@ def import_polars() -> ModuleType:
 
     The handler that polars puts before Python's lets waiting go on, so that a thread that waits for another one would
     not notice Ctrl-C before the other one ends.
-
-    Raises:
-        UnsupportedError: in a forked process, if polars cannot be loaded anew.
     """
     _POOL.renew()
     module = import_module("polars")

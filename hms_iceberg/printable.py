@@ -37,7 +37,6 @@ def printable_json(text: str) -> str:
 
 
 def printable_html(value: Any) -> str:
-    """A value as text of a page."""
     return html.escape(printable_lines(str(value)))
 
 
@@ -54,22 +53,14 @@ class PrintableFormatter(logging.Formatter):
     """Lines of a log: a record is one line, whatever it names, and its traceback below it."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
-        """The line of a record."""
         return printable(super().formatMessage(record))
 
     def formatException(self, ei: Any) -> str:  # noqa: N802
-        """The traceback of an error."""
         return printable_lines(super().formatException(ei))
 
 
 def log_to_stderr(level: int | str, format: str, datefmt: str | None = None) -> None:
-    """Has the log printed on standard error, unless the process has set one up already.
-
-    Args:
-        level: of the least important records.
-        format: of a line, as `logging` has it.
-        datefmt: of its time.
-    """
+    """Has the log printed on standard error, unless the process has set one up already."""
     handler = logging.StreamHandler()
     handler.setFormatter(PrintableFormatter(format, datefmt))
     logging.basicConfig(level=level, handlers=[handler])

@@ -15,11 +15,8 @@ _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def own_folder(folder: Path) -> Path:
-    """Makes a folder that only this user can enter, or makes sure that one is that.
-
-    Raises:
-        PermissionError: it belongs to somebody else, or somebody else can put another one in its place.
-        OSError: it cannot be made, or written to.
+    """Makes a folder that only this user can enter, or makes sure that one is that; PermissionError if others own or
+    can replace it.
     """
     for each in (*reversed(folder.parents), folder):
         each.mkdir(mode=0o700, exist_ok=True)
@@ -37,16 +34,9 @@ def own_folder(folder: Path) -> Path:
 
 
 def temporary_folder(purpose: str = "") -> Path:
-    """Makes a new folder in the one for temporary files, which only this user can enter. Who asks for it deletes it.
+    """Makes a new folder that only this user can enter in the one for temporary files. Its caller deletes it.
 
     Owners of the folders above are trusted: a service such as YARN may have made them for this process.
-
-    Args:
-        purpose: part of its name.
-
-    Raises:
-        ConfigurationError: somebody else can put another folder in its place.
-        OSError: it cannot be made.
     """
     name = f"hms_iceberg-{purpose}-" if purpose else "hms_iceberg-"
     folder = Path(tempfile.mkdtemp(prefix=name)).resolve()  # mode 0700
@@ -105,9 +95,5 @@ def cache_folder() -> Path | None:
 
 
 def shared_folder() -> Path:
-    """A folder of this user's own, for lock files and what its processes tell each other; gone after a restart.
-
-    Raises:
-        OSError: it cannot be made, or belongs to somebody else.
-    """
+    """A folder of this user's own, for lock files and what its processes tell each other; gone after a restart."""
     return own_folder(Path(tempfile.gettempdir()) / f"hms_iceberg-locks-{os.getuid()}")

@@ -22,11 +22,8 @@ _MARK = re.compile(r"at=(?P<system>[0-9a-f]{12})/(?:since=(?P<started>\d+)/)?pid
 class Process:
     """One process, as it can be written down and looked for later.
 
-    Attributes:
-        host: name of the machine.
-        pid: its number there.
-        started: clock ticks from the boot to its start; empty if the system does not tell.
-        system: a short mark of the boot and the process namespace; empty if the system does not tell.
+    `started` counts clock ticks from the boot, `system` marks the boot and the process namespace; both are empty if the
+    system does not tell.
     """
 
     host: str
@@ -36,18 +33,12 @@ class Process:
 
     @classmethod
     def this(cls) -> Process:
-        """The process that runs this."""
         pid = os.getpid()
         return cls(socket.gethostname(), pid, _start_of(pid), system_mark())
 
     @classmethod
     def find(cls, host: str | None, text: str | None) -> Process | None:
-        """The process whose `mark` is in a text; None if there is none.
-
-        Args:
-            host: the machine that the text is about.
-            text: what was written down.
-        """
+        """The process whose `mark` is in a text about a host; None if there is none."""
         match = _MARK.search(text or "")
         if host is None or match is None:
             return None
@@ -77,11 +68,7 @@ class Process:
 
 
 def exists(pid: int) -> bool:
-    """False only if no process has that number, in the namespace of this one.
-
-    Args:
-        pid: the number, above 0.
-    """
+    """False only if no process has that number, in the namespace of this one."""
     if pid <= 0:
         return True
     try:

@@ -242,7 +242,6 @@ class _NamedFile:
         return True
 
     def exists(self) -> bool:
-        """Whether the file exists."""
         return self.storage.exists(self.location)
 
 

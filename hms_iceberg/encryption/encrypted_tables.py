@@ -40,33 +40,13 @@ _MAGIC = b"AGS1"
 
 
 def list_bytes(snapshot: Snapshot, reader: FileSource) -> bytes:
-    """The content of a snapshot's manifest list, decrypted if it is encrypted.
-
-    Args:
-        snapshot: a snapshot with a manifest list.
-        reader: reads files; for an encrypted table it knows the catalog's key service.
-
-    Raises:
-        MissingFileError: it is gone.
-        KeyUnavailableError: the table's key cannot be used.
-        TamperedFileError: it, or a key, was changed or exchanged.
-    """
+    """The content of a snapshot's manifest list, decrypted if it is encrypted."""
     location = str(snapshot.manifest_list)
     return decrypted_list(snapshot, reader.read(location), reader)
 
 
 def decrypted_list(snapshot: Snapshot, data: bytes, reader: object) -> bytes:
-    """The content of a snapshot's manifest list whose bytes were read.
-
-    Args:
-        snapshot: the snapshot.
-        data: the bytes of the file.
-        reader: for an encrypted table, it knows the catalog's key service.
-
-    Raises:
-        KeyUnavailableError: the table's key cannot be used.
-        TamperedFileError: it, or a key, was changed or exchanged.
-    """
+    """The content of a snapshot's manifest list whose bytes were read, decrypted if it is encrypted."""
     location = str(snapshot.manifest_list)
     if snapshot.key_id is None:
         return _plain(data, location)
@@ -74,29 +54,12 @@ def decrypted_list(snapshot: Snapshot, data: bytes, reader: object) -> bytes:
 
 
 def manifest_bytes(manifest: ManifestFile, reader: FileSource) -> bytes:
-    """The content of a manifest, decrypted if it is encrypted.
-
-    Args:
-        manifest: the manifest, as its manifest list describes it.
-        reader: reads files.
-
-    Raises:
-        MissingFileError: it is gone.
-        TamperedFileError: it was changed or exchanged.
-    """
+    """The content of a manifest, decrypted if it is encrypted."""
     return decrypted(reader.read(manifest.manifest_path), manifest.key_metadata, manifest.manifest_path)
 
 
 def decrypted(data: bytes, key_metadata: bytes | None, location: str) -> bytes:
-    """The content of a file, decrypted if it is encrypted.
-
-    Args:
-        data: the bytes of the file.
-        key_metadata: what its parent says of its key; None if it is not encrypted.
-        location: the file.
-
-    Raises:
-        TamperedFileError: it was changed or exchanged.
+    """The content of a file, decrypted if `key_metadata` is not None; TamperedFileError if it was changed or exchanged.
     """
     if key_metadata is None:
         return _plain(data, location)
@@ -104,16 +67,7 @@ def decrypted(data: bytes, key_metadata: bytes | None, location: str) -> bytes:
 
 
 def open_decrypted(file: BinaryIO, key_metadata: bytes | None, location: str) -> BinaryIO:
-    """A file that is an encrypted stream as a whole (Avro, Puffin), open for reading at any place.
-
-    Args:
-        file: the open file.
-        key_metadata: what its parent says of its key; None if it is not encrypted.
-        location: the file.
-
-    Raises:
-        TamperedFileError: it was changed or exchanged.
-    """
+    """A file that is an encrypted stream as a whole (Avro, Puffin), open for reading at any place."""
     if key_metadata is None:
         return file
     try:
@@ -136,29 +90,16 @@ def _plain(data: bytes, location: str) -> bytes:
 
 
 def is_encrypted(properties: Mapping[str, str]) -> bool:
-    """Whether the files of a table of these properties are encrypted."""
     return bool(ENCRYPTION_KEY_ID.of(properties))
 
 
 def new_file_key(properties: Mapping[str, str]) -> FileKey | None:
-    """A random key for a new file of a table; None if the table is not encrypted.
-
-    Args:
-        properties: the table's properties.
-    """
+    """A random key for a new file of a table; None if the table is not encrypted."""
     return FileKey.new(int(DATA_KEY_LENGTH.of(properties))) if is_encrypted(properties) else None
 
 
 def encrypted(data: bytes, properties: Mapping[str, str]) -> tuple[bytes, bytes | None]:
-    """A new file of a table as it is written, and what its parent keeps of its key.
-
-    Args:
-        data: its content.
-        properties: the table's properties; those of a table that is not encrypted leave the content as it is.
-
-    Returns:
-        the bytes, and `key_metadata`; None if the table is not encrypted.
-    """
+    """A new file of a table as it is written, and its `key_metadata`, None if the table is not encrypted."""
     key = new_file_key(properties)
     if key is None:
         return data, None
@@ -169,21 +110,9 @@ def encrypted(data: bytes, properties: Mapping[str, str]) -> tuple[bytes, bytes 
 def encrypted_list(
     data: bytes, known: tuple[EncryptionKey, ...], properties: Mapping[str, str], reader: object, now_ms: int
 ) -> tuple[bytes, tuple[EncryptionKey, ...]]:
-    """A new manifest list of an encrypted table as it is written, and the keys that the table's metadata then needs.
+    """A new manifest list as it is written, and the keys that the table's metadata then needs.
 
-    Args:
-        data: its content.
-        known: the keys of the table's metadata.
-        properties: the table's properties.
-        reader: knows the catalog's key service.
-        now_ms: the time in milliseconds since 1970.
-
-    Returns:
-        the bytes, and the key of the list with the one that encrypts it, in this order; none if the table is not
-        encrypted.
-
-    Raises:
-        KeyUnavailableError: the table's key cannot be used.
+    The list's key comes first, then the one that encrypts it; there are none if the table is not encrypted.
     """
     table_key_id = ENCRYPTION_KEY_ID.of(properties)
     key = new_file_key(properties)
@@ -200,35 +129,14 @@ def encrypted_list(
 def rotated_keys(
     known: tuple[EncryptionKey, ...], properties: Mapping[str, str], reader: object, now_ms: int
 ) -> tuple[EncryptionKey, ...]:
-    """The keys of an encrypted table's metadata, with a new one in the place of all that the table's key encrypts.
-
-    Args:
-        known: the keys of the table's metadata.
-        properties: the table's properties.
-        reader: knows the catalog's key service.
-        now_ms: the time in milliseconds since 1970.
-
-    Raises:
-        TamperedFileError: a key was changed or exchanged.
-        KeyUnavailableError: the table's key cannot be used.
-    """
+    """The keys of an encrypted table's metadata, with a new one in the place of all that the table's key encrypts."""
     table_key_id = ENCRYPTION_KEY_ID.of(properties)
     service = key_service_of(reader, f"a table by its key {table_key_id!r}")
     return with_new_key_above(known, table_key_id, int(DATA_KEY_LENGTH.of(properties)), service, now_ms)
 
 
 def refuse_encrypted(properties: Mapping[str, str], table: str, what: str, remedy: str) -> None:
-    """Refuses something that would leave plain files in an encrypted table, or cannot read its files.
-
-    Args:
-        properties: the table's properties.
-        table: its name or location.
-        what: what is refused: "Cannot …".
-        remedy: what works instead.
-
-    Raises:
-        UnsupportedError: the table is encrypted.
-    """
+    """Refuses to leave plain files in an encrypted table, or to read its files; `what` begins with "Cannot"."""
     if is_encrypted(properties):
         raise UnsupportedError(f"{what} {table}: the table is encrypted ({ENCRYPTION_KEY_ID.name}). {remedy}")
 
@@ -244,17 +152,7 @@ _FIRST_VERSION = 3
 
 
 def check_encryption(base: TableMetadata | None, new: TableMetadata) -> None:
-    """Refuses a version of a table whose encryption could not work, or differs from that of the version before.
-
-    Args:
-        base: the version before; None for a new table.
-        new: the version that is to be written.
-
-    Raises:
-        InvalidInputError: the format version is below 3, or the table's key would be set, changed or removed.
-        UnsupportedError: files of the format cannot be encrypted.
-        ConfigurationError: keys of files cannot be so long.
-    """
+    """Refuses a version of a table whose encryption could not work, or differs from that of the version before."""
     if base is not None:
         _check_unchanged(base, new)
     key_id = ENCRYPTION_KEY_ID.of(new.properties)
@@ -291,24 +189,15 @@ def _check_unchanged(base: TableMetadata, new: TableMetadata) -> None:
 
 
 def metadata_hash(metadata: TableMetadata) -> str:
-    """What `METADATA_HASH` says of metadata: SHA-256 of its JSON as Apache Iceberg writes it, in base64."""
+    """SHA-256 in base64 of the metadata's JSON as Apache Iceberg writes it: the value of `METADATA_HASH`."""
     return _hash(_as_java(metadata_to_json(metadata)))
 
 
 def check_integrity(row: Mapping[str, str], data: bytes, metadata: TableMetadata, location: str) -> None:
-    """Refuses the metadata of an encrypted table that is not what the metastore says.
+    """Refuses the metadata of an encrypted table that do not agree with the row in the metastore.
 
     The metastore is trusted, storage is not: who can change the metadata file could otherwise have the next rows
     written without encryption.
-
-    Args:
-        row: the parameters of the table's row.
-        data: the metadata file.
-        metadata: what it holds.
-        location: where it is.
-
-    Raises:
-        TamperedFileError: it was changed or exchanged after it was committed.
     """
     if not row.get(ENCRYPTION_KEY_ID.name):
         return
@@ -327,16 +216,7 @@ def check_integrity(row: Mapping[str, str], data: bytes, metadata: TableMetadata
 
 
 def check_same_key(row: Mapping[str, str], metadata: TableMetadata, location: str) -> None:
-    """Refuses metadata that names another key than the table's row in the metastore.
-
-    Args:
-        row: the parameters of the table's row.
-        metadata: the table's metadata.
-        location: where it is.
-
-    Raises:
-        TamperedFileError: the keys, or their lengths, differ.
-    """
+    """Refuses metadata that name another key than the table's row in the metastore."""
     for name in _OF_ENCRYPTION if row.get(ENCRYPTION_KEY_ID.name) else ():
         if row.get(name) != metadata.properties.get(name):
             raise TamperedFileError(

@@ -28,12 +28,10 @@ _SCHEMA = parsed_schema(
 
 @dataclass(frozen=True)
 class FileKey:
-    """The key of a file. It is not shown where it is printed.
+    """The key of a file; it is not shown where it is printed.
 
-    Attributes:
-        key: 16, 24 or 32 bytes.
-        prefix: what binds the blocks of the file together, so that none is taken from another file.
-        length: the encrypted file's length in bytes, so that its end cannot be cut off; None if its format knows.
+    `key` has 16, 24 or 32 bytes. `prefix` binds the blocks of the file together, so that none is taken from another
+    file; `length` is the encrypted file's in bytes, so that its end cannot be cut off, None if its format knows.
     """
 
     key: bytes = field(repr=False)
@@ -42,24 +40,11 @@ class FileKey:
 
     @classmethod
     def new(cls, key_bytes: int) -> FileKey:
-        """A random key.
-
-        Args:
-            key_bytes: 16, 24 or 32.
-        """
         return cls(os.urandom(key_bytes), os.urandom(_PREFIX_BYTES))
 
     @classmethod
     def decode(cls, data: bytes, location: str) -> FileKey:
-        """The key in `key_metadata`.
-
-        Args:
-            data: `key_metadata`.
-            location: the file that it is the key of, for messages.
-
-        Raises:
-            UnsupportedError: it is of another version, or of an encryption that is not Apache Iceberg's.
-            TamperedFileError: it is damaged.
+        """The key in `key_metadata`; other versions, and keys of other encryptions than Apache Iceberg's, are refused.
         """
         if data[:1] != bytes([_VERSION]):
             raise UnsupportedError(

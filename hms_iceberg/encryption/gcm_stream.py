@@ -19,15 +19,7 @@ KEY_BYTES = (16, 24, 32)
 
 
 class Cipher:
-    """Encrypts and decrypts by one key. Safe for several threads.
-
-    Args:
-        key: 16, 24 or 32 bytes.
-
-    Raises:
-        MissingDependencyError: `cryptography` is not installed.
-        TamperedFileError: it has another number of bytes.
-    """
+    """Encrypts and decrypts by one key of 16, 24 or 32 bytes. Safe for several threads."""
 
     def __init__(self, key: bytes) -> None:
         if len(key) not in KEY_BYTES:
@@ -41,25 +33,13 @@ class Cipher:
         self._aead = AESGCM(key)
 
     def encrypt(self, plain: Any, bound_to: bytes | None = None) -> bytes:
-        """Nonce, encrypted bytes and tag.
-
-        Args:
-            plain: bytes, or what has a buffer of bytes.
-            bound_to: other bytes without which they cannot be decrypted.
-        """
+        """Nonce, encrypted bytes and tag; they cannot be decrypted without the bytes that they are `bound_to`."""
         nonce = os.urandom(NONCE_BYTES)
         return nonce + self._aead.encrypt(nonce, plain, bound_to)
 
     def decrypt(self, encrypted: Any, what: str, bound_to: bytes | None = None) -> bytes:
-        """The bytes that were encrypted.
-
-        Args:
-            encrypted: what `encrypt` gave.
-            what: what they are, for messages.
-            bound_to: as it was encrypted.
-
-        Raises:
-            TamperedFileError: they were changed, or encrypted by another key, or bound to something else.
+        """The plain bytes; TamperedFileError if they were changed, or encrypted by another key, or bound to something
+        else.
         """
         from cryptography.exceptions import InvalidTag
 
@@ -82,12 +62,6 @@ _STEP = _BLOCK_BYTES + _ADDED
 
 
 def encrypt_stream(data: bytes, key: FileKey) -> bytes:
-    """A whole file, encrypted.
-
-    Args:
-        data: its content.
-        key: its key.
-    """
     cipher, view = Cipher(key.key), memoryview(data)
     parts = [_HEADER]
     for index, start in enumerate(range(0, max(len(view), 1), _BLOCK_BYTES)):
@@ -96,16 +70,7 @@ def encrypt_stream(data: bytes, key: FileKey) -> bytes:
 
 
 def decrypt_stream(data: bytes, key: FileKey, location: str) -> bytes:
-    """The content of a whole encrypted file.
-
-    Args:
-        data: the file.
-        key: its key, with its length.
-        location: where it is, for messages.
-
-    Raises:
-        TamperedFileError: it was changed, cut off or exchanged, or the key is that of another file.
-    """
+    """The content of a whole encrypted file; the key must have its length."""
     if len(data) != key.length:
         raise TamperedFileError(
             f"Cannot decrypt {location}: it has {len(data):,} bytes, {_said(key)}. It was changed or cut off."
@@ -120,16 +85,7 @@ def decrypt_stream(data: bytes, key: FileKey, location: str) -> bytes:
 
 
 class DecryptedFile(io.RawIOBase):
-    """An encrypted file open for reading at any place; one block of it is in memory.
-
-    Args:
-        file: the encrypted file, which is closed with this one.
-        key: its key, with its length.
-        location: where it is, for messages.
-
-    Raises:
-        TamperedFileError: it is shorter or longer than it was, or no such file.
-    """
+    """An encrypted file open for reading at any place; one block of it is in memory. It closes `file` with it."""
 
     def __init__(self, file: BinaryIO, key: FileKey, location: str) -> None:
         super().__init__()
@@ -152,37 +108,22 @@ class DecryptedFile(io.RawIOBase):
             self._decrypted(0)
 
     def readable(self) -> bool:
-        """True."""
         return True
 
     def seekable(self) -> bool:
-        """True."""
         return True
 
     def tell(self) -> int:
-        """The place where the next read begins, in bytes of the content."""
         return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Moves the place.
-
-        Args:
-            offset: in bytes.
-            whence: from the start, the place or the end, as in `io`.
-
-        Returns:
-            the new place from the start.
-        """
+        """Moves the position in the content."""
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
         self._position = max(base + offset, 0)
         return self._position
 
     def readinto(self, buffer: Any) -> int:
-        """Fills a buffer, with fewer bytes only at the end; returns how many.
-
-        Raises:
-            TamperedFileError: the block was changed.
-        """
+        """Fills a buffer, with fewer bytes only at the end; returns how many."""
         view = memoryview(buffer).cast("B")
         done = 0
         while done < len(view) and self._position < self._size:
@@ -196,7 +137,6 @@ class DecryptedFile(io.RawIOBase):
         return done
 
     def close(self) -> None:
-        """Closes the file."""
         if not self.closed:
             self._block = b""
             self._file.close()
@@ -212,11 +152,7 @@ class DecryptedFile(io.RawIOBase):
 
 
 class EncryptedOutput:
-    """A file open for writing of which every block is encrypted before it goes to storage.
-
-    Args:
-        output: the new file, which is closed or abandoned with this one.
-        key: its key.
+    """A file open for writing of which every block is encrypted before it goes to storage; it closes `output` with it.
     """
 
     def __init__(self, output: Any, key: FileKey) -> None:
@@ -230,7 +166,6 @@ class EncryptedOutput:
         output.write(_HEADER)
 
     def write(self, data: Any) -> int:
-        """Takes bytes; returns how many."""
         self._held += data
         while len(self._held) >= _BLOCK_BYTES:
             self._write_block(_BLOCK_BYTES)
@@ -252,14 +187,12 @@ class EncryptedOutput:
         return self._blocks * _BLOCK_BYTES + len(self._held)
 
     def close(self) -> None:
-        """Finishes the file and makes it visible."""
         if not self.closed:
             self.finish()
             self._output.close()
             self.closed = True
 
     def abandon(self) -> None:
-        """Discards the file."""
         self.closed = True
         abandon = getattr(self._output, "abandon", None)
         if abandon is not None:

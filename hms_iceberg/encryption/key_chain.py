@@ -25,16 +25,7 @@ LIFESPAN_MS = 730 * 24 * 3600 * 1000
 
 
 def manifest_list_key(snapshot: Snapshot, service: KeyService) -> FileKey:
-    """The key of a snapshot's manifest list.
-
-    Args:
-        snapshot: the snapshot, with the keys that its table's metadata has for it.
-        service: has the table's key.
-
-    Raises:
-        TamperedFileError: a key of the table's metadata was changed, exchanged or removed.
-        KeyUnavailableError: the table's key cannot be used.
-    """
+    """The key of a snapshot's manifest list, decrypted by the keys that its table's metadata has for it."""
     what = f"the key of manifest list {snapshot.manifest_list}"
     keys = {key.key_id: key for key in snapshot.keys}
     own = keys.get(snapshot.key_id or "")
@@ -48,44 +39,19 @@ def manifest_list_key(snapshot: Snapshot, service: KeyService) -> FileKey:
 
 
 def new_key_above(table_key_id: str, key_bytes: int, service: KeyService, now_ms: int) -> EncryptionKey:
-    """A new key to encrypt those of manifest lists, encrypted by the table's.
-
-    Args:
-        table_key_id: the table's key.
-        key_bytes: 16, 24 or 32.
-        service: has the table's key.
-        now_ms: the time in milliseconds since 1970.
-
-    Raises:
-        KeyUnavailableError: the table's key cannot be used.
-    """
+    """A new key, encrypted by the table's, that encrypts those of manifest lists."""
     wrapped = service.wrap_key(os.urandom(key_bytes), table_key_id)
     return EncryptionKey(_new_id(), _text(wrapped), table_key_id, {KEY_TIMESTAMP: str(now_ms)})
 
 
 def key_above(keys: tuple[EncryptionKey, ...], table_key_id: str, now_ms: int) -> EncryptionKey | None:
-    """The key of a table's metadata that encrypts new keys; None if there is none yet, or all are too old.
-
-    Args:
-        keys: those of the table's metadata.
-        table_key_id: the table's key.
-        now_ms: the time in milliseconds since 1970.
-    """
+    """The key of a table's metadata that encrypts new keys; None if there is none yet, or all are too old."""
     mine = (key for key in keys if key.encrypted_by_id == table_key_id)
     return next((key for key in mine if now_ms - int(_made_at(key)) < LIFESPAN_MS), None)
 
 
 def encrypted_list_key(key: FileKey, above: EncryptionKey, service: KeyService) -> EncryptionKey:
-    """The key of a new manifest list, for the table's metadata.
-
-    Args:
-        key: the key.
-        above: the key that encrypts it.
-        service: has the table's key, which encrypts that one.
-
-    Raises:
-        KeyUnavailableError: the table's key cannot be used.
-    """
+    """The key of a new manifest list, encrypted by the key `above`, for the table's metadata."""
     assert above.encrypted_by_id is not None
     cipher = Cipher(service.unwrap_key(_bytes(above), above.encrypted_by_id))
     encrypted = cipher.encrypt(key.encode(), _made_at(above).encode())
@@ -95,19 +61,7 @@ def encrypted_list_key(key: FileKey, above: EncryptionKey, service: KeyService) 
 def with_new_key_above(
     keys: tuple[EncryptionKey, ...], table_key_id: str, key_bytes: int, service: KeyService, now_ms: int
 ) -> tuple[EncryptionKey, ...]:
-    """Keys of a table's metadata with those of manifest lists encrypted by a new key, in the place of all before.
-
-    Args:
-        keys: those of the table's metadata.
-        table_key_id: the table's key.
-        key_bytes: 16, 24 or 32.
-        service: has the table's key.
-        now_ms: the time in milliseconds since 1970.
-
-    Raises:
-        TamperedFileError: a key of the table's metadata was changed or exchanged.
-        KeyUnavailableError: the table's key cannot be used.
-    """
+    """Keys of a table's metadata with those of manifest lists encrypted by a new key, in the place of all before."""
     above = new_key_above(table_key_id, key_bytes, service, now_ms)
     old = {key.key_id: key for key in keys if key.encrypted_by_id == table_key_id}
     ciphers = {key_id: Cipher(service.unwrap_key(_bytes(key), table_key_id)) for key_id, key in old.items()}

@@ -60,15 +60,7 @@ class KeyService(Protocol):
 
 
 def key_service_of(reader: object, what: str) -> KeyService:
-    """The key service of a storage.
-
-    Args:
-        reader: a storage, or a reader of one.
-        what: what needs it, for the message.
-
-    Raises:
-        KeyUnavailableError: its catalog has none.
-    """
+    """The key service of a storage, or of a reader of one; the error if it has none says what needs it."""
     found: KeyService | None = getattr(reader, "key_service", None)
     if found is None:
         raise KeyUnavailableError(
@@ -79,15 +71,7 @@ def key_service_of(reader: object, what: str) -> KeyService:
 
 
 def key_service(properties: Mapping[str, str]) -> KeyService | None:
-    """The key service that a catalog's properties name; None if they name none.
-
-    Args:
-        properties: the catalog's properties, which the service is made of.
-
-    Raises:
-        ConfigurationError: both properties are set, or there is no such service, or it lacks properties.
-        MissingDependencyError: a package that it needs is not installed.
-    """
+    """The key service that a catalog's properties name; None if they name none."""
     kind, named = properties.get(SERVICE_TYPE), properties.get(SERVICE_CLASS)
     if kind and named:
         raise ConfigurationError(
@@ -122,11 +106,7 @@ def _loaded(name: str) -> Callable[[Mapping[str, str]], KeyService]:
 
 
 class KeptKeys:
-    """A key service that is asked once an hour for the same key, as by Apache Iceberg.
-
-    Args:
-        service: the service.
-    """
+    """A key service that is asked once an hour for the same key, as by Apache Iceberg."""
 
     def __init__(self, service: KeyService) -> None:
         self._service = service
@@ -134,14 +114,12 @@ class KeptKeys:
         self._lock = threading.Lock()
 
     def wrap_key(self, key: bytes, table_key_id: str) -> bytes:
-        """A key, encrypted; see `KeyService`."""
         with _named(self._service, table_key_id):
             wrapped = self._service.wrap_key(key, table_key_id)
         self._keep(wrapped, table_key_id, key)
         return wrapped
 
     def unwrap_key(self, wrapped: bytes, table_key_id: str) -> bytes:
-        """The key that was encrypted; see `KeyService`."""
         with self._lock:
             until, key = self._kept.get((wrapped, table_key_id), (0.0, b""))
         if until > time.monotonic():

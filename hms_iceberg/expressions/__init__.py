@@ -99,11 +99,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name on first use (PEP 562), so that importing one module of the room stays cheap.
-
-    Raises:
-        AttributeError: the room has no such public name.
-    """
+    """Load a public name on first use (PEP 562), so that importing one module of the room stays cheap."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     homes = {"parse": "text.parser", "Reference": "terms", "Transformed": "terms", "VariantGet": "terms"}

@@ -57,17 +57,8 @@ Columns = Union[Schema, StructType]  # noqa: UP007  (an alias is evaluated, also
 def bind(schema: Columns, expression: BooleanExpression, case_sensitive: bool = True) -> BooleanExpression:
     """The predicate over the fields of a schema.
 
-    Args:
-        schema: the columns; of a struct type (such as a partition's), only its direct fields by their exact names.
-        expression: what `parse` returns or users build. Parts that are bound already stay as they are.
-        case_sensitive: False finds `ID` under `id`; a name that fits two columns then is refused.
-
-    Returns:
-        A tree of AlwaysTrue, AlwaysFalse, And, Or and the classes of `bound`.
-
-    Raises:
-        UnknownColumnError: there is no such column; near names are in the message.
-        TypeMismatchError: a literal does not compare with its column, or the column cannot be tested so.
+    In a struct type (such as a partition's), only direct fields are found by their exact names. Parts that are bound
+    already stay. Without `case_sensitive` `ID` is found under `id`; a name that fits two columns then is refused.
     """
     return _bind(_Binder(schema, case_sensitive), rewrite_not(expression))
 
@@ -117,15 +108,7 @@ class _Binder:
 
 
 def bound_reference(schema: Schema, field_id: int) -> BoundReference:
-    """The reference to a field of a schema by its id.
-
-    Args:
-        schema: the table's schema.
-        field_id: id of the field.
-
-    Raises:
-        UnknownColumnError: the schema has no such field.
-        TypeMismatchError: the field is in a list or a map, so that a row can have many values of it.
+    """The reference to a field by its id; a field in a list or map is refused, since a row can have many values of it.
     """
     field = schema.find_field(field_id)
     name = schema.find_column_name(field_id) or field.name
@@ -175,18 +158,7 @@ def _bind_term(binder: _Binder, term: Term) -> BoundTerm:
 
 
 def unary(operation: Operator, term: BoundTerm) -> BooleanExpression:
-    """Binds IS_NULL, NOT_NULL, IS_NAN or NOT_NAN of a term.
-
-    Args:
-        operation: the operator.
-        term: the bound term.
-
-    Returns:
-        the bound test; always true or always false where the term's type decides it.
-
-    Raises:
-        TypeMismatchError: NaN is asked for where only numbers without NaN, or no numbers, can be.
-    """
+    """Binds IS_NULL, NOT_NULL, IS_NAN or NOT_NAN of a term; always true or false where the term's type decides it."""
     is_void = isinstance(term, BoundTransform) and term.transform.is_void
     if operation in (Operator.IS_NAN, Operator.NOT_NAN) and not is_void:
         if not isinstance(term.type, (FloatType, DoubleType)):
@@ -271,15 +243,8 @@ def _short(expression: UnboundPredicate) -> str:
 
 
 def comparison(operation: Operator, term: BoundTerm, at: LiteralPlace) -> BooleanExpression:
-    """Binds EQ, NOT_EQ, LT, LT_EQ, GT or GT_EQ between a term and a point in the order of its type's values.
-
-    Args:
-        operation: the operator.
-        term: the bound term.
-        at: the point among the values of the term's type.
-
-    Returns:
-        the bound test; always true or false (of values that are not null) where the point is beyond all values.
+    """Binds a comparison of a term with a point in the order of its type's values; always true or false (of non-null
+    values) where the point is beyond all of them.
     """
     if at.nan:
         if isinstance(term.type, (FloatType, DoubleType)):
@@ -327,16 +292,7 @@ def _nan_comparison(operation: Operator, term: BoundTerm) -> BooleanExpression:
 
 
 def membership(operation: Operator, term: BoundTerm, places: Sequence[LiteralPlace]) -> BooleanExpression:
-    """Binds IN or NOT_IN of a term.
-
-    Args:
-        operation: the operator.
-        term: the bound term.
-        places: the points among the values of the term's type.
-
-    Returns:
-        the bound test; points that are no value of the type are left out, as nothing equals them.
-    """
+    """Binds IN or NOT_IN of a term; points that are no value of the type are left out, as nothing equals them."""
     is_in = operation is Operator.IN
     values = tuple({each.value for each in places if each.is_exact})
     single = Operator.EQ if is_in else Operator.NOT_EQ
@@ -363,15 +319,7 @@ BIND.set(bind)
 
 
 def bind_transform(ref: BoundReference, transform: Transform) -> BoundTerm:
-    """The term of a transform of a field; the field itself for identity.
-
-    Args:
-        ref: the bound reference to the field.
-        transform: the transform.
-
-    Raises:
-        TypeMismatchError: the transform does not take the field's type, or nobody knows what it does.
-    """
+    """The term of a transform of a field; the field itself for identity."""
     if transform.is_identity:
         return ref
     if isinstance(transform, UnknownTransform):
@@ -384,7 +332,7 @@ def bind_transform(ref: BoundReference, transform: Transform) -> BoundTerm:
 
 
 def is_rewritten(term: BoundTransform) -> bool:
-    """True if comparisons of the term become comparisons of its source."""
+    """Whether comparisons of the term become comparisons of its source."""
     source = term.ref.type
     if isinstance(term.transform, TruncateTransform) and isinstance(source, StringType):
         return True
@@ -392,16 +340,8 @@ def is_rewritten(term: BoundTransform) -> bool:
 
 
 def rewrite_comparison(operation: Operator, term: BoundTransform, at: LiteralPlace) -> BooleanExpression:
-    """Rewrites a comparison of a transform's result with a value as one of the column itself, where that says the
-    same.
-
-    Args:
-        operation: the operator.
-        term: the bound transform.
-        at: the point among the values of the transform's results.
-
-    Returns:
-        the bound test; that of the transform where no range of the column says it.
+    """A comparison of a transform's result as one of the column itself, or of the transform where no range of the
+    column says it.
     """
     transform, ref, value = term.transform, term.ref, at.value
     if transform.is_void:

@@ -58,11 +58,9 @@ _NUMBERS = (LongType, FloatType, DoubleType, DecimalType)
 class LiteralPlace:
     """A point in the order of a type's values.
 
-    Args:
-        value: a value of the type; None only beyond both ends of its range.
-        side: 0 for the value itself, 1 for a point above it and below the next value, -1 for a point below it and
-            above the value before. With value None: above all values, or below all of them.
-        nan: True for NaN, which equals itself and is above every other number.
+    `value` is None beyond both ends of the type's range only. `side` is 0 for the value itself, 1 for a point above it
+    and below the next value, -1 for one below it and above the value before; with value None, above or below all
+    values. `nan` equals itself and is above every other number.
     """
 
     value: Any
@@ -71,7 +69,7 @@ class LiteralPlace:
 
     @property
     def is_exact(self) -> bool:
-        """True if a value of the type is at this point."""
+        """Whether a value of the type is at this point."""
         return self.side == 0 and not self.nan
 
 
@@ -81,18 +79,7 @@ NAN = LiteralPlace(None, 0, nan=True)
 
 
 def place(value: Literal, kind: IcebergType) -> LiteralPlace:
-    """Where a literal lies among the values of a primitive type.
-
-    Args:
-        value: the literal.
-        kind: the type.
-
-    Returns:
-        the value of the type that is equal, or the nearest one and on which side of it the literal lies.
-
-    Raises:
-        ValueError: they do not compare; the message says what was expected.
-    """
+    """The place of a literal among the values of a primitive type; ValueError if they do not compare."""
     if isinstance(value.type, StringType) and not isinstance(kind, StringType):
         value = literal_from_text(value.value, kind)
     converter = _CONVERTERS.get(type(kind))
@@ -135,13 +122,7 @@ def value_range(kind: IcebergType) -> tuple[Any, Any]:
 
 
 def integer_place(value: int, remainder: bool, kind: IcebergType) -> LiteralPlace:
-    """Where an integer lies in a type stored as integers; `remainder` says that the literal is a little above it.
-
-    Args:
-        value: the integer.
-        remainder: whether the literal is a little above the integer.
-        kind: the type.
-    """
+    """The place of an integer in a type stored as integers; `remainder` says that the literal is a little above it."""
     low, high = value_range(kind)
     if value > high or (value == high and remainder):
         return ABOVE_ALL

@@ -20,31 +20,15 @@ Test = Callable[[Any], bool]
 def evaluator(columns: Columns, expression: BooleanExpression, case_sensitive: bool = True) -> Test:
     """A function that says whether a row matches.
 
-    Args:
-        columns: the schema (or struct type, such as a partition's) that rows have.
-        expression: bound or unbound.
-        case_sensitive: how column names are matched.
-
-    Returns:
-        A function of one row: a sequence of stored values in the order of the columns, or a mapping by column name.
-        Structs within are sequences too, or mappings by name or field id.
-
-    Raises:
-        UnknownColumnError: there is no such column.
-        TypeMismatchError: a literal does not compare with its column.
+    A row is a sequence of stored values in the order of the columns, or a mapping by column name; structs within are
+    sequences too, or mappings by name or field id.
     """
     struct = columns.as_struct() if isinstance(columns, Schema) else columns
     return fold(bind(columns, expression, case_sensitive), _RowVisitor(struct))
 
 
 def value_test(expression: BooleanExpression) -> Test:
-    """A function that says whether one value matches a bound tree in which all tests are about the same term.
-
-    Args:
-        expression: the bound tree.
-
-    Returns:
-        A function of one stored value of the term (after its transform, if it has one), or None.
+    """A function that says whether one stored value (after the term's transform) matches a bound tree about one term.
     """
     return fold(expression, _ValueVisitor())
 
@@ -163,15 +147,7 @@ def _parts(value: Any) -> tuple[bytes, bytes]:
 
 
 def row_reader(struct: StructType, ref: BoundReference) -> Callable[[Any], Any]:
-    """Makes a function from a row to the value of a field.
-
-    Args:
-        struct: the type of the rows.
-        ref: a field of it.
-
-    Returns:
-        the function; it takes a tuple or a mapping, and gives None if a struct around the field is null.
-    """
+    """A function from a row (a tuple or a mapping) to the value of a field, None if a struct around it is null."""
     steps: list[tuple[int, NestedField]] = []
     parent = struct
     for field in ref.path:

@@ -38,11 +38,7 @@ _DEEPEST = 200
 
 
 def filter_to_json(bound: BooleanExpression) -> Any:
-    """A bound predicate as JSON-ready Python; `FilterReader` reads it back.
-
-    Raises:
-        UnsupportedError: it has a value that has no JSON form.
-    """
+    """A bound predicate as JSON-ready Python; `FilterReader` reads it back."""
     return fold(bound, _Writer())
 
 
@@ -59,29 +55,14 @@ def columns_of_filter(data: Any) -> set[str]:
 
 
 class FilterReader:
-    """Reads predicates on the columns of a schema.
-
-    Args:
-        schema: the columns, which say how values are written.
-        case_sensitive: whether names must match in case.
-    """
+    """Reads predicates on the columns of a schema, which says how values are written."""
 
     def __init__(self, schema: Schema, case_sensitive: bool) -> None:
         self._schema = schema
         self._case_sensitive = case_sensitive
 
     def read(self, data: Any, depth: int = 0) -> BooleanExpression:
-        """Reads a predicate from parsed JSON.
-
-        Args:
-            data: the parsed JSON.
-            depth: how many predicates are around this one.
-
-        Returns:
-            the unbound predicate; always true if there is none.
-
-        Raises:
-            InvalidInputError: it cannot be read, or names a column that there is not.
+        """The unbound predicate of parsed JSON, always true if there is none; `depth` counts the predicates around it.
         """
         if data is None or data is True:
             return AlwaysTrue()

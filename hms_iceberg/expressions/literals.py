@@ -150,14 +150,8 @@ class Literal:
 
 
 def literal(value: Any) -> Literal:
-    """The literal of a Python object.
-
-    Args:
-        value: bool, int, float, Decimal, str, bytes, UUID, date, time, datetime (with a zone: a point in time),
-            a numpy scalar, or a `Literal`.
-
-    Raises:
-        TypeMismatchError: None (use IsNull), or an object that no Iceberg type holds.
+    """The literal of a Python object: bool, int, float, Decimal, str, bytes, UUID, date, time, datetime (with a zone: a
+    point in time), a numpy scalar, or a `Literal`; None is refused.
     """
     if isinstance(value, Literal):
         return value
@@ -178,12 +172,7 @@ def literal(value: Any) -> Literal:
 
 
 def stored_literal(value: Any, kind: IcebergType) -> Literal:
-    """The literal of a stored value of a column's type.
-
-    Args:
-        value: a stored value, not None.
-        kind: the primitive type that it is stored in.
-    """
+    """The literal of a stored value, not None, of a primitive type."""
     if isinstance(kind, IntegerType):
         return Literal(value, LongType())
     if isinstance(kind, DecimalType):
@@ -302,17 +291,10 @@ _SPECIAL_FLOATS = {"nan": "nan", "inf": "inf", "infinity": "inf", "-inf": "-inf"
 
 
 def literal_from_text(text: str, kind: IcebergType) -> Literal:
-    """The value of a type that a text stands for.
+    """The value of a type that a text stands for; ValueError says what was expected.
 
     The literal may be of a finer type than asked for: a timestamp for a date, nanoseconds for microseconds, a decimal
     for an integer. Texts without a zone are UTC where a point in time is expected.
-
-    Args:
-        text: the text.
-        kind: the type.
-
-    Raises:
-        ValueError: the text is no such value; the message says what was expected.
     """
     for kinds, read in _READERS:
         if isinstance(kind, kinds):
@@ -321,11 +303,7 @@ def literal_from_text(text: str, kind: IcebergType) -> Literal:
 
 
 def number_from_text(text: str) -> Decimal:
-    """The exact number that a text is.
-
-    Raises:
-        ValueError: it is no number, or one with hundreds of digits.
-    """
+    """The exact number that a text is; one with hundreds of digits is refused."""
     if not _NUMBER.fullmatch(text.strip()):
         raise ValueError(f"{text!r} is not a number")
     value = Decimal(text.strip())
@@ -369,18 +347,10 @@ def _timestamp(text: str, kind: IcebergType) -> Literal:
 
 
 def timestamp_from_text(text: str, zone: bool | None) -> Literal:
-    """Reads a timestamp's text.
+    """Reads a timestamp's text, in microseconds, or in nanoseconds if it has more than six digits of fraction.
 
-    Args:
-        text: such as "2024-01-01", "2024-01-01 10:30:00.5" or "2024-01-01T10:30:00+01:00".
-        zone: True for a point in time (UTC if the text has no zone), False for a timestamp without zone, None for
-            what the text says.
-
-    Returns:
-        the literal in microseconds; in nanoseconds if the text has more than six digits of fraction.
-
-    Raises:
-        ValueError: it is no timestamp, or has a zone where none can be.
+    `zone` is True for a point in time (UTC if the text has no zone), False for a timestamp without zone, None for what
+    the text says.
     """
     padded = re.sub(r"\s*(UTC|GMT)$", "Z", _padded(text), flags=re.IGNORECASE)
     nanos, offset = parse_timestamp(padded)

@@ -80,15 +80,8 @@ Node = Callable[[Reference, Literal], BooleanExpression]
 
 
 def project(field: PartitionField, predicate: BoundPredicate, strict: bool) -> BooleanExpression | None:
-    """The test of a partition field that a test of its source column implies, or is implied by.
-
-    Args:
-        field: a partition field whose source the predicate tests.
-        predicate: a bound test.
-        strict: whether every row of a matching partition must match; else, whether any may.
-
-    Returns:
-        An unbound predicate over the name of the partition field; None if nothing can be said.
+    """The unbound test of a partition field that a test of its source column implies, or if `strict` is implied by;
+    None if nothing can be said.
     """
     transform, term = field.transform, Reference(field.name)
     if transform.is_void or isinstance(transform, UnknownTransform) or len(field.source_ids or ()) > 1:
@@ -149,18 +142,11 @@ def _bucket(
 class _Blocks:
     """The blocks of an order-keeping transform. Values and results are counted in integer units.
 
-    Args:
-        term: the partition field.
-        unit: a stored source value as integer.
-        block: the transform over integers, without wrapping around.
-        literal: a result as literal of the partition field.
-        one_to_one: every block is a single value.
-        late_before_1970: negative results may be stored one too high.
-        early_before_1970: negative results may be stored one too low.
-        lowest: the smallest storable result.
-        wrapped: what a result below it is stored as; None if that cannot be or is not known.
-        folds: results that no int holds are stored at the other end of its range.
-        former: a result that may be stored as another one, and that other one, which no value has as its result.
+    `unit` makes an integer of a stored source value, `block` is the transform over integers without wrapping around,
+    `literal` makes a result the partition field's. Negative results may be stored one too high (`late_before_1970`) or
+    too low (`early_before_1970`). A result below `lowest` is stored as `wrapped`, None if that cannot be or is not
+    known; if the transform `folds`, results that no int holds are stored at the other end of its range. `former` is a
+    result that may be stored as another one, and that other one, which no value has as its result.
     """
 
     term: Reference
@@ -361,16 +347,8 @@ def _blocks(transform: Transform, kind: IcebergType, term: Reference) -> _Blocks
 
 
 def _prefix_test(width: int, term: Reference, predicate: BoundPredicate, strict: bool) -> BooleanExpression | None:
-    """Finds the test of a truncated value that a test of the value implies (or, strictly, is implied by).
-
-    Args:
-        width: how many characters or bytes are kept.
-        term: the partition field.
-        predicate: a test with one or more values.
-        strict: whether it must imply the test of the value.
-
-    Returns:
-        the unbound test; None if there is none.
+    """The unbound test of the first `width` characters or bytes that a test of the value implies, or if `strict` is
+    implied by; None if there is none.
     """
     if predicate.operation in (Operator.IN, Operator.NOT_IN):
         assert isinstance(predicate, BoundSetPredicate)

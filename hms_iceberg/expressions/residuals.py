@@ -24,40 +24,18 @@ Projection = Callable[[BooleanExpression], BooleanExpression]
 
 
 def inclusive_projection(schema: Schema, spec: PartitionSpec, case_sensitive: bool = True) -> Projection:
-    """A function from a predicate over rows to one that every partition with a matching row matches.
+    """A function from a predicate over rows to an unbound one that every partition with a matching row matches.
 
-    Args:
-        schema: the columns that predicates name.
-        spec: the partition spec. Fields of dropped columns and of unknown transforms say nothing.
-        case_sensitive: how column names are matched.
-
-    Returns:
-        A function of a bound or unbound predicate. Its result is unbound, over the names of the partition fields;
-        bind it to `spec.partition_type(schema)`. AlwaysTrue if partitions say nothing.
-
-    Raises:
-        UnknownColumnError: (by the function) there is no such column.
-        TypeMismatchError: (by the function) a literal does not compare with its column.
+    Its result names partition fields, to be bound to `spec.partition_type(schema)`; AlwaysTrue if partitions say
+    nothing, as fields of dropped columns and of unknown transforms do.
     """
     visitor = _Inclusive(spec)
     return lambda expression: fold(bind(schema, expression, case_sensitive), visitor)
 
 
 def strict_projection(schema: Schema, spec: PartitionSpec, case_sensitive: bool = True) -> Projection:
-    """A function from a predicate over rows to one over partitions that only those match of which every row matches.
-
-    Arguments, results and errors as of `inclusive_projection`; AlwaysFalse if partitions say nothing.
-
-    Args:
-        schema: the table's schema.
-        spec: the partition spec.
-        case_sensitive: whether column names must match in case.
-
-    Returns:
-        the function; its result is always false if partitions say nothing.
-
-    Raises:
-        UnknownColumnError, TypeMismatchError: of the function: the predicate does not fit the schema.
+    """A function from a predicate over rows to an unbound one that holds only for partitions whose rows all match;
+    AlwaysFalse if partitions say nothing.
     """
     visitor = _Strict(spec)
     return lambda expression: fold(bind(schema, expression, case_sensitive), visitor)
@@ -101,21 +79,9 @@ Residual = Callable[[Sequence[Any]], BooleanExpression]
 def residual_evaluator(
     spec: PartitionSpec, expression: BooleanExpression, schema: Schema, case_sensitive: bool = True
 ) -> Residual:
-    """A function from a partition to the predicate that its rows must still be tested with.
+    """A function from a partition tuple (stored values) to the bound predicate that its rows must still be tested with.
 
-    Args:
-        spec: the partition spec.
-        expression: the predicate over rows, bound or unbound.
-        schema: the columns that it names.
-        case_sensitive: how column names are matched.
-
-    Returns:
-        A function of a partition tuple (stored values in the order of the spec's fields) that gives a bound tree:
-        AlwaysTrue if all rows match, AlwaysFalse if none does. Results are kept for partitions seen lately.
-
-    Raises:
-        UnknownColumnError: there is no such column.
-        TypeMismatchError: a literal does not compare with its column.
+    Results are kept for partitions seen lately.
     """
     bound = bind(schema, expression, case_sensitive)
     if spec.is_unpartitioned() or not isinstance(bound, (And, Or, BoundPredicate)):
@@ -126,7 +92,7 @@ def residual_evaluator(
 
 
 class _ResidualVisitor(ExpressionVisitor[Residual]):
-    """Makes functions from partition tuple to what is left of the expression."""
+    """Makes functions from a partition tuple to the part of the expression that is left."""
 
     def __init__(self, spec: PartitionSpec, schema: Schema) -> None:
         self.spec = spec
@@ -167,16 +133,9 @@ class _ResidualVisitor(ExpressionVisitor[Residual]):
 
 
 def residual_by_constants(expression: BooleanExpression, constants: Mapping[int, Any]) -> BooleanExpression:
-    """The part of a bound predicate that is left to test in rows with constant values of some fields.
+    """The part of a bound predicate that is left where some fields are constant, by field id.
 
-    For the columns that a file lacks (their initial default, or None) and those that partitions give.
-
-    Args:
-        expression: a bound tree.
-        constants: field id to stored value, or None.
-
-    Returns:
-        A bound tree that tests none of these fields.
+    Constant are columns that a file lacks (their initial default, or None) and those that partitions give.
     """
     return fold(expression, _ConstantResidual(constants))
 

@@ -142,11 +142,7 @@ Term = Union[Reference, Transformed, VariantGet]  # noqa: UP007  (an alias is ev
 
 
 def to_term(term: str | Term) -> Term:
-    """The term of a column name, or the term itself.
-
-    Raises:
-        TypeMismatchError: neither of them.
-    """
+    """The term of a column name, or the term itself."""
     if isinstance(term, (Reference, Transformed, VariantGet)):
         return term
     return Reference(term)

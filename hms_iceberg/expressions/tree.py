@@ -136,12 +136,10 @@ class _Junction(BooleanExpression):
 
     @property
     def left(self) -> BooleanExpression:
-        """The first operand."""
         return self.operands[0]
 
     @property
     def right(self) -> BooleanExpression:
-        """All operands but the first."""
         return type(self)(*self.operands[1:])
 
     def _arguments(self) -> tuple[Any, ...]:
@@ -454,13 +452,7 @@ _CLASSES: dict[Operator, type[UnboundPredicate]] = {
 
 
 def predicate(operation: Operator, term: str | Term, *arguments: Any) -> BooleanExpression:
-    """The predicate of an operation: `predicate(Operator.EQ, "a", 1)` is `EqualTo("a", 1)`.
-
-    Args:
-        operation: the operator.
-        term: a column by name, or a transform of one.
-        arguments: what it is compared with: nothing, a value, or a collection of values.
-    """
+    """The predicate of an operation: `predicate(Operator.EQ, "a", 1)` is `EqualTo("a", 1)`."""
     return _CLASSES[operation](term, *arguments)  # type: ignore[call-arg]
 
 

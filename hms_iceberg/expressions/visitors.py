@@ -30,35 +30,26 @@ class ExpressionVisitor(Generic[T]):
     """One method for each kind of node: the result for a tree is built from the leaves up."""
 
     def visit_true(self) -> T:
-        """The result of AlwaysTrue."""
         raise NotImplementedError
 
     def visit_false(self) -> T:
-        """The result of AlwaysFalse."""
         raise NotImplementedError
 
     def visit_not(self, child: T) -> T:
-        """The result of a negation; bound trees have none."""
+        """Negations; bound trees have none."""
         raise NotImplementedError
 
     def visit_and(self, operands: Sequence[T]) -> T:
-        """The result of a conjunction of two or more results."""
         raise NotImplementedError
 
     def visit_or(self, operands: Sequence[T]) -> T:
-        """The result of a disjunction of two or more results."""
         raise NotImplementedError
 
     def visit_unbound(self, predicate: UnboundPredicate) -> T:
-        """The result of a test that is not bound.
-
-        Raises:
-            TypeMismatchError: the visitor takes bound trees only.
-        """
+        """Refuses unbound tests, unless a visitor takes them."""
         raise TypeMismatchError(f"Cannot evaluate {predicate}: bind the expression to a schema first")
 
     def visit_bound(self, predicate: BoundPredicate) -> T:
-        """The result of a bound test."""
         raise NotImplementedError
 
 
@@ -70,59 +61,57 @@ class BoundExpressionVisitor(ExpressionVisitor[T]):
         raise TypeMismatchError("Cannot evaluate a negation: bind the expression to a schema first")
 
     def visit_is_null(self, term: BoundTerm) -> T:
-        """The value is null."""
         raise NotImplementedError
 
     def visit_not_null(self, term: BoundTerm) -> T:
-        """The value is not null."""
         raise NotImplementedError
 
     def visit_is_nan(self, term: BoundTerm) -> T:
-        """The value is NaN; false for null."""
+        """False for null."""
         raise NotImplementedError
 
     def visit_not_nan(self, term: BoundTerm) -> T:
-        """The value is not NaN; true for null."""
+        """True for null."""
         raise NotImplementedError
 
     def visit_equal(self, term: BoundTerm, value: Any) -> T:
-        """The value equals; -0.0 equals 0.0; false for null and NaN."""
+        """-0.0 equals 0.0; false for null and NaN."""
         raise NotImplementedError
 
     def visit_not_equal(self, term: BoundTerm, value: Any) -> T:
-        """The value differs; false for null, true for NaN."""
+        """False for null, true for NaN."""
         raise NotImplementedError
 
     def visit_less_than(self, term: BoundTerm, value: Any) -> T:
-        """The value is less; false for null and NaN."""
+        """False for null and NaN."""
         raise NotImplementedError
 
     def visit_less_than_or_equal(self, term: BoundTerm, value: Any) -> T:
-        """The value is less or equal; false for null and NaN."""
+        """False for null and NaN."""
         raise NotImplementedError
 
     def visit_greater_than(self, term: BoundTerm, value: Any) -> T:
-        """The value is greater; false for null, TRUE for NaN."""
+        """False for null, TRUE for NaN."""
         raise NotImplementedError
 
     def visit_greater_than_or_equal(self, term: BoundTerm, value: Any) -> T:
-        """The value is greater or equal; false for null, TRUE for NaN."""
+        """False for null, TRUE for NaN."""
         raise NotImplementedError
 
     def visit_in(self, term: BoundTerm, values: tuple[Any, ...]) -> T:
-        """The value is one of two or more, in ascending order; false for null and NaN."""
+        """Two or more values in ascending order; false for null and NaN."""
         raise NotImplementedError
 
     def visit_not_in(self, term: BoundTerm, values: tuple[Any, ...]) -> T:
-        """The value is none of two or more; false for null, true for NaN."""
+        """Two or more values; false for null, true for NaN."""
         raise NotImplementedError
 
     def visit_starts_with(self, term: BoundTerm, prefix: str) -> T:
-        """The text starts with a prefix that is not empty; false for null."""
+        """A prefix that is not empty; false for null."""
         raise NotImplementedError
 
     def visit_not_starts_with(self, term: BoundTerm, prefix: str) -> T:
-        """The text does not start with the prefix; false for null."""
+        """False for null."""
         raise NotImplementedError
 
     def visit_intersects_box(self, term: BoundTerm, box: Box) -> T:
@@ -130,11 +119,10 @@ class BoundExpressionVisitor(ExpressionVisitor[T]):
         raise NotImplementedError
 
     def visit_not_intersects_box(self, term: BoundTerm, box: Box) -> T:
-        """The box of the shape has no point in common with a given one; false for null, true for empty shapes."""
+        """False for null, true for empty shapes."""
         raise NotImplementedError
 
     def visit_bound(self, predicate: BoundPredicate) -> T:
-        """Calls the method of the predicate's operation."""
         method = getattr(self, _METHODS[predicate.operation])
         if isinstance(predicate, BoundLiteralPredicate):
             return method(predicate.term, predicate.value)
@@ -165,18 +153,7 @@ _METHODS = {
 
 
 def fold(expression: BooleanExpression, visitor: ExpressionVisitor[T]) -> T:
-    """Applies a visitor to a tree, from the leaves up, and returns its result.
-
-    Args:
-        expression: the tree.
-        visitor: gives the result of each node.
-
-    Returns:
-        what the visitor gave for the root.
-
-    Raises:
-        TypeMismatchError: the tree holds something that is no expression, or is not bound where it must be.
-    """
+    """Applies a visitor to a tree, from the leaves up, and returns its result."""
     if isinstance(expression, (And, Or)):
         results = [fold(each, visitor) for each in expression.operands]
         return visitor.visit_and(results) if isinstance(expression, And) else visitor.visit_or(results)

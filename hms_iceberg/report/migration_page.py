@@ -13,11 +13,7 @@ if TYPE_CHECKING:
 
 
 def migration_page(plan: WarehousePlan) -> str:
-    """A page with the state of every table, which sorts and searches.
-
-    Args:
-        plan: the tables, with what came of them so far.
-    """
+    """A page with the state of every table, which sorts and searches."""
     counts = Counter(shown_state(each) for each in plan.tables)
     summary = ", ".join(f"{number:,} {state}" for state, number in sorted(counts.items()))
     environment = page_templates().overlay()

@@ -85,7 +85,6 @@ def table_html(table: ReadableTable) -> str:
 
 
 def spec_html(spec: PartitionSpec) -> str:
-    """The fields of a partition spec."""
     rows = (
         (each.field_id, each.name, each.transform, ", ".join(map(str, each.source_ids or (each.source_id,))))
         for each in spec.fields
@@ -96,7 +95,6 @@ def spec_html(spec: PartitionSpec) -> str:
 
 
 def schema_html(schema: Schema) -> str:
-    """The columns of a schema."""
     return _framed(_columns(schema))
 
 
@@ -117,7 +115,6 @@ def _columns(schema: Schema) -> str:
 
 
 def snapshot_html(snapshot: Snapshot) -> str:
-    """A snapshot and its summary."""
     facts = [
         ("snapshot", snapshot.snapshot_id),
         ("parent", "none" if snapshot.parent_snapshot_id is None else snapshot.parent_snapshot_id),

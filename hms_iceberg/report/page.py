@@ -100,14 +100,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Graph:
-    """The snapshots of a table, drawn.
-
-    Attributes:
-        nodes: a node a row, from above.
-        width: pixels that the lanes take.
-        row: pixels that a row takes.
-        left_out: how many older snapshots are not drawn.
-    """
+    """A drawing of a table's snapshots, a node a row from above, in pixels."""
 
     nodes: tuple[Node, ...]
     width: int

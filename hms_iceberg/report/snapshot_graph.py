@@ -10,14 +10,10 @@ from hms_iceberg.report.portrait import SnapshotPoint
 
 @dataclass(frozen=True)
 class Placed:
-    """A snapshot and its place.
+    """A snapshot and its lane in the graph, 0 being the first.
 
-    Attributes:
-        snapshot: the snapshot.
-        lane: its lane; 0 is the first.
-        passing: lanes of lines that go by it.
-        joining: lanes whose lines end at it: branches that start here.
-        parent_row: the row of the snapshot that it was made from; None if that is not in the picture.
+    `passing` are lanes of lines that go by it, `joining` those whose lines end at it: branches that start here.
+    `parent_row` is the row of the snapshot that it was made from, None if that is not in the picture.
     """
 
     snapshot: SnapshotPoint
@@ -28,11 +24,7 @@ class Placed:
 
 
 def placed(snapshots: Sequence[SnapshotPoint]) -> tuple[Placed, ...]:
-    """The places of snapshots. A snapshot comes after those that were made from it.
-
-    Args:
-        snapshots: the newest first.
-    """
+    """The places of snapshots, of which the newest comes first; a snapshot comes after those that were made from it."""
     rows = {each.snapshot_id: row for row, each in enumerate(snapshots)}
     # For each lane the snapshot that its line leads to. The first is kept for the main branch.
     waiting: list[int | None] = [next((each.snapshot_id for each in snapshots if each.is_current), None)]
@@ -62,11 +54,7 @@ def _free(waiting: list[int | None]) -> int:
 
 
 def drawn(places: Sequence[Placed]) -> list[tuple[str, SnapshotPoint | None]]:
-    """The graph as lines of text: of a snapshot each, and between them those on which lanes join.
-
-    Returns:
-        Lines without what is told of the snapshot, all of one width, each with its snapshot if it has one.
-    """
+    """The graph as lines of text of one width: of a snapshot each, and between them those on which lanes join."""
     width = 1 + max((max(each.lane, *each.passing, *each.joining, 0) for each in places), default=0)
     lines: list[tuple[str, SnapshotPoint | None]] = []
     for each in places:

@@ -128,12 +128,7 @@ def _over_time(lineage: Sequence[SnapshotPoint], console: Console) -> Grid:
 
 
 def sparkline(values: Sequence[int], width: int) -> str:
-    """Values as one line of blocks of eight heights; too many values are thinned out evenly.
-
-    Args:
-        values: the values.
-        width: number of characters at most.
-    """
+    """Values as one line of blocks of eight heights; too many values are thinned out evenly."""
     step = max(1, -(-len(values) // width))
     shown = values[::-1][::step][::-1]
     most = max(shown) or 1

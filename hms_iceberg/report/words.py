@@ -51,22 +51,12 @@ def count_limits(found: Bin) -> str:
 
 
 def partition_fields(spec: PartitionSpec, schema: Schema) -> tuple[str, ...]:
-    """The terms that a table is partitioned by, such as `day(ts)`.
-
-    Args:
-        spec: the partition spec.
-        schema: the table's schema.
-    """
+    """The terms that a table is partitioned by, such as `day(ts)`."""
     return tuple(_term(str(field.transform), field.source_id, schema) for field in spec.fields)
 
 
 def sort_fields(order: SortOrder, schema: Schema) -> tuple[str, ...]:
-    """The keys that a table is sorted by, such as `id desc nulls-last`.
-
-    Args:
-        order: the sort order.
-        schema: the table's schema.
-    """
+    """The keys that a table is sorted by, such as `id desc nulls-last`."""
     return tuple(
         f"{_term(str(field.transform), field.source_id, schema)} {field.direction} {field.null_order}"
         for field in order.fields

@@ -20,17 +20,6 @@ _NUMBER = re.compile(r"(\d+)-[^/]*$")
 
 
 def read_view(location: str, storage: Storage) -> ViewMetadataVersion:
-    """Reads a view's metadata file.
-
-    Args:
-        location: location of the metadata file.
-        storage: where the files are.
-
-    Raises:
-        MissingFileError: it is not there.
-        CorruptMetadataError: it does not hold view metadata.
-        UnsupportedError: it is of a newer format version.
-    """
     return ViewMetadataVersion(
         location, view_metadata_from_json(storage.read(location), location, read_limit_of(storage))
     )
@@ -39,20 +28,8 @@ def read_view(location: str, storage: Storage) -> ViewMetadataVersion:
 def create_view(
     identifier: Identifier, metadata: ViewMetadata, metastore: ViewMetastore, storage: Storage
 ) -> ViewMetadataVersion:
-    """Writes a new view's metadata and gives it its name.
-
-    Args:
-        identifier: the name, as (namespace, name).
-        metadata: the view's metadata.
-        metastore: the metastore.
-        storage: where the files are.
-
-    Returns:
-        the version that became current, with its location.
-
-    Raises:
-        ViewAlreadyExistsError, TableAlreadyExistsError: the name is taken; the file is deleted again.
-        CommitStateUnknownError: nobody can tell; the file stays.
+    """Writes a new view's metadata and gives it its name; the file is deleted again if the name is taken, and stays if
+    nobody can tell.
     """
     commit = view_commit(identifier, metastore, storage)
 
@@ -72,20 +49,8 @@ def change_view(
 ) -> ViewMetadataVersion:
     """Replaces a view's metadata by the result of `change` on the newest version; writes nothing if it is the same.
 
-    Args:
-        identifier: the view's name.
-        view_uuid: the view that is meant; another one of that name is left alone.
-        change: called again on newer metadata if another writer was first.
-        metastore: where the name is.
-        storage: where the files are.
-
-    Returns:
-        the version that is current afterwards: the new one, or the present one if nothing changed.
-
-    Raises:
-        NoSuchViewError: the view is gone, or its name is another view's by now.
-        CommitFailedError: the lock was not to be had in time, or others were first in every attempt.
-        CommitStateUnknownError: nobody can tell; no file was deleted.
+    `change` is called again on newer metadata if another writer was first. A view of the name with another UUID is left
+    alone.
     """
 
     commit = view_commit(identifier, metastore, storage)
@@ -115,16 +80,7 @@ def change_view(
 
 
 def view_commit(identifier: Identifier, metastore: ViewMetastore, storage: Storage) -> Commit[ViewMetadataVersion]:
-    """A commit to a view.
-
-    Args:
-        identifier: the name, as (namespace, name).
-        metastore: the metastore.
-        storage: where the files are.
-
-    Returns:
-        what runs attempts, and cleans up after them.
-    """
+    """A commit to a view, which runs attempts and cleans up after them."""
     named = f"view {'.'.join(identifier)}"
     return Commit(named, identifier, metastore, lambda location: read_view(location, storage), FileWorkspace(storage))
 

@@ -14,12 +14,8 @@ from hms_iceberg.errors import KeyUnavailableError, MissingDependencyError, Tamp
 class AwsKeys:
     """Encrypts and decrypts by keys of AWS; `encryption.key-id` is a key's id, alias or ARN.
 
-    Args:
-        properties: `kms.endpoint`, `kms.encryption-algorithm-spec`, `client.region`, `client.access-key-id`,
-            `client.secret-access-key` and `client.session-token`; what is not set, boto3 looks for itself.
-
-    Raises:
-        MissingDependencyError: boto3 is not installed.
+    The properties are `kms.endpoint`, `kms.encryption-algorithm-spec`, `client.region`, `client.access-key-id`,
+    `client.secret-access-key` and `client.session-token`; what is not set, boto3 looks for itself.
     """
 
     def __init__(self, properties: Mapping[str, str]) -> None:
@@ -38,12 +34,10 @@ class AwsKeys:
         )
 
     def wrap_key(self, key: bytes, table_key_id: str) -> bytes:
-        """A key, encrypted; see `KeyService`."""
         answer = self._ask("encrypt", table_key_id, Plaintext=key)
         return bytes(answer["CiphertextBlob"])
 
     def unwrap_key(self, wrapped: bytes, table_key_id: str) -> bytes:
-        """The key that was encrypted; see `KeyService`."""
         answer = self._ask("decrypt", table_key_id, CiphertextBlob=wrapped)
         return bytes(answer["Plaintext"])
 

@@ -16,13 +16,8 @@ KEYSTORE_PATH = "kms.keystore.path"
 
 
 class KeystoreFile:
-    """Keys of tables in a JSON file: names, and 16, 24 or 32 bytes in base64. Only its owner may read it.
-
-    Args:
-        properties: `kms.keystore.path`, the file.
-
-    Raises:
-        ConfigurationError: the property is not set, or the file cannot be used.
+    """Keys of tables in the JSON file `kms.keystore.path`: names, and 16, 24 or 32 bytes in base64. Only its owner may
+    read it.
     """
 
     def __init__(self, properties: Mapping[str, str]) -> None:
@@ -50,11 +45,9 @@ class KeystoreFile:
         return keys
 
     def wrap_key(self, key: bytes, table_key_id: str) -> bytes:
-        """A key, encrypted; see `KeyService`."""
         return self._cipher(table_key_id).encrypt(key)
 
     def unwrap_key(self, wrapped: bytes, table_key_id: str) -> bytes:
-        """The key that was encrypted; see `KeyService`."""
         return self._cipher(table_key_id).decrypt(wrapped, f"a key that table key {table_key_id!r} encrypts")
 
     def _cipher(self, table_key_id: str) -> Cipher:

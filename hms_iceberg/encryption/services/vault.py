@@ -19,12 +19,8 @@ _SECONDS = 30
 class VaultKeys:
     """Encrypts and decrypts by keys of Vault; `encryption.key-id` is a key's name.
 
-    Args:
-        properties: `kms.vault.address` (or `$VAULT_ADDR`), `kms.vault.token` (or `$VAULT_TOKEN`), `kms.vault.namespace`
-            (or `$VAULT_NAMESPACE`) and `kms.vault.mount`, where the transit engine is (`transit`).
-
-    Raises:
-        ConfigurationError: there is no address or no token.
+    The properties are `kms.vault.address` (or `$VAULT_ADDR`), `kms.vault.token` (or `$VAULT_TOKEN`),
+    `kms.vault.namespace` (or `$VAULT_NAMESPACE`) and `kms.vault.mount`, where the transit engine is (`transit`).
     """
 
     def __init__(self, properties: Mapping[str, str]) -> None:
@@ -42,12 +38,10 @@ class VaultKeys:
             )
 
     def wrap_key(self, key: bytes, table_key_id: str) -> bytes:
-        """A key, encrypted; see `KeyService`."""
         answer = self._ask("encrypt", table_key_id, {"plaintext": base64.b64encode(key).decode()})
         return str(answer["ciphertext"]).encode()
 
     def unwrap_key(self, wrapped: bytes, table_key_id: str) -> bytes:
-        """The key that was encrypted; see `KeyService`."""
         answer = self._ask("decrypt", table_key_id, {"ciphertext": wrapped.decode("utf-8", "replace")})
         return base64.b64decode(answer["plaintext"])
 

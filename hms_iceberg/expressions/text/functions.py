@@ -115,13 +115,6 @@ _SUFFIXES: dict[str, IcebergType] = {
 
 def number_literal(text: str, suffix: str) -> Literal:
     """The literal of a number: `1`, `1.5` (a decimal), `1e3` (a double), and with Spark's suffixes L, S, Y, D, F, BD.
-
-    Args:
-        text: the digits.
-        suffix: Spark's suffix in upper case; empty for none.
-
-    Raises:
-        ValueError: the suffix is unknown or does not fit the number.
     """
     if not suffix and text.isdigit() and text.isascii() and len(text) < MAX_DIGITS:
         return Literal(int(text), LongType())
@@ -153,18 +146,7 @@ def _floating(value: float, kind: IcebergType) -> Literal:
 
 
 def compare_literals(operation: Operator, left: Literal, right: Literal) -> BooleanExpression:
-    """Decides a comparison of two literals, such as `1 = 1`.
-
-    Args:
-        operation: the operator.
-        left, right: the literals.
-
-    Returns:
-        always true or always false.
-
-    Raises:
-        ValueError: the literals are of types that do not compare.
-    """
+    """Decides a comparison of two literals, such as `1 = 1`; ValueError if they do not compare."""
     numbers = (LongType, FloatType, DoubleType, DecimalType)
     comparable = type(left.type) is type(right.type) or (
         isinstance(left.type, numbers) and isinstance(right.type, numbers)
@@ -188,14 +170,7 @@ _COMPARE: dict[Operator, Callable[[Any, Any], bool]] = {
 
 
 def compare(operation: Operator, term: Operand, value: Literal, null_safe: bool = False) -> BooleanExpression:
-    """The predicate that compares a column, a transform of one or its calendar year with a literal.
-
-    Args:
-        operation: which comparison.
-        term: what is compared.
-        value: the literal.
-        null_safe: whether it is false, not unknown, for null.
-    """
+    """The predicate that compares a term with a literal; `null_safe` makes it false, not unknown, for null."""
     assert isinstance(term, (Reference, Transformed, VariantGet, CalendarYear))
     test = predicate(operation, source(term), year_literal(value, term))
     return And(NotNull(source(term)), test) if null_safe else test
@@ -207,15 +182,7 @@ def source(term: Term | CalendarYear) -> Term:
 
 
 def year_literal(value: Literal, term: Term | CalendarYear) -> Literal:
-    """The literal counted from 1970 if the term is a calendar year; else the literal itself.
-
-    Args:
-        value: the literal.
-        term: the other side of the comparison.
-
-    Raises:
-        ValueError: a year is compared with something else than an integer.
-    """
+    """The literal counted from 1970 if the term is a calendar year; else the literal itself."""
     if not isinstance(term, CalendarYear):
         return value
     if not isinstance(value.type, LongType):
@@ -227,19 +194,7 @@ def year_literal(value: Literal, term: Term | CalendarYear) -> Literal:
 
 
 def call(name: str, arguments: Sequence[Operand], type_name: str = "") -> Operand:
-    """The result of a function in a filter string.
-
-    Args:
-        name: the function in lower case, without `system.`.
-        arguments: what stands in its parentheses.
-        type_name: for `cast`, the type after `as`, in lower case.
-
-    Returns:
-        a term, a literal or a predicate, as the function gives one.
-
-    Raises:
-        ValueError: the function is not possible in filters, or its arguments are wrong.
-    """
+    """The term, literal or predicate of a function in a filter string; `type_name` is that of `cast`, in lower case."""
     if name in ("cast", "try_cast"):
         if len(arguments) != 1 or not type_name:
             raise ValueError("cast needs a value and a type: cast('2024-01-01' as date)")
@@ -422,17 +377,7 @@ def _cast_literal(value: Literal, kind: IcebergType, type_name: str) -> Literal:
 
 
 def like_predicate(term: Term, pattern: str, escape: str, negated: bool) -> BooleanExpression:
-    """The predicate of `term [not] like 'pattern' escape 'e'`.
-
-    Args:
-        term: the column or transform.
-        pattern: the pattern.
-        escape: the character that makes the next one literal.
-        negated: whether it is `not like`.
-
-    Raises:
-        ValueError: the pattern is neither a text nor a text followed by %, or the escape stands before nothing special.
-    """
+    """The predicate of `term [not] like 'pattern' escape 'e'`; the pattern must be a text, or a text followed by %."""
     text, is_prefix = _read(pattern, escape)
     if is_prefix:
         return NotStartsWith(term, text) if negated else StartsWith(term, text)

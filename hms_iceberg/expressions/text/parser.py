@@ -100,7 +100,6 @@ class _FilterParser:
         return self.tokens[self.index]
 
     def peek(self) -> Token:
-        """The token after the current one."""
         return self.tokens[min(self.index + 1, len(self.tokens) - 1)]
 
     def advance(self) -> Token:

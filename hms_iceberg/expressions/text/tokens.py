@@ -38,11 +38,7 @@ class Token(NamedTuple):
 
 
 def tokenize(text: str) -> list[Token]:
-    """The tokens of a filter string, white space left out, one of kind "end" last.
-
-    Raises:
-        ExpressionParseError: a quote is not closed, or a character has no meaning.
-    """
+    """The tokens of a filter string, white space left out, one of kind "end" last."""
     half = _SURROGATE.search(text)
     if half is not None:
         raise parse_error(text, half.start(), f"{half[0]!r} is half of a surrogate pair, which no text in UTF-8 holds")
@@ -85,13 +81,7 @@ def _unreadable(text: str, position: int) -> ExpressionParseError:
 
 
 def parse_error(text: str, position: int, problem: str) -> ExpressionParseError:
-    """The error for a problem at a position (counted from 0) of a filter string, with a line that points at it.
-
-    Args:
-        text: the filter string.
-        position: index of the character, from 0.
-        problem: what is wrong.
-    """
+    """The error for a problem at a position (counted from 0) of a filter string, with a line that points at it."""
     first, last = max(0, position - _SHOWN), position + _SHOWN
     before = ("…" if first else "") + _one_line(text[first:position])
     after = _one_line(text[position:last]) + ("…" if last < len(text) else "")
