@@ -34,18 +34,17 @@ def main() -> int:
     parser.add_argument("--queries", type=int, default=QUERIES_OF_A_BATCH, help="in a batch")
     given = parser.parse_args()
     os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-    until = time.monotonic() + 60 * given.minutes
     with tempfile.TemporaryDirectory() as folder, EmbeddedMetastore() as metastore:
         spark = extended_session(metastore, **INTERPRETED)
         spark.sparkContext.setLogLevel("OFF")
         catalog = load_catalog("test", type="hive", uri=metastore.uri, warehouse=metastore.warehouse)
         catalog.create_namespace("q")
         trials = Trials(spark, catalog, "q", Path(folder), given.seed)
-        told = 0
+        told, until = 0, time.monotonic() + 60 * given.minutes
         for batch in count() if given.batch is None else [given.batch]:
             if time.monotonic() > until:
                 break
-            trials.batch(batch, until, given.query, given.queries)
+            trials.batch(batch, until - time.monotonic(), given.query, given.queries)
             for fault in trials.tally.faults[told:]:
                 echo(f"FAULT {fault}\n")
             told = len(trials.tally.faults)

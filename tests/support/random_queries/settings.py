@@ -29,7 +29,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "spark.sql.optimizer.runtime.bloomFilter.applicationSideScanSizeThreshold": ("10GB", "0"),
     "spark.sql.optimizer.nestedSchemaPruning.enabled": ON_OFF,
     "spark.sql.exchange.reuse": ON_OFF,
-    "spark.sql.files.maxPartitionBytes": ("134217728", "4096"),
+    "spark.sql.files.maxPartitionBytes": ("134217728", "65536"),
     "spark.sql.session.timeZone": ("UTC", "America/New_York", "Asia/Kolkata"),
     "spark.sql.optimizer.excludedRules": ("", "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation"),
     "spark.sql.iceberg.planning.preserve-data-grouping": ("false", "true"),

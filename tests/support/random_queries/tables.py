@@ -131,8 +131,9 @@ class LivingTable:
             "write.parquet.row-group-limit": of(["7", "100", "1000"]),
             "write.parquet.page-row-limit": of(["3", "20000"]),
             "write.parquet.bloom-filter-enabled.column.s": of(["true", "false"]),
+            "write.parquet.bloom-filter-max-bytes": "1024",
             "write.distribution-mode": of(["none", "hash", "range"]),
-            "read.split.target-size": of(["134217728"] * 4 + ["4096"]),
+            "read.split.target-size": of(["134217728", "65536"]),
         }
         fields = self._partitions(of([0, 1, 1, 1, 2]))
         columns = ", ".join(f"{name} {sql_type(kind)}" for name, kind in self.types.items())
@@ -187,7 +188,7 @@ class LivingTable:
 
     def _delete(self) -> None:
         condition, kept = self._condition()
-        if self.choose.random() < 0.4 and "'" not in condition:
+        if self.choose.random() < 0.7 and "'" not in condition and not condition.endswith("L"):
             self.told.append(f"delete where {condition} by Python")
             self.table.refresh().delete(condition)
         else:

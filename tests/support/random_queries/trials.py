@@ -7,7 +7,7 @@ import re
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from hms_iceberg.catalog import Catalog
 
-TABLES, QUERIES_OF_A_BATCH, SMALLER_TRIALS = 3, 60, 60
+TABLES, QUERIES_OF_A_BATCH, SMALLER_TRIALS = 3, 100, 60
 
 
 @dataclass
@@ -80,40 +80,36 @@ class Trials:
         self.folder, self.seed = folder, seed
         self.tally = Tally()
 
-    def batch(self, number: int, until: float, only: int | None = None, queries: int = QUERIES_OF_A_BATCH) -> None:
+    def batch(
+        self, number: int, seconds: float, only: int | None = None, queries: int = QUERIES_OF_A_BATCH, tables: int = TABLES
+    ) -> None:
         """Makes tables and runs queries on them.
 
         Args:
             number: of the batch.
-            until: when to begin no further query, by `time.monotonic`.
+            seconds: after how many to begin no further query.
             only: the one query to run; all by default.
             queries: how many there are.
+            tables: how many there are.
         """
         begun = time.monotonic()
-        tables = [table for place in range(TABLES) if (table := self._living(number, place)) is not None]
-        references = [reference for table in tables for reference in self._references(table)]
-        self.tally.making += time.monotonic() - begun
+        living = [table for place in range(tables) if (table := self._living(number, place)) is not None]
+        references = [reference for table in living for reference in self._references(table)]
+        made = time.monotonic()
+        self.tally.making += made - begun
         for query in range(queries) if only is None else [only]:
-            if references and time.monotonic() < until:
-                self._try(tables, references, number, query)
-        for table in tables:
+            if references and time.monotonic() < made + seconds:
+                self._try(living, references, number, query)
+        for table in living:
             self.spark.sql(f"drop table {table.name} purge")
         self.tally.seconds += time.monotonic() - begun
 
     def _living(self, number: int, place: int) -> LivingTable | None:
-        choose = random.Random(f"{self.seed}/{number}/{place}")
-        table: list[LivingTable] = []
+        choose, table = random.Random(f"{self.seed}/{number}/{place}"), list[LivingTable]()
+        name = f"{self.namespace}.t{number}_{place}"
         try:
-            table.append(
-                LivingTable(
-                    self.spark,
-                    self.catalog,
-                    f"{self.namespace}.t{number}_{place}",
-                    choose,
-                    self.folder,
-                    choose.random() < 0.3,
-                )
-            )
+            is_big = choose.random() < 0.3
+            table.append(LivingTable(self.spark, self.catalog, name, choose, self.folder, is_big))
             table[0].live()
         except Exception:
             told = table[0].told if table else []
@@ -126,6 +122,7 @@ class Trials:
         for each in references[2:]:
             ours, plain = (self._run(f"select * from {name}", False) for name in (each.ours, each.plain))
             self.tally.queries += 1
+            self.tally.with_rows += bool(ours.rows)
             if ours != plain:
                 self._fault(f"{self.seed}: rows of {each.ours}", ours.told(plain), plain.told(ours), *table.told)
                 return []
@@ -204,10 +201,3 @@ def error_class(error: Exception) -> str:
     """What kind of error it is: Spark's condition, or the class."""
     found = re.search(r"\[([A-Z][A-Z0-9_]+)[\].]", str(error))
     return found[1] if found else f"{type(error).__name__}: {str(error)[:80]}"
-
-
-def numbers(first: int = 0) -> Iterator[int]:
-    """Of batches."""
-    while True:
-        yield first
-        first += 1
