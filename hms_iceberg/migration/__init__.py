@@ -1,4 +1,4 @@
-"""Hive tables to Iceberg tables in place, and back."""
+"""Migrates Hive tables to Iceberg tables in place, and back."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from hms_iceberg.migration.migrate import MigrationResult, migrate
 from hms_iceberg.migration.migration_plan import MigrationOptions
 from hms_iceberg.migration.rollback_migration import RollbackResult, rollback
 from hms_iceberg.migration.snapshot_table import SnapshotResult, snapshot
-from hms_iceberg.migration.warehouse.look import plan_warehouse
 from hms_iceberg.migration.warehouse.warehouse_plan import TablePlan, WarehousePlan
+from hms_iceberg.migration.warehouse.warehouse_planner import plan_warehouse
 from hms_iceberg.migration.warehouse.warehouse_run import migrate_warehouse
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Files of a Hive table, of chosen partitions of it, or of a folder, taken into a table that is there.
+"""Adds the files of a Hive table, of chosen partitions of it, or of a folder to an existing Iceberg table.
 
 Source: Iceberg documentation, "Spark Procedures", `add_files`.
 """
@@ -189,11 +189,7 @@ def _matching(source: _PartitionedFiles, wanted: Mapping[str, str]) -> Iterator[
 
 
 def folder_of(source: str) -> str | None:
-    """The folder that a source of the form `` `parquet`.`path` `` names; None if it is the name of a table.
-
-    Args:
-        source: the text, with or without backticks around its two parts.
-    """
+    """The folder that a source of the form `` `parquet`.`path` `` names; None if it is the name of a table."""
     head, dot, rest = source.strip().partition(".")
     if dot and head.strip("`").lower() in _FORMATS and (rest.startswith("`") or "/" in rest):
         return rest.strip().strip("`")

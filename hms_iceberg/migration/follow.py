@@ -30,8 +30,8 @@ from hms_iceberg.metastore import MetadataVersion, table_identifier
 from hms_iceberg.migration.hive.source_reasons import partition_key
 from hms_iceberg.migration.migration_plan import MigrationOptions, MigrationPlan, MigrationPlanner
 from hms_iceberg.migration.migration_progress import Progress, silent
+from hms_iceberg.migration.migration_state import HIVE_TABLE
 from hms_iceberg.migration.snapshot_table import snapshot
-from hms_iceberg.migration.state import HIVE_TABLE
 from hms_iceberg.spec.data_types import IcebergType
 from hms_iceberg.spec.field_mapping import NAME_MAPPING_PROPERTY
 from hms_iceberg.spec.manifests.manifest_values import DataFile
@@ -55,14 +55,10 @@ _IDS = re.compile(r"\b\d+: ")
 
 
 def numbered_as(metadata: TableMetadata, schema: Schema, renewed: Collection[str] = ()) -> Schema:
-    """A schema with the ids that a table has for the same columns; others get ids that the table never had.
+    """A schema with the ids that a table has for columns of the same name and type; others, and renewed ones, get
+    unused ids.
 
-    A column is the same by its name and type, whatever kind of timestamps it holds.
-
-    Args:
-        metadata: the table.
-        schema: the columns, with any ids.
-        renewed: columns that get new ids in any case.
+    The kind of a timestamp makes no difference.
     """
     known = {field.name: field for field in metadata.schema().fields}
     same = (
@@ -76,15 +72,7 @@ def numbered_as(metadata: TableMetadata, schema: Schema, renewed: Collection[str
 
 
 def retyped(metadata: TableMetadata, schema: Schema) -> frozenset[str]:
-    """Finds columns of a new schema that have the id of one of the table's columns, and another type.
-
-    Args:
-        metadata: the table's metadata.
-        schema: the table's schema.
-
-    Returns:
-        their names; of top-level columns only.
-    """
+    """Names of top-level columns of a new schema that have the id of one of the table's columns, and another type."""
     now = metadata.schema()
     return frozenset(
         field.name
@@ -99,38 +87,16 @@ def _shape(kind: IcebergType) -> str:
 
 @dataclass(frozen=True)
 class TakeColumns(Update):
-    """Gives a table the columns of its source, numbered already.
-
-    Attributes:
-        schema: the columns.
-    """
+    """Gives a table the columns of its source, numbered already."""
 
     schema: Schema
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
-        """Refuses a schema that was changed concurrently.
-
-        Args:
-            start: the metadata that the change was made against.
-            base: the committed metadata that the change is applied to.
-            reader: not asked.
-
-        Raises:
-            CommitConflictError: the columns were changed in between.
-        """
+        """Refuses a schema that was changed concurrently."""
         if not base.schema().same_as(start.schema()):
             raise CommitConflictError(f"The columns of the table at {base.location} were changed meanwhile.")
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata with the source's columns; the same object if it has them already.
-
-        Args:
-            base: the committed metadata that the change is applied to.
-            workspace: not used: no file is written.
-
-        Raises:
-            InvalidInputError: the new columns do not fit the table's partition spec or sort order.
-        """
         if base.schema().same_as(self.schema):
             return base
         changed = set_current_schema(base, self.schema)
@@ -283,7 +249,7 @@ class Follower:
         raise AssertionError("unreachable")
 
     def _row(self) -> HiveTable:
-        """The source's row; in the middle of its switch there is none for a moment."""
+        """The source's row, which is missing for a moment in the middle of its switch."""
         for _ in range(_LOOKS):
             row = self._hive.find(*self._names)
             if row is not None:
@@ -335,7 +301,8 @@ class Follower:
             )
 
     def _look(self, row: HiveTable, table: Table) -> tuple[MigrationPlan, frozenset[tuple[Any, ...]]]:
-        """The files that the Iceberg table should have now, and the partitions whose files changed during the look."""
+        """The files that the Iceberg table should have now, and the partitions whose files changed while they were
+        listed."""
         for attempt in range(_LOOKS):
             time.sleep(_PAUSE_SECONDS * attempt)
             plan = self._plan(row, table)
@@ -382,7 +349,7 @@ class Follower:
 
     @staticmethod
     def _delete_metadata_of_expired(table: Table) -> None:
-        """Manifests that no snapshot needs any more. Data files are Hive's."""
+        """Deletes manifests that no snapshot needs any more. Data files are Hive's."""
         before, name, rows = table.metadata, ".".join(table.name()), table_rows_of(table.metastore)
         try:
             after = table.refresh().metadata
@@ -403,7 +370,7 @@ def _by_path(table: Table) -> Mapping[str, DataFile]:
 
 
 def _facts(file: DataFile) -> tuple[Any, ...]:
-    """Facts that tell a file from a later file of the same name."""
+    """Facts that distinguish a file from a later file of the same name."""
     counts = (file.value_counts, file.null_value_counts, file.nan_value_counts, file.column_sizes)
     bounds = (file.lower_bounds, file.upper_bounds)
     metrics = tuple(sorted((each or {}).items()) for each in (*counts, *bounds))

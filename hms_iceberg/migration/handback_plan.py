@@ -1,9 +1,9 @@
-"""Which files of a migrated table its Hive table lacks, whether Hive would read them as Iceberg does, and giving them.
+"""Files of a migrated table that its Hive table lacks: whether Hive would read them as Iceberg does, and handing them
+back.
 
 A note beside these files is written before the first one is copied and goes with the metadata once the Hive table has
-its name back. Until then, the next way back of the same version goes on where this one stopped; whoever else finds the
-note takes everything away that it names.
-
+its name back. Until then, the next rollback of the same version goes on where this one stopped; any other process that
+finds the note takes everything away that it names.
 Source: Apache Hive, `FileUtils.escapePathName` and `makePartName`.
 """
 
@@ -23,7 +23,7 @@ from hms_iceberg.hms.rows.hive_rows import HivePartition, HiveTable
 from hms_iceberg.migration.hive.footers import FooterReader
 from hms_iceberg.migration.hive.format_footers import AVRO, URL, declared_schema, format_of
 from hms_iceberg.migration.hive.hive_types import TypeOptions
-from hms_iceberg.migration.hive.narrow import misfitting, narrow_columns
+from hms_iceberg.migration.hive.narrow_columns import misfitting, narrow_columns
 from hms_iceberg.migration.hive.source import Listing, SourceFile, SourceTable, inspect_source, list_files
 from hms_iceberg.migration.hive.source_columns import HIVE_NULL, stored_values
 from hms_iceberg.migration.hive.source_reasons import partition_key
@@ -56,11 +56,9 @@ class FileCopy:
 class Handback:
     """The files and partitions a Hive table needs before it replaces the Iceberg table.
 
-    Attributes:
-        metadata_location: the version of the Iceberg table that it was found out from.
-        copies: files to copy.
-        added: partitions that Hive does not have yet, with the folder of each.
-        grown: partitions that it has, and that get files; one of no values if the table has no partitions.
+    `metadata_location` is the version of the Iceberg table that was planned for; `added` are partitions that Hive
+    lacks, each with its folder; `grown` are partitions of Hive's that get files, or one without values if the table has
+    none.
     """
 
     metadata_location: str
@@ -69,26 +67,16 @@ class Handback:
     grown: tuple[tuple[str, ...], ...]
 
     @property
-    def note(self) -> GivenNote:
+    def note(self) -> HandbackNote:
         """The note that is written before the handback starts."""
         partitions = tuple((each.values, each.storage.location) for each in self.added)
-        return GivenNote(self.metadata_location, tuple(copy.target for copy in self.copies), partitions)
+        return HandbackNote(self.metadata_location, tuple(copy.target for copy in self.copies), partitions)
 
 
 def plan_handback(
-    catalog: Catalog, hive: HiveTables, table: Table, backup: HiveTable, given: GivenNote | None = None
+    catalog: Catalog, hive: HiveTables, table: Table, backup: HiveTable, given: HandbackNote | None = None
 ) -> Handback:
-    """Finds out which files and rows the Hive table lacks that the Iceberg table has.
-
-    Args:
-        catalog: the catalog of both.
-        hive: the metastore's rows.
-        table: the Iceberg table.
-        backup: the Hive table.
-        given: what an earlier attempt gave it, which counts as lacking.
-
-    Returns:
-        the copies and partitions that the Hive table needs; none if nothing was appended.
+    """Plans which files and partitions the Hive table lacks; what an earlier attempt gave it counts as lacking.
 
     Raises:
         UnsupportedError: Hive would not read the same rows; every reason is in the message, and nothing was changed.
@@ -107,7 +95,7 @@ def plan_handback(
 
 class _Plan:
     def __init__(
-        self, catalog: Catalog, hive: HiveTables, table: Table, backup: HiveTable, given: GivenNote | None
+        self, catalog: Catalog, hive: HiveTables, table: Table, backup: HiveTable, given: HandbackNote | None
     ) -> None:
         self._given_files = frozenset(given.files if given else ())
         self._given_partitions = frozenset(given.partitions if given else ())
@@ -132,7 +120,7 @@ class _Plan:
         }
 
     def _look_at_backup(self, hive: HiveTables) -> SourceTable:
-        """The Hive table, with the columns that the Iceberg table has, and the partitions that it lacks."""
+        """Checks that the Hive table has the columns of the Iceberg table, and finds the partitions that it lacks."""
         backup = self._backup
         rows = hive.partitions(backup.database, backup.name) if backup.partition_keys else ()
         partitions = tuple(row for row in rows if (row.values, row.storage.location) not in self._given_partitions)
@@ -236,7 +224,6 @@ class _Plan:
     # ------------------------------------------------------------------------------------------ the plan
 
     def handback(self) -> Handback:
-        """Plans which files and partitions Hive needs."""
         added: dict[tuple[Any, ...], HivePartition] = {}
         grown: dict[tuple[str, ...], None] = {}
         copies = []
@@ -288,15 +275,7 @@ _ESCAPED = frozenset("\"#%'*/:=?\\{[]^\x7f") | {chr(code) for code in range(1, 3
 
 
 def hive_values(keys: Sequence[NestedField], stored: Sequence[Any]) -> tuple[str, ...]:
-    """The values of a partition as text in Hive's form.
-
-    Args:
-        keys: the partition columns.
-        stored: the values as Iceberg has them.
-
-    Raises:
-        UnsupportedError: Hive has no text for one of them.
-    """
+    """The values of a partition as text in Hive's form."""
     return tuple(_text(key, value) for key, value in zip(keys, stored, strict=True))
 
 
@@ -310,12 +289,7 @@ def _text(key: NestedField, value: Any) -> str:
 
 
 def hive_folder(table: HiveTable, values: Sequence[str]) -> str:
-    """The folder of a partition below its table's: `month=1/day=2`.
-
-    Args:
-        table: the Hive table.
-        values: the partition's values as Hive's text.
-    """
+    """The folder of a partition below its table's: `month=1/day=2`."""
     names = (key.name for key in table.partition_keys)
     return "/".join(f"{_escaped(name)}={_escaped(value)}" for name, value in zip(names, values, strict=True))
 
@@ -328,14 +302,8 @@ NOTE_NAME = f"{MIGRATION_JOURNALS}as-hive.json"
 
 
 @dataclass(frozen=True)
-class GivenNote:
-    """The files and partitions that a Hive table is being given.
-
-    Attributes:
-        version: location of the Iceberg table's metadata that it was found out from.
-        files: where the copies are.
-        partitions: values and folder of each partition that Hive did not have.
-    """
+class HandbackNote:
+    """The version of the Iceberg table that was planned for, the copies, and the partitions that Hive did not have."""
 
     version: str
     files: tuple[str, ...]
@@ -343,39 +311,21 @@ class GivenNote:
 
 
 def note_location(folder: str) -> str:
-    """Where the note lies in a metadata folder."""
     return f"{folder}/{NOTE_NAME}"
 
 
-def write_note(storage: Storage, folder: str, note: GivenNote) -> None:
-    """Writes the note; only one can be there.
-
-    Args:
-        storage: where the files are.
-        folder: the folder of the Iceberg table's metadata.
-        note: the note.
-    """
+def write_note(storage: Storage, folder: str, note: HandbackNote) -> None:
+    """Writes the note; only one can be there."""
     storage.create(note_location(folder), json.dumps(asdict(note)).encode())
 
 
-def read_note(storage: Storage, folder: str) -> GivenNote | None:
-    """Reads the note in a metadata folder.
-
-    Args:
-        storage: where the files are.
-        folder: the folder of the Iceberg table's metadata.
-
-    Returns:
-        the note; None if there is none.
-
-    Raises:
-        MigrationError: the note cannot be read.
-    """
+def read_note(storage: Storage, folder: str) -> HandbackNote | None:
+    """The note in a metadata folder; None if there is none."""
     location = note_location(folder)
     try:
         found = json.loads(storage.read(location))
         partitions = tuple((tuple(values), place) for values, place in found["partitions"])
-        return GivenNote(found["version"], tuple(found["files"]), partitions)
+        return HandbackNote(found["version"], tuple(found["files"]), partitions)
     except MissingFileError:
         return None
     except (ValueError, TypeError, KeyError) as error:
@@ -394,25 +344,12 @@ _COPIES = 8
 _CHUNK = 8 * 1024 * 1024
 
 
-def give(
+def hand_back(
     hive: HiveTables, storage: Storage, folder: str, backup: HiveTable, handback: Handback, progress: Progress
 ) -> None:
-    """Copies the files and adds the partitions; continues an earlier attempt at the same version where it stopped.
-
-    Args:
-        hive: the metastore's rows.
-        storage: where the files are.
-        folder: the Iceberg table's metadata folder.
-        backup: the Hive table.
-        handback: what it lacks.
-        progress: told how many files are copied.
-
-    Raises:
-        MigrationError: the note of an earlier attempt cannot be read.
-        StorageError: a file cannot be copied; what was copied stays for the next attempt.
-    """
+    """Copies the files and adds the partitions; continues an earlier attempt at the same version where it stopped."""
     if read_note(storage, folder) != handback.note:
-        take_away(hive, storage, folder, backup)
+        undo_handback(hive, storage, folder, backup)
         write_note(storage, folder, handback.note)
     copied = in_threads(lambda copy: _copy(storage, copy), handback.copies, _COPIES)
     for done, _ in enumerate(copied, start=1):
@@ -424,18 +361,8 @@ def give(
     hive.forget_statistics(backup.database, backup.name, handback.grown)
 
 
-def take_away(hive: HiveTables, storage: Storage, folder: str, backup: HiveTable | None) -> None:
-    """Undoes what `give` did so far.
-
-    Args:
-        hive: the metastore's rows.
-        storage: where the files are.
-        folder: the folder of the Iceberg table's metadata.
-        backup: the Hive table; None if there is none.
-
-    Raises:
-        MigrationError: the note cannot be read.
-    """
+def undo_handback(hive: HiveTables, storage: Storage, folder: str, backup: HiveTable | None) -> None:
+    """Undoes what `hand_back` did so far."""
     note = read_note(storage, folder)
     if note is None:
         return

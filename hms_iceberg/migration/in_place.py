@@ -8,7 +8,7 @@ from hms_iceberg.hms.rows.hive_rows import HiveTable
 from hms_iceberg.migration.hive.source_reasons import partition_key
 from hms_iceberg.migration.migration_journal import Journal
 from hms_iceberg.migration.migration_plan import MigrationPlan, MigrationPlanner
-from hms_iceberg.migration.state import HIVE_TABLE, MIGRATION_JOURNAL
+from hms_iceberg.migration.migration_state import HIVE_TABLE, MIGRATION_JOURNAL
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.table_properties import METADATA_PATH, metadata_folder
 from hms_iceberg.table import Table
@@ -17,12 +17,7 @@ from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_li
 
 
 class InPlace:
-    """A way to migrate; see `hms_iceberg.migration.migrate.MigrationMethod`.
-
-    Args:
-        catalog: the catalog of both tables.
-        planner: finds out what the Hive table becomes.
-    """
+    """A method to migrate; see `hms_iceberg.migration.migrate.MigrationMethod`."""
 
     def __init__(self, catalog: Catalog, planner: MigrationPlanner) -> None:
         self._catalog = catalog
@@ -30,31 +25,12 @@ class InPlace:
         self._planner = planner
 
     def plan(self, table: HiveTable) -> MigrationPlan:
-        """Plans the Iceberg table."""
         return self._planner.plan(table)
 
     def is_current(self, plan: MigrationPlan, table: HiveTable) -> bool:
-        """Whether the Hive table and its files are still as they were planned.
-
-        Args:
-            plan: the plan of the migration.
-            table: the Hive table.
-        """
         return self._planner.is_current(plan, table)
 
     def stage(self, plan: MigrationPlan, journal: Journal) -> Table:
-        """Makes the Iceberg table, complete, under the staging name.
-
-        Args:
-            plan: the plan of the migration.
-            journal: the migration's journal.
-
-        Returns:
-            the table, after it was read back.
-
-        Raises:
-            MigrationError: it is not what was planned; nothing is left of it.
-        """
         transaction = self._catalog.create_table_transaction(
             (journal.database, journal.staging),
             schema=plan.schema,

@@ -1,7 +1,7 @@
-"""The files that a migration and its Iceberg table made, told from those that others have in the same folders.
+"""Distinguishes the files that a migration and its Iceberg table made from those of others in the same folders.
 
-Nothing is known to be a migration's by its place. What is deleted is named: by the Iceberg table's own metadata, or by
-the migration's id in a file's name or contents; and nobody else's row in the metastore names it.
+A place alone makes no file a migration's. Files are deleted by name: those in the Iceberg table's own metadata, and
+those with the migration's id in name or contents, unless another row of the metastore names them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hms_iceberg.hms.hive_tables import HiveTables
 from hms_iceberg.metastore import MetadataVersion, TableRow
 from hms_iceberg.migration.migration_journal import Journal
 from hms_iceberg.migration.migration_progress import in_threads
-from hms_iceberg.migration.state import METADATA
+from hms_iceberg.migration.migration_state import METADATA
 from hms_iceberg.spec.places import Place
 from hms_iceberg.storage import Places, Storage
 from hms_iceberg.table.needed.named_files import files_of
@@ -36,13 +36,8 @@ _THREADS = 8
 class MadeFiles:
     """The files of a migration's Iceberg table, listed when they are first asked for.
 
-    Args:
-        hive: the metastore's rows.
-        storage: where the files are.
-        folder: the folder that holds the journal.
-        journal: the migration's.
-        version: location of the Iceberg table's version that was given up; None if names were never switched, or not
-            by this package.
+    `folder` holds the journal; `version` is the location of the Iceberg table's version that was given up, None if
+    names were never switched, or not by this package.
     """
 
     def __init__(
@@ -117,7 +112,7 @@ class MadeFiles:
                 self._storage.delete(each)
 
     def _of_nobody_else(self, locations: Sequence[str]) -> Iterator[str]:
-        """Those of some files that are not in the folder of another table, of whatever kind."""
+        """The files that are not in the folder of another table, of any kind."""
         asked = {location: self._places.anywhere(location) for location in locations}
         journal = self._journal
         names = {f"{journal.database}.{each}" for each in (journal.table, journal.staging, journal.backup)}
@@ -164,7 +159,7 @@ class MadeFiles:
 
     @cached_property
     def _kept(self) -> frozenset[Place] | None:
-        """The places that other tables name; None if that cannot be told, and everything stays."""
+        """The places that other tables name; None if that cannot be found out, and everything stays."""
         tables = self.other_tables
         try:
             return frozenset(self._places.anywhere(each) for row in tables for each in names_of(row, self._storage))

@@ -36,8 +36,8 @@ from hms_iceberg.migration.in_place import InPlace
 from hms_iceberg.migration.migration_journal import Journal, new_migration_id, write_files, write_journal
 from hms_iceberg.migration.migration_plan import MigrationOptions, MigrationPlanner
 from hms_iceberg.migration.migration_progress import Progress, silent
+from hms_iceberg.migration.migration_state import MIGRATION_ORIGINAL, MigrationState, Original, staging_name
 from hms_iceberg.migration.recovery import Recovery, only_one
-from hms_iceberg.migration.state import MIGRATION_ORIGINAL, MigrationState, Original, staging_name
 from hms_iceberg.table import Table
 from hms_iceberg.table.needed.others import MIGRATION_ID, default_backup_name
 
@@ -53,13 +53,13 @@ class MigrationResult:
     Attributes:
         table: name of the Iceberg table.
         backup: name of the Hive table after the migration.
-        partitions, files, records, bytes: what was taken in.
-        dry_run: nothing was changed.
-        already_done: an earlier run had done it, all or all but the last step.
+        partitions, files, records, bytes: how much was migrated.
+        dry_run: whether nothing was changed.
+        already_done: whether an earlier run had done it, all or all but the last step.
         metadata_location: location of the Iceberg table's metadata; None for a dry run.
         snapshot_id: its snapshot; None for a dry run, or for a table without rows.
-        unresolved_ms: milliseconds for which the name was nobody's, at most; 0 for a table without partitions.
-        seconds: how long it all took.
+        unresolved_ms: milliseconds for which no table had the name, at most; 0 for a table without partitions.
+        seconds: duration of the whole migration.
     """
 
     table: str
@@ -77,12 +77,8 @@ class MigrationResult:
 
 
 class Plan(Protocol):
-    """The plan of a migration."""
-
     @property
-    def table(self) -> HiveTable:
-        """The Hive table."""
-        ...
+    def table(self) -> HiveTable: ...
 
     @property
     def location(self) -> str:
@@ -105,18 +101,14 @@ class Plan(Protocol):
         ...
 
     @property
-    def is_partitioned(self) -> bool:
-        """Whether the Hive table has partition keys."""
-        ...
+    def is_partitioned(self) -> bool: ...
 
     @property
-    def partition_count(self) -> int:
-        """How many partitions it has."""
-        ...
+    def partition_count(self) -> int: ...
 
     @property
     def records(self) -> int:
-        """Number of rows of the Hive table, as far as its files' footers tell."""
+        """Number of rows of the Hive table, as far as its files' footers say."""
         ...
 
 
@@ -128,27 +120,11 @@ class MigrationMethod(Protocol):
         ...
 
     def is_current(self, plan: Any, table: HiveTable) -> bool:
-        """Whether the Hive table and its files are still as they were planned.
-
-        Args:
-            plan: the plan of the migration.
-            table: the Hive table.
-        """
+        """Whether the Hive table and its files are still as they were planned."""
         ...
 
     def stage(self, plan: Any, journal: Journal) -> Table:
-        """Makes the Iceberg table, complete, under the staging name.
-
-        Args:
-            plan: the plan of the migration.
-            journal: the migration's journal.
-
-        Returns:
-            the table, after it was read back.
-
-        Raises:
-            MigrationError: it is not what was planned; nothing is left of it.
-        """
+        """Makes the Iceberg table, complete and read back, under the staging name; a failure leaves nothing of it."""
         ...
 
 
@@ -173,13 +149,13 @@ def migrate(
     Args:
         catalog: the catalog on whose metastore the table is.
         identifier: `"db.table"` or `("db", "table")`.
-        options: what the user may choose.
-        dry_run: check everything and change nothing.
+        options: the user's choices.
+        dry_run: whether everything is checked and nothing is changed.
         proof: compares the two tables before the switch; a difference stops it.
-        progress: told how far it is.
+        progress: is called with each stage, and how many of its parts are done.
 
     Returns:
-        What was done.
+        the result of the migration, or the plan of a dry run.
 
     Raises:
         UnsupportedError: the table cannot be migrated; every reason is in the message, and nothing was changed.
@@ -190,37 +166,21 @@ def migrate(
     chosen = options or MigrationOptions()
     remedy = "The files of the Hive table are plain, and stay. Copy its rows: migrate with --rewrite."
     refuse_encrypted(chosen.properties, str(identifier), "Cannot migrate in place", remedy)
-    way = InPlace(catalog, MigrationPlanner(HiveTables.of(catalog.metastore), catalog.storage, chosen, progress))
-    return carry_out(catalog, identifier, chosen, way, dry_run=dry_run, proof=proof)
+    method = InPlace(catalog, MigrationPlanner(HiveTables.of(catalog.metastore), catalog.storage, chosen, progress))
+    return carry_out(catalog, identifier, chosen, method, dry_run=dry_run, proof=proof)
 
 
 def carry_out(
     catalog: Catalog,
     identifier: str | tuple[str, ...],
     options: MigrationOptions,
-    way: MigrationMethod,
+    method: MigrationMethod,
     *,
     dry_run: bool = False,
     proof: Proof | None = None,
 ) -> MigrationResult:
-    """Migrates a table, in place or by a copy; see `migrate`.
-
-    Args:
-        catalog: the catalog.
-        identifier: the Hive table's name.
-        options: options of the migration.
-        way: in place, or by a copy.
-        dry_run: whether it is only planned.
-        proof: compares the tables before the switch; None for no comparison.
-
-    Returns:
-        what was taken in; of a dry run, what would be.
-
-    Raises:
-        UnsupportedError: the table cannot be migrated; every reason is in the message, and nothing was changed.
-        NoSuchTableError, TableAlreadyExistsError, MigrationError: as of `migrate`.
-    """
-    migration = _Migration(catalog, identifier, options, way, proof)
+    """Migrates a table, in place or by a copy; see `migrate`."""
+    migration = _Migration(catalog, identifier, options, method, proof)
     with only_one(*migration.name):
         return migration.run(dry_run)
 
@@ -231,7 +191,7 @@ class _Migration:
         catalog: Catalog,
         identifier: str | tuple[str, ...],
         options: MigrationOptions,
-        way: MigrationMethod,
+        method: MigrationMethod,
         proof: Proof | None,
     ) -> None:
         database, name = (part.lower() for part in table_identifier(identifier))
@@ -242,7 +202,7 @@ class _Migration:
         self._database, self._name = database, name
         self._full_name = f"{database}.{name}"
         self._recovery = Recovery(self._hive, catalog.storage, database, name, options.backup_name)
-        self._way = way
+        self._method = method
         self._proof = proof
         self._started = time.monotonic()
         self._unresolved_ms = 0.0
@@ -253,12 +213,11 @@ class _Migration:
         return self._database, self._name
 
     def run(self, dry_run: bool) -> MigrationResult:
-        """The whole migration."""
         finished = self._look_at_earlier_run() if dry_run else self._end_earlier_run()
         if finished is not None:
             return finished
         for _ in range(_ROUNDS):
-            plan = self._way.plan(self._hive_table())
+            plan = self._method.plan(self._hive_table())
             self._refuse_taken_names()
             if dry_run:
                 return self._result(plan, dry_run=True)
@@ -351,17 +310,17 @@ class _Migration:
                 )
 
     def _carry_out(self, plan: Plan) -> Table | None:
-        """Makes the Iceberg table and switches to it; None if the Hive table changed during this, and everything was
+        """Makes the Iceberg table and switches to it; None if the Hive table changed meanwhile, and everything was
         undone."""
         journal = self._begin(plan)
         try:
             files = ((file.location, file.size) for file in plan.listing.files)
             write_files(self._storage, plan.journal_folder, journal, files)
-            table = self._way.stage(plan, journal)
+            table = self._method.stage(plan, journal)
             self._prove(plan, table)
             with self._catalog.metastore.lease((self._database, self._name), {}) as lease:
                 lease.acquire()
-                if self._way.is_current(plan, self._hive_table()):
+                if self._method.is_current(plan, self._hive_table()):
                     self._switch(plan, journal)
                     return table
         except BaseException as error:
@@ -374,7 +333,7 @@ class _Migration:
         """Refuses to switch to an Iceberg table whose rows differ, unless the difference is rows that the Hive table
         got since."""
         found = self._proof(self._full_name, table) if self._proof is not None else ()
-        if found and self._way.is_current(plan, self._hive_table()):
+        if found and self._method.is_current(plan, self._hive_table()):
             raise MigrationError("the Iceberg table does not hold what the Hive table holds: " + "; ".join(found))
 
     def _begin(self, plan: Plan) -> Journal:
@@ -410,7 +369,7 @@ class _Migration:
         )
 
     def _switch_in_one_step(self, plan: Plan, journal: Journal) -> bool:
-        """Change the row; False if the metastore refuses, and everything is as before."""
+        """Changes the row; False if the metastore refuses, and everything is as before."""
         table = plan.table
         self._hive.copy(self._database, self._name, journal.backup, made_external(_marks(table, journal)))
         try:
@@ -429,7 +388,7 @@ class _Migration:
     # ---------------------------------------------------------------------------------------------- failure
 
     def _undo_after(self, error: BaseException) -> None:
-        """After a failure: undo everything and raise; return only if the switch was made after all."""
+        """After a failure, undoes everything and raises; returns only if the switch was made after all."""
         try:
             if isinstance(error, MetastoreAnswerLostError) or not isinstance(error, Exception):
                 self._recovery.settled()  # a change may be under way

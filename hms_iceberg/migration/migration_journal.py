@@ -1,8 +1,8 @@
-"""The journal of a migration: what the Hive table was, written before anything is changed.
+"""The journal of a migration: the Hive table as it was, written before anything is changed.
 
-It lies in a folder below the Hive table's, is written once and never changed: together with the rows of the
-metastore it tells after a crash how far the migration came, and what has to be put back. It stays after a migration,
-for the way back. Beside it is the list of the Hive table's files.
+The journal lies in a folder below the Hive table's, is written once and never changed: together with the rows of the
+metastore it says after a crash how far the migration came, and what has to be put back. It stays after a migration,
+for a rollback. Beside it are the list of the Hive table's files, and the notes of a rollback.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Journal:
         iceberg_location: where the Iceberg table is: at the same location, or (a copy) in a folder that was made for it
             and holds nothing else.
         original: the Hive table's type, and the parameters that the migration changes, as they were.
-        files, bytes, partitions: what was found.
-        worker: who does it.
+        files, bytes, partitions: how much the Hive table had.
+        worker: the process that migrates.
     """
 
     migration_id: str
@@ -66,26 +66,15 @@ class Journal:
 
 
 def new_migration_id() -> str:
-    """An id for a migration."""
     return str(uuid.uuid4())
 
 
 def journal_location(metadata_folder: str) -> str:
-    """Where the journal of a migration lies."""
     return f"{metadata_folder}/{JOURNAL_NAME}"
 
 
 def write_journal(storage: Storage, metadata_folder: str, journal: Journal) -> None:
-    """Writes the journal; only one can be there.
-
-    Args:
-        storage: where the files are.
-        metadata_folder: the folder of the Iceberg table's metadata.
-        journal: the migration's journal.
-
-    Raises:
-        MigrationError: another migration of the table was begun in the meantime.
-    """
+    """Writes the journal; only one can be there: another migration of the table may have begun."""
     content = {"format": _FORMAT, **asdict(journal)}
     try:
         storage.create(journal_location(metadata_folder), json.dumps(content, indent=2).encode())
@@ -97,18 +86,7 @@ def write_journal(storage: Storage, metadata_folder: str, journal: Journal) -> N
 
 
 def read_journal(storage: Storage, metadata_folder: str) -> Journal | None:
-    """Reads the journal in a metadata folder.
-
-    Args:
-        storage: where the files are.
-        metadata_folder: the folder of the Iceberg table's metadata.
-
-    Returns:
-        the journal; None if there is none.
-
-    Raises:
-        MigrationError: the file cannot be understood.
-    """
+    """The journal in a metadata folder; None if there is none."""
     location = journal_location(metadata_folder)
     try:
         data = storage.read(location)
@@ -131,24 +109,11 @@ def read_journal(storage: Storage, metadata_folder: str) -> Journal | None:
 
 
 def files_location(metadata_folder: str, journal: Journal) -> str:
-    """Where the list of a Hive table's files lies.
-
-    Args:
-        metadata_folder: the folder of the Iceberg table's metadata.
-        journal: the migration's journal.
-    """
     return f"{metadata_folder}/{MIGRATION_JOURNALS}{journal.migration_id}.files.json.gz"
 
 
 def write_files(storage: Storage, metadata_folder: str, journal: Journal, files: Iterable[tuple[str, int]]) -> None:
-    """Writes the list of a Hive table's files.
-
-    Args:
-        storage: where the journal is.
-        metadata_folder: its folder.
-        journal: the migration's.
-        files: location and size in bytes of each file.
-    """
+    """Writes the list of a Hive table's files: location and size in bytes of each."""
     folders: dict[str, dict[str, int]] = {}
     for location, size in files:
         folder, _, name = location.rpartition("/")
@@ -158,19 +123,7 @@ def write_files(storage: Storage, metadata_folder: str, journal: Journal, files:
 
 
 def read_files(storage: Storage, metadata_folder: str, journal: Journal) -> dict[str, int]:
-    """Reads the list of the files that a Hive table had.
-
-    Args:
-        storage: where the files are.
-        metadata_folder: the folder of the Iceberg table's metadata.
-        journal: the migration's journal.
-
-    Returns:
-        location of each file to its size in bytes.
-
-    Raises:
-        MigrationError: the list is gone, or cannot be read.
-    """
+    """Locations of the files that a Hive table had, to their sizes in bytes."""
     location = files_location(metadata_folder, journal)
     try:
         folders = json.loads(gzip.decompress(storage.read(location)))
@@ -188,15 +141,7 @@ ROLLBACK_NAME = f"{MIGRATION_JOURNALS}rollback.json"
 
 
 def write_rollback_note(storage: Storage, metadata_folder: str) -> None:
-    """Notes that this process takes a table back.
-
-    Args:
-        storage: where the files are.
-        metadata_folder: the folder of the Iceberg table's metadata.
-
-    Raises:
-        MigrationError: another one began to, in the meantime.
-    """
+    """Notes that this process rolls a table back; raises MigrationError if another one began to."""
     location = f"{metadata_folder}/{ROLLBACK_NAME}"
     try:
         storage.create(location, json.dumps(asdict(Process.this())).encode())
@@ -205,15 +150,7 @@ def write_rollback_note(storage: Storage, metadata_folder: str) -> None:
 
 
 def read_rollback_note(storage: Storage, metadata_folder: str) -> Process | None:
-    """Finds the process that began to take a table back.
-
-    Args:
-        storage: where the files are.
-        metadata_folder: the folder of the Iceberg table's metadata.
-
-    Returns:
-        the process; None if none did, or the note is cut off.
-    """
+    """The process that began to roll a table back; None if none did, or the note is cut off."""
     try:
         return Process(**json.loads(storage.read(f"{metadata_folder}/{ROLLBACK_NAME}")))
     except (MissingFileError, ValueError, TypeError):
@@ -221,50 +158,23 @@ def read_rollback_note(storage: Storage, metadata_folder: str) -> Process | None
 
 
 def remove_rollback_note(storage: Storage, metadata_folder: str) -> None:
-    """Forgets that a process began to take a table back.
-
-    Args:
-        storage: where the files are.
-        metadata_folder: the folder of the Iceberg table's metadata.
-    """
     storage.delete(f"{metadata_folder}/{ROLLBACK_NAME}")
 
 
 def given_up_location(metadata_folder: str, journal: Journal) -> str:
-    """Where it is noted which version of the Iceberg table is given up for the Hive table.
-
-    Args:
-        metadata_folder: the folder of the Iceberg table's metadata.
-        journal: the migration's journal.
-    """
+    """Where the version of the Iceberg table is noted that is given up for the Hive table."""
     return f"{metadata_folder}/{MIGRATION_JOURNALS}{journal.migration_id}.given-up"
 
 
 def write_given_up(storage: Storage, metadata_folder: str, journal: Journal, metadata_location: str) -> None:
     """Notes which Iceberg version the Hive table replaces, just before names are switched; a later note replaces an
-    earlier one.
-
-    Args:
-        storage: where the files are.
-        metadata_folder: the folder of the Iceberg table's metadata.
-        journal: the migration's journal.
-        metadata_location: the metadata file of the version.
-    """
+    earlier one."""
     forget_given_up(storage, metadata_folder, journal)
     storage.create(given_up_location(metadata_folder, journal), metadata_location.encode())
 
 
 def read_given_up(storage: Storage, metadata_folder: str, journal: Journal) -> str | None:
-    """Finds the version of the Iceberg table that is given up for the Hive table.
-
-    Args:
-        storage: where the files are.
-        metadata_folder: the folder of the Iceberg table's metadata.
-        journal: the migration's journal.
-
-    Returns:
-        the location of the version's metadata file; None if none was given up.
-    """
+    """Location of the metadata file of the version that is given up for the Hive table; None if none is."""
     try:
         return storage.read(given_up_location(metadata_folder, journal)).decode()
     except MissingFileError:
@@ -272,56 +182,25 @@ def read_given_up(storage: Storage, metadata_folder: str, journal: Journal) -> s
 
 
 def forget_given_up(storage: Storage, metadata_folder: str, journal: Journal) -> None:
-    """Forgets that a version is given up, and that names were switched.
-
-    Args:
-        storage: where the files are.
-        metadata_folder: the folder of the Iceberg table's metadata.
-        journal: the migration's journal.
-    """
+    """Removes the notes that a version is given up, and that names were switched."""
     forget_switched(storage, metadata_folder, journal)
     storage.delete(given_up_location(metadata_folder, journal))
 
 
 def switched_location(metadata_folder: str, journal: Journal) -> str:
-    """Where it is noted that names were switched, after which nobody writes to the Iceberg table.
-
-    Args:
-        metadata_folder: the folder of the Iceberg table's metadata.
-        journal: the migration's journal.
-    """
+    """Where it is noted that names were switched, after which nobody writes to the Iceberg table."""
     return f"{metadata_folder}/{MIGRATION_JOURNALS}{journal.migration_id}.switched-back"
 
 
 def write_switched(storage: Storage, metadata_folder: str, journal: Journal) -> None:
-    """Notes that names were switched, as the rows show; that may have been noted before.
-
-    Args:
-        storage: where the files are.
-        metadata_folder: the folder of the Iceberg table's metadata.
-        journal: the migration's journal.
-    """
+    """Notes that names were switched, as the rows show; that may have been noted before."""
     with suppress(FileAlreadyExistsError):
         storage.create(switched_location(metadata_folder, journal), b"")
 
 
 def forget_switched(storage: Storage, metadata_folder: str, journal: Journal) -> None:
-    """Forgets that names were switched.
-
-    Args:
-        storage: where the files are.
-        metadata_folder: the folder of the Iceberg table's metadata.
-        journal: the migration's journal.
-    """
     storage.delete(switched_location(metadata_folder, journal))
 
 
 def is_switch_noted(storage: Storage, metadata_folder: str, journal: Journal) -> bool:
-    """Whether it was noted that names were switched.
-
-    Args:
-        storage: where the files are.
-        metadata_folder: the folder of the Iceberg table's metadata.
-        journal: the migration's journal.
-    """
     return storage.exists(switched_location(metadata_folder, journal))

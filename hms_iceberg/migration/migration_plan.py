@@ -1,4 +1,4 @@
-"""What a migration will do, found out without changing anything."""
+"""The plan of a migration, made without changing anything."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from hms_iceberg.migration.hive.file_schemas import INSTANT, LOCAL
 from hms_iceberg.migration.hive.footers import FooterReader, SourceFooters
 from hms_iceberg.migration.hive.format_footers import URL, declared_schema
 from hms_iceberg.migration.hive.hive_types import TypeOptions
-from hms_iceberg.migration.hive.source import Listing, SourceTable, carried_parameters, list_files, look_at_source
+from hms_iceberg.migration.hive.source import Listing, SourceTable, carried_parameters, list_files, source_or_refusal
 from hms_iceberg.migration.hive.source_reasons import TRANSACTIONAL, Reason, Refusal, Remedy, of_texts, partition_key
 from hms_iceberg.migration.migration_progress import Progress, silent
-from hms_iceberg.migration.state import DATA, HIDDEN_FOLDER, HIDDEN_METADATA, METADATA
+from hms_iceberg.migration.migration_state import DATA, HIDDEN_FOLDER, HIDDEN_METADATA, METADATA
 from hms_iceberg.spec.data_types import (
     IcebergType,
     NestedField,
@@ -50,11 +50,11 @@ class MigrationOptions:
     Attributes:
         backup_name: name of the Hive table after the migration, by default the table's with `_backup_` after it.
         timestamp_type: `timestamptz` or `timestamp` for every Hive timestamp; by default what the files hold.
-        char_as_string: migrate `char(n)` columns as strings.
-        include_subdirectories: migrate files below a partition's directory too.
+        char_as_string: whether `char(n)` columns are migrated as strings.
+        include_subdirectories: whether files below a partition's directory are migrated too.
         properties: properties of the Iceberg table, over those that the Hive table had.
         threads: how many directories or footers are read at once.
-        take_over: go on although the process that began an unfinished migration may still live.
+        take_over: whether to go on although the process that began an unfinished migration may still live.
     """
 
     backup_name: str | None = None
@@ -81,16 +81,7 @@ class MigrationOptions:
 
 @dataclass(frozen=True)
 class MigrationPlan:
-    """The Iceberg table that a Hive table becomes.
-
-    Attributes:
-        source: the Hive table.
-        listing: its files.
-        schema: the Iceberg table's columns, with their final field ids.
-        spec: identity partitions on the Hive table's partition keys.
-        data_files: its files with their metrics, as manifests hold them.
-        properties: the Iceberg table's properties.
-    """
+    """The Iceberg table that a Hive table becomes: `schema` has its final field ids, `data_files` their metrics."""
 
     source: SourceTable
     listing: Listing
@@ -101,7 +92,6 @@ class MigrationPlan:
 
     @property
     def table(self) -> HiveTable:
-        """The Hive table."""
         return self.source.table
 
     @property
@@ -111,12 +101,10 @@ class MigrationPlan:
 
     @property
     def is_partitioned(self) -> bool:
-        """Whether the Hive table has partition keys."""
         return self.source.is_partitioned
 
     @property
     def partition_count(self) -> int:
-        """How many partitions it has."""
         return len(self.source.partitions) if self.source.is_partitioned else 0
 
     @property
@@ -166,39 +154,21 @@ class MigrationPlanner:
         self._reader: FooterReader | None = None
 
     def plan(self, table: HiveTable, numbered: Callable[[Schema], Schema] = _as_it_is) -> MigrationPlan:
-        """Plans the Iceberg table.
-
-        Args:
-            table: the Hive table.
-            numbered: gives its columns other field ids.
-
-        Returns:
-            columns, partition spec, files and properties of the Iceberg table; nothing was written.
+        """Plans the Iceberg table; `numbered` gives its columns other field ids.
 
         Raises:
             UnsupportedError: it cannot be migrated; every reason is in the message.
         """
-        found = self.look(table, numbered)
+        found = self.plan_or_refusal(table, numbered)
         if isinstance(found, Refusal):
             raise found.error()
         return found
 
-    def look(self, table: HiveTable, numbered: Callable[[Schema], Schema] = _as_it_is) -> MigrationPlan | Refusal:
-        """Plans the Iceberg table, or gives every reason why the table cannot be migrated in place.
-
-        Args:
-            table: the Hive table.
-            numbered: gives the columns their field ids.
-
-        Returns:
-            the plan, or the refusal with all of its reasons and what helps.
-
-        Raises:
-            MissingFileError: a file disappeared since it was listed.
-            StorageError: a file or directory cannot be read.
-            ConfigurationError: a property of metrics has a value that cannot be used.
-        """
-        source = look_at_source(table, self._partitions(table), self._options.types, self._avro_schema(table))
+    def plan_or_refusal(
+        self, table: HiveTable, numbered: Callable[[Schema], Schema] = _as_it_is
+    ) -> MigrationPlan | Refusal:
+        """Plans the Iceberg table, or gives every reason why the table cannot be migrated in place, with its remedy."""
+        source = source_or_refusal(table, self._partitions(table), self._options.types, self._avro_schema(table))
         if isinstance(source, Refusal):
             return source
         source = replace(source, schema=numbered(source.schema))
@@ -229,15 +199,9 @@ class MigrationPlanner:
         return MigrationPlan(source, listing, schema, spec, footers.data_files, properties)
 
     def is_current(self, plan: MigrationPlan, table: HiveTable) -> bool:
-        """Whether the Hive table and its files are still as they were planned.
+        """Whether columns, partitions and storage of the row, and names, sizes and times of the files, are as planned.
 
-        Args:
-            plan: the plan of the migration.
-            table: the Hive table.
-
-        Returns:
-            False if columns, partitions or storage of its row changed, or a file's name, size or time; footers are not
-            read again.
+        Footers are not read again.
         """
         before = plan.source.table
         same_row = (table.columns, table.partition_keys, table.storage) == (

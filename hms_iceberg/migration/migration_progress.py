@@ -1,4 +1,4 @@
-"""How a migration tells how far it is."""
+"""Progress reports of a migration, and work in threads."""
 
 from __future__ import annotations
 
@@ -15,39 +15,22 @@ Result = TypeVar("Result")
 
 
 class Progress(Protocol):
-    """Told of each stage of a migration and how much of it is done."""
+    """A function that is called with each stage of a migration, and how many of its parts are done."""
 
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        """`done` of `total` parts of a stage are done."""
-        ...
+    def __call__(self, stage: str, done: int, total: int) -> None: ...
 
 
-def silent(stage: str, done: int, total: int) -> None:
-    """Shows nothing.
-
-    Args:
-        stage: what is done.
-        done: how much of it.
-        total: of how much.
-    """
+def silent(stage: str, done: int, total: int) -> None: ...
 
 
 def in_threads(
     function: Callable[[Item], Result], items: Iterable[Item], threads: int, window: int = 4
 ) -> Iterator[Result]:
-    """Computes a function over items in threads.
+    """Computes a function over items in threads; the results are in the order of the items, and the first error ends
+    it.
 
     At most `window` items a thread are under way or waiting, so that a failure stops the work early and results do not
     pile up.
-
-    Args:
-        function: gives the result for an item.
-        items: the items.
-        threads: number of threads.
-        window: items in work for each thread at most.
-
-    Returns:
-        the results in the order of the items; the first error ends it.
     """
     iterator = iter(items)
     with ThreadPoolExecutor(max_workers=threads) as pool:

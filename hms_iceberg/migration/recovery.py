@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from hms_iceberg.errors import MigrationError, NoSuchTableError, TableAlreadyExistsError
 from hms_iceberg.hms.hive_tables import HiveTables
-from hms_iceberg.migration.handback_plan import NOTE_NAME, take_away
+from hms_iceberg.migration.handback_plan import NOTE_NAME, undo_handback
 from hms_iceberg.migration.made_files import MadeFiles
 from hms_iceberg.migration.migration_journal import (
     ROLLBACK_NAME,
@@ -29,7 +29,7 @@ from hms_iceberg.migration.migration_journal import (
     write_rollback_note,
     write_switched,
 )
-from hms_iceberg.migration.state import MIGRATION_ORIGINAL, MigrationState, Original, find_state
+from hms_iceberg.migration.migration_state import MIGRATION_ORIGINAL, MigrationState, Original, find_state
 from hms_iceberg.processes import Process
 from hms_iceberg.storage import Storage
 
@@ -47,18 +47,7 @@ _active_lock = threading.Lock()
 
 @contextmanager
 def only_one(database: str, name: str) -> Iterator[None]:
-    """Keeps the threads of this process from working on one table at the same time.
-
-    Args:
-        database: the namespace.
-        name: the table's name.
-
-    Returns:
-        a context manager, which ends it.
-
-    Raises:
-        MigrationError: another thread does.
-    """
+    """Keeps the threads of this process from working on one table at the same time."""
     key = (os.getpid(), database, name)
     with _active_lock:
         if key in _active:
@@ -72,14 +61,7 @@ def only_one(database: str, name: str) -> Iterator[None]:
 
 
 class Recovery:
-    """Finds traces of an earlier migration of a table, and finishes or removes them.
-
-    Args:
-        hive: the metastore's rows.
-        storage: where the journal is.
-        database, name: the table's name, lower-case.
-        backup_name: the backup's name, if it is not the default one.
-    """
+    """Finds traces of an earlier migration of a table (by its lower-case name), and finishes or removes them."""
 
     def __init__(
         self, hive: HiveTables, storage: Storage, database: str, name: str, backup_name: str | None = None
@@ -92,11 +74,7 @@ class Recovery:
         self._name = f"{database}.{name}"
 
     def find(self) -> MigrationState | None:
-        """The state of the migration according to its traces; None if there are none.
-
-        Raises:
-            MigrationError: its journal cannot be read.
-        """
+        """The state of the migration according to its traces; None if there are none."""
         return find_state(self._hive, self._storage, self._database, self._table, self._backup_name)
 
     def settled(self) -> MigrationState | None:
@@ -114,14 +92,8 @@ class Recovery:
         return state
 
     def take_up(self, take_over: bool) -> MigrationState | None:
-        """The state of the migration, taken over from a dead process if it is unfinished.
-
-        Args:
-            take_over: go on even if the process may be alive.
-
-        Raises:
-            MigrationError: its process is alive, or on another machine if that cannot be told.
-        """
+        """The state of the migration; an unfinished one is taken over from a dead process, with `take_over` from
+        any."""
         state = self.find()
         if state is None or (state.is_done and not self._is_being_taken_back(state)):
             return state
@@ -140,18 +112,13 @@ class Recovery:
         return state.folder is not None and read_rollback_note(self._storage, state.folder) is not None
 
     def begin_to_take_back(self, state: MigrationState) -> None:
-        """Notes that this process takes the table back."""
+        """Notes that this process rolls the table back."""
         if state.folder is not None:
             remove_rollback_note(self._storage, state.folder)
             write_rollback_note(self._storage, state.folder)
 
     def note_switch(self, state: MigrationState, metadata_location: str) -> None:
-        """Notes which version of the Iceberg table is given up for the Hive table, just before names are switched.
-
-        Args:
-            state: the state of the migration.
-            metadata_location: the metadata file of the version.
-        """
+        """Notes which version of the Iceberg table is given up for the Hive table, just before names are switched."""
         if state.folder is not None and state.journal is not None:
             write_given_up(self._storage, state.folder, state.journal, metadata_location)
 
@@ -161,33 +128,27 @@ class Recovery:
             write_switched(self._storage, state.folder, state.journal)
 
     def forget_switched(self, state: MigrationState) -> None:
-        """Takes the note that names were switched away again, before the Iceberg table gets its name."""
+        """Removes the note that names were switched, before the Iceberg table gets its name."""
         if state.folder is not None and state.journal is not None:
             forget_switched(self._storage, state.folder, state.journal)
 
     def forget_to_take_back(self, state: MigrationState) -> None:
-        """Deletes the journal of an unfinished rollback, and takes back what it gave the Hive table.
+        """Deletes the note of an unfinished rollback, and takes back what it gave the Hive table.
 
-        Nothing if names were switched: what Hive was given is Hive's, and the same command has to go on.
+        Does nothing if names were switched: what Hive was given is Hive's, and the same command has to go on.
         """
         if state.folder is None or self._given_up(state) is not None:
             return
-        take_away(self._hive, self._storage, state.folder, state.hive_table)
+        undo_handback(self._hive, self._storage, state.folder, state.hive_table)
         if state.journal is not None:
             forget_given_up(self._storage, state.folder, state.journal)
         remove_rollback_note(self._storage, state.folder)
 
     def put_back(self, discard_history: bool = False) -> bool:
-        """Puts the Hive table back, if it is not the migrated Iceberg table that has its name.
+        """Puts the Hive table back, unless the migrated Iceberg table has its name: then returns False.
 
-        Args:
-            discard_history: delete the metadata even of an Iceberg table that was changed after its migration.
-
-        Returns:
-            False if the migration is done after all, and nothing was put back.
-
-        Raises:
-            MigrationError: the rows are in a state that no migration leaves behind; nothing was changed.
+        With `discard_history` the metadata even of an Iceberg table that was changed after its migration is deleted.
+        Rows in a state that no migration leaves behind are a MigrationError, and nothing is changed.
         """
         for _ in range(_ROUNDS):
             state = self.find()
@@ -204,7 +165,7 @@ class Recovery:
         raise MigrationError(f"The rows of {self._name} do not stand still. Look for others who change them.")
 
     def _undo(self, state: MigrationState, discard_history: bool) -> None:
-        """Every step may have been done before, so that an undo that was interrupted can be repeated."""
+        """Undoes a migration; each step may have been done before, so that an interrupted undo can be repeated."""
         if state.table is not None and state.table.is_iceberg:
             raise MigrationError(f"Table {self._name} is an Iceberg table; there is no Hive table to put back.")
         if state.table is None and state.backup is None:
@@ -220,7 +181,7 @@ class Recovery:
         if made is not None and made.is_given_up:
             self.note_switched(state)  # the rows, which show it, go
         elif made is not None and state.folder is not None:
-            take_away(self._hive, self._storage, state.folder, state.hive_table)  # it may not be all
+            undo_handback(self._hive, self._storage, state.folder, state.hive_table)  # it may not be all
         if state.table is None and state.backup is not None:
             self._hive.rename(state.database, state.backup.name, state.name)
         elif state.backup is not None:
@@ -249,7 +210,7 @@ class Recovery:
     def _given_up(self, state: MigrationState) -> str | None:
         """The version from which the Hive table took its name back; None if it did not.
 
-        The note of a way back that was killed before its switch says nothing about what came later.
+        The note of a rollback that was killed before its switch says nothing about later changes.
         """
         if state.folder is None or state.journal is None or state.is_done:
             return None
@@ -259,11 +220,7 @@ class Recovery:
         return version if is_switch_noted(self._storage, state.folder, state.journal) else None
 
     def refuse_if_renamed(self, state: MigrationState) -> None:
-        """Leave a migrated table alone that somebody has given another name.
-
-        Raises:
-            MigrationError: it has one; says which.
-        """
+        """Leaves a migrated table alone that somebody has given another name."""
         made = self._made_files(state)
         if made is not None and not state.is_done:
             self._refuse_if_renamed(state, made)
@@ -280,7 +237,7 @@ class Recovery:
         )
 
     def _refuse_to_discard_history(self, state: MigrationState, made: MadeFiles) -> None:
-        """An Iceberg table that was used, and whose row somebody dropped, may be wanted back."""
+        """Refuses to delete an Iceberg table that was used, and whose row somebody dropped: it may be wanted back."""
         assert state.folder is not None and state.journal is not None
         if made.is_given_up:
             return

@@ -1,7 +1,7 @@
-"""Migrates a Hive table that cannot stay where it is: Spark copies its rows into an Iceberg table, and names are
-switched as of a migration in place, with the same journal and the same way back.
+"""Migrates a Hive table that cannot stay where it is: Spark copies its rows into an Iceberg table.
 
-The copy has a new folder beside the Hive table's, the journal lies in a hidden one below it.
+Names are switched as of a migration in place, with the same journal and the same rollback. The copy has a new folder
+beside the Hive table's; the journal lies in a hidden one below it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hms_iceberg.migration.migrate import MigrationResult, Proof, carry_out
 from hms_iceberg.migration.migration_journal import Journal
 from hms_iceberg.migration.migration_plan import MigrationOptions
 from hms_iceberg.migration.migration_progress import in_threads, silent
-from hms_iceberg.migration.state import HIDDEN_METADATA, HIVE_TABLE, METADATA, MIGRATION_JOURNAL
+from hms_iceberg.migration.migration_state import HIDDEN_METADATA, HIVE_TABLE, METADATA, MIGRATION_JOURNAL
 from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
@@ -42,28 +42,13 @@ class CopyRows(Protocol):
         ...
 
     def copy(self, source: str, target: str, snapshot_properties: Mapping[str, str]) -> None:
-        """Append all rows of a Hive table to an Iceberg table, in one snapshot with these properties.
-
-        Args:
-            source: the Hive table's name.
-            target: the Iceberg table's name.
-            snapshot_properties: properties of the snapshot.
-        """
+        """Appends all rows of a Hive table to an Iceberg table, in one snapshot with these properties."""
         ...
 
 
 @dataclass(frozen=True)
 class CopyPlan:
-    """A Hive table that is copied.
-
-    Attributes:
-        table: its row.
-        partitions: its partitions' rows.
-        listing: its files.
-        schema: its columns, as its rows are read.
-        iceberg_location: a folder for the copy that nobody has.
-        records: unknown before it is read.
-    """
+    """A Hive table that is copied; its schema is that of the rows as they are read, `iceberg_location` a new folder."""
 
     table: HiveTable
     partitions: tuple[HivePartition, ...]
@@ -79,17 +64,14 @@ class CopyPlan:
 
     @property
     def journal_folder(self) -> str:
-        """Where the journal goes."""
         return f"{self.location}/{HIDDEN_METADATA}"
 
     @property
     def is_partitioned(self) -> bool:
-        """Whether the Hive table has partition keys."""
         return bool(self.table.partition_keys)
 
     @property
     def partition_count(self) -> int:
-        """How many partitions it has."""
         return len(self.partitions)
 
 
@@ -102,32 +84,17 @@ def rewrite(
     dry_run: bool = False,
     proof: Proof | None = None,
 ) -> MigrationResult:
-    """Turns a Hive table of any format that Spark reads into an Iceberg table, by copying its rows.
+    """Turns a Hive table of any format that Spark reads into an Iceberg table, by copying its rows with `rows`.
 
     After a crash at any point, the same call finishes the migration, or undoes it and starts anew. Any other failure
-    leaves the Hive table as it was.
-
-    Args:
-        catalog: the catalog on whose metastore the table is.
-        identifier: `"db.table"` or `("db", "table")`.
-        options: what the user may choose; choices about files and types have no meaning here.
-        rows: copies the rows.
-        dry_run: check everything and change nothing.
-        proof: compares the two tables before the switch; a difference stops it.
-
-    Returns:
-        what was copied; of a dry run, what would be.
-
-    Raises:
-        UnsupportedError: Spark does not read such a table; nothing was changed.
-        NoSuchTableError, TableAlreadyExistsError, MigrationError: as of `migrate`.
+    leaves the Hive table as it was. Options about files and types have no meaning here. Raises as `migrate` does.
     """
     chosen = options or MigrationOptions()
     return carry_out(catalog, identifier, chosen, _Copy(catalog, chosen, rows), dry_run=dry_run, proof=proof)
 
 
 class _Copy:
-    """A way to migrate; see `hms_iceberg.migration.migrate.MigrationMethod`."""
+    """A method to migrate; see `hms_iceberg.migration.migrate.MigrationMethod`."""
 
     def __init__(self, catalog: Catalog, options: MigrationOptions, rows: CopyRows) -> None:
         self._catalog = catalog
@@ -136,7 +103,6 @@ class _Copy:
         self._rows = rows
 
     def plan(self, table: HiveTable) -> CopyPlan:
-        """Plans the copy."""
         reason = _reason_against(table)
         if reason is not None:
             raise _refused(table, reason)
@@ -167,14 +133,13 @@ class _Copy:
         return in_threads(misread, listing.files, self._options.threads)
 
     def _new_folder(self, table: HiveTable) -> str:
-        """A folder in which nothing is: others may live in every folder whose name can be told beforehand."""
+        """An empty folder: others may live in every folder whose name can be known beforehand."""
         while True:
             folder = f"{table_location(table)}__iceberg_{secrets.token_hex(4)}"
             if not any(True for _ in self._catalog.storage.list(folder)):
                 return folder
 
     def is_current(self, plan: CopyPlan, table: HiveTable) -> bool:
-        """Whether the Hive table and its files are still as they were planned."""
         partitions, listing = self._look(table)
         rows = [(each.columns, each.partition_keys, each.storage) for each in (table, plan.table)]
         same_partitions = {each.values for each in partitions} == {each.values for each in plan.partitions}
@@ -186,7 +151,6 @@ class _Copy:
         return partitions, list_files(self._catalog.storage, places, self._options.threads, silent)
 
     def stage(self, plan: CopyPlan, journal: Journal) -> Table:
-        """The copy, complete, under the staging name."""
         name = (journal.database, journal.staging)
         table = self._catalog.create_table(
             name,

@@ -1,7 +1,4 @@
-"""Turns a migrated table back into the Hive table that it was.
-
-There is a way back as long as the files that the table had as a Hive table are kept.
-"""
+"""Turns a migrated table back into the Hive table that it was, as long as that table's files are kept."""
 
 from __future__ import annotations
 
@@ -22,13 +19,19 @@ from hms_iceberg.errors import (
 from hms_iceberg.hms.hive_tables import HiveTables
 from hms_iceberg.hms.rows.hive_rows import HivePartition, HiveTable
 from hms_iceberg.metastore import table_identifier
-from hms_iceberg.migration.handback_plan import GivenNote, Handback, give, plan_handback, read_note, take_away
+from hms_iceberg.migration.handback_plan import (
+    Handback,
+    HandbackNote,
+    hand_back,
+    plan_handback,
+    read_note,
+    undo_handback,
+)
 from hms_iceberg.migration.hive.source import list_files
 from hms_iceberg.migration.hive.source_reasons import table_location
 from hms_iceberg.migration.migration_journal import read_files, read_journal
 from hms_iceberg.migration.migration_progress import Progress, silent
-from hms_iceberg.migration.recovery import Recovery, only_one
-from hms_iceberg.migration.state import (
+from hms_iceberg.migration.migration_state import (
     HIVE_TABLE,
     MIGRATION_JOURNAL,
     MIGRATION_ORIGINAL,
@@ -36,6 +39,7 @@ from hms_iceberg.migration.state import (
     Original,
     staging_name,
 )
+from hms_iceberg.migration.recovery import Recovery, only_one
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, Snapshot, SnapshotRef
 from hms_iceberg.spec.table_properties import MAX_REF_AGE_MS, MAX_SNAPSHOT_AGE_MS
@@ -59,11 +63,12 @@ class RollbackResult:
         files: how many data files it has; None if only the traces of an unfinished migration were removed.
         discarded_snapshots: how many snapshots the Iceberg table had gained since its migration.
         appended_files: how many of the files were appended since the migration, and copied for Hive.
-        unresolved_ms: milliseconds for which the name was nobody's, at most.
-        dry_run: nothing was changed.
+        unresolved_ms: milliseconds for which no table had the name, at most.
+        dry_run: whether nothing was changed.
         backup: of a dry run, the Hive table whose place is kept; empty if a migration was not finished.
         left_over: of a dry run, how many of the files the Iceberg table's present version does not have any more.
-        safe_until_ms: of a dry run, until when no engine's expiry of snapshots deletes these; None for no end.
+        safe_until_ms: of a dry run, milliseconds since 1970 until which no expiry of snapshots deletes these; None for
+            no end.
     """
 
     table: str
@@ -97,14 +102,15 @@ def rollback(
         catalog: the catalog on whose metastore the table is.
         identifier: `"db.table"` or `("db", "table")`.
         backup_name: name of the Hive table, if it is not the default one.
-        discard_changes: go back although the Iceberg table was changed since its migration.
-        as_hive: copy what was appended since into the Hive table's folders, with the partitions that it lacks.
-        take_over: go on although the process that began an unfinished migration may still live.
-        dry_run: check everything, tell how long there is a way back, and change nothing.
-        progress: told how far it is.
+        discard_changes: whether to go back although the Iceberg table was changed since its migration.
+        as_hive: whether to copy what was appended since into the Hive table's folders, with the partitions that it
+            lacks.
+        take_over: whether to go on although the process that began an unfinished migration may still live.
+        dry_run: whether everything is checked and nothing is changed.
+        progress: is called with each stage, and how many of its parts are done.
 
     Returns:
-        what the Hive table has now; of a dry run, what it would have, and how long there is a way back.
+        the Hive table's files; of a dry run, what it would have, and how long a rollback stays possible.
 
     Raises:
         MigrationError: the table was not migrated by this package, was changed since, or files of the Hive table are
@@ -207,7 +213,6 @@ class _Rollback:
         )
 
     def run(self) -> RollbackResult:
-        """Checks, switches, tidies up."""
         state = self._state
         if state.backup is None or state.journal is None:
             raise self._no_way_back(state)
@@ -228,7 +233,7 @@ class _Rollback:
         return RollbackResult(self._name, files + appended, discarded, unresolved_ms, appended)
 
     def _no_way_back(self, state: MigrationState) -> MigrationError:
-        """Why there is none: the backup or the journal is gone, or the journal is of another name."""
+        """The error without a rollback: the backup or the journal is gone, or the journal is of another name."""
         if state.journal is not None:
             reason = f"the Hive table {state.database}.{state.journal.backup} is gone."
         else:
@@ -241,8 +246,8 @@ class _Rollback:
         return MigrationError(f"Table {self._name} cannot be rolled back: {reason} Nothing was changed.")
 
     def _go_back(self, state: MigrationState, backup: HiveTable) -> tuple[Handback | None, int, float]:
-        """Gives the Hive table the missing rows if that is wanted, and switches names, unless the table changed during
-        this."""
+        """Gives the Hive table the missing rows if that is wanted, and switches names, unless the table changed
+        meanwhile."""
         if state.staging is not None:  # a row that a migration left; one of this name shows the switch from now on
             self._hive.drop(state.database, state.staging.name)
         for _ in range(_ROUNDS):
@@ -263,15 +268,15 @@ class _Rollback:
         assert state.folder is not None
         table = self._catalog.load_table((state.database, state.name))
         handback = plan_handback(self._catalog, self._hive, table, backup, self._given(state))
-        give(self._hive, self._catalog.storage, state.folder, backup, handback, self._progress)
+        hand_back(self._hive, self._catalog.storage, state.folder, backup, handback, self._progress)
         return handback
 
-    def _given(self, state: MigrationState) -> GivenNote | None:
-        """Finds what an earlier attempt gave the Hive table, and takes it back unless this rollback copies too."""
+    def _given(self, state: MigrationState) -> HandbackNote | None:
+        """The note of what an earlier attempt gave the Hive table, which is undone unless this rollback copies too."""
         if state.folder is None:
             return None
         if self._changes is not _Changes.COPY:
-            take_away(self._hive, self._catalog.storage, state.folder, state.backup)
+            undo_handback(self._hive, self._catalog.storage, state.folder, state.backup)
         return read_note(self._catalog.storage, state.folder)
 
     def _snapshots_since(self, table: Table) -> int:
@@ -289,7 +294,7 @@ class _Rollback:
         return snapshots
 
     def _check_files(self, state: MigrationState, backup: HiveTable) -> int:
-        """How many files the Hive table has; refuses a way back to one without all that it had."""
+        """How many files the Hive table has; refuses a rollback to a table without all that it had."""
         assert state.journal is not None and state.folder is not None
         storage = self._catalog.storage
         note = read_note(storage, state.folder)
@@ -318,7 +323,8 @@ class _Rollback:
         return self._hive.rename_pair(state.database, (state.name, staging), (backup.name, state.name))
 
     def _switch_in_one_step(self, backup: HiveTable, original: Original) -> None:
-        """The row is the Hive table's own, which the migration changed; the backup is a copy of what it was."""
+        """Restores the row, which is the Hive table's own as the migration changed it; the backup is a copy of the
+        original."""
         names = (self._state.database, self._state.name)
         try:
             self._hive.take_over(*names, backup.name, original.restored())
@@ -344,7 +350,7 @@ _ALWAYS = 2**63 - 1  # which Iceberg takes for an age without end
 
 @dataclass(frozen=True)
 class Outlook:
-    """How long the files of the Hive table are kept, and by which settings.
+    """How long the files of the Hive table are kept.
 
     Attributes:
         left_over: how many of them the Iceberg table's present version does not have any more.
@@ -357,18 +363,7 @@ class Outlook:
 
 
 def outlook(table: Table, files: Iterable[str]) -> Outlook:
-    """Tells how long the files that a table had as a Hive table are kept, and by which settings.
-
-    Args:
-        table: the Iceberg table.
-        files: locations of the files.
-
-    Returns:
-        how many of them only older snapshots have, and until when no expiry deletes those.
-
-    Raises:
-        CorruptManifestError, StorageError: the table's manifests cannot be read.
-    """
+    """How many of the Hive table's files only older snapshots have, and until when no expiry deletes those."""
     manifests = manifest_list_of(table.current_snapshot(), table.storage)
     entries = (entry for manifest in manifests for entry in entries_of(manifest, table.storage))
     places = Places(table.storage)
@@ -386,16 +381,10 @@ def _safe_until(table: Table) -> int | None:
 
 
 def kept_until(metadata: TableMetadata, snapshot: Snapshot) -> int:
-    """Until when a snapshot survives every expiry. `min-snapshots-to-keep` does not count: later commits use it up.
+    """Milliseconds since 1970 until which a snapshot survives every expiry; 2^63 - 1 or more for no end.
 
-    Args:
-        metadata: the table.
-        snapshot: one of its snapshots.
-
-    Returns:
-        Milliseconds since 1970; 2^63 - 1 or more for no end.
-
-    Source: Iceberg specification, "Snapshot Retention Policy"; Apache Iceberg, `RemoveSnapshots`.
+    `min-snapshots-to-keep` does not count: later commits use it up. Source: Iceberg specification, "Snapshot Retention
+    Policy"; Apache Iceberg, `RemoveSnapshots`.
     """
     age = MAX_SNAPSHOT_AGE_MS.of(metadata.properties)
     age_of_refs = MAX_REF_AGE_MS.of(metadata.properties)

@@ -23,11 +23,11 @@ _OF_MIGRATED_TABLES = (METADATA_PATH.name, DATA_PATH.name)
 
 @dataclass(frozen=True)
 class SnapshotResult:
-    """The table that was made.
+    """The Iceberg table that was made, and how many files, rows and bytes of the Hive table it has.
 
     Attributes:
         table: the Iceberg table.
-        files, records, bytes: what it holds of the Hive table.
+        files, records, bytes: its share of the Hive table.
     """
 
     table: Table

@@ -1,4 +1,4 @@
-"""Compares a Hive table with an Iceberg table: what each holds, in a few numbers that no order of rows changes.
+"""Compares a Hive table with an Iceberg table by a few numbers on which the order of rows has no influence.
 
 Both sides are summed up by this code, and each is read by another reader: the Hive table by Spark, the Iceberg table by
 this package.
@@ -61,7 +61,6 @@ class ColumnSummary:
     checksum: int = 0
 
     def plus(self, other: ColumnSummary) -> ColumnSummary:
-        """The summary of the values of both together."""
         totals = [Decimal(each) for each in (self.total, other.total) if each is not None]
         total = reduce(_EXACT.add, totals) if totals else None
         lows = [each for each in (self.least, other.least) if each is not None]
@@ -78,39 +77,23 @@ class ColumnSummary:
 
 @dataclass(frozen=True)
 class TableSummary:
-    """All columns, and the rows as a whole.
-
-    Attributes:
-        rows: how many rows.
-        checksum: sum of the hashes of all rows.
-        columns: each column, by name.
-    """
+    """A summary of all rows: their number, the sum of the hashes of all, and each column by name."""
 
     rows: int
     checksum: int
     columns: dict[str, ColumnSummary]
 
     def plus(self, other: TableSummary) -> TableSummary:
-        """The summary of the rows of both together."""
         columns = {name: column.plus(other.columns[name]) for name, column in self.columns.items()}
         return TableSummary(self.rows + other.rows, (self.checksum + other.checksum) % _WORD, columns)
 
 
 def empty_summary(schema: pa.Schema) -> TableSummary:
-    """The summary of a table without rows."""
     return TableSummary(0, 0, {name: ColumnSummary() for name in schema.names})
 
 
 def summarise(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> TableSummary:
-    """Summarises rows, batch by batch.
-
-    Args:
-        batches: the rows; their columns are cast to those of the schema.
-        schema: names and types.
-
-    Returns:
-        number of rows, a checksum that does not depend on their order, and what is known of each column.
-    """
+    """Summarises rows, batch by batch; their columns are cast to those of the schema."""
     summary = empty_summary(schema)
     for batch in batches:
         if batch.num_rows:
@@ -119,15 +102,7 @@ def summarise(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> TableSumm
 
 
 def differences(hive: TableSummary, iceberg: TableSummary) -> Iterator[str]:
-    """Tells in what two tables differ.
-
-    Args:
-        hive: the summary of the Hive table.
-        iceberg: the summary of the Iceberg table.
-
-    Returns:
-        a sentence for each difference; none if the tables are equal.
-    """
+    """A sentence for each difference of two tables; none if they are equal."""
     if hive.rows != iceberg.rows:
         yield f"the Hive table has {hive.rows:,} rows, the Iceberg table {iceberg.rows:,}"
     for name, column in hive.columns.items():
@@ -161,7 +136,7 @@ def _of_batch(batch: pa.RecordBatch, schema: pa.Schema) -> TableSummary:
 
 
 def _mixed(values: Any) -> Any:
-    """Numbers so mixed that their sum tells which hashes came together (the finalizer of SplitMix64)."""
+    """Numbers so mixed that their sum shows which hashes came together (the finalizer of SplitMix64)."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> np.uint64(31))
@@ -219,54 +194,24 @@ class HiveReader(Protocol):
     """Reads Hive tables with another reader than ours: Spark's."""
 
     def counts(self, table: str, columns: tuple[str, ...]) -> tuple[int, Mapping[str, int]]:
-        """Counts the rows of a table, and the nulls of each column.
-
-        Args:
-            table: the Hive table's name.
-            columns: names of the columns.
-
-        Returns:
-            number of rows, and name of each column to its number of nulls.
-        """
+        """The number of rows of a table, and the number of nulls of each column."""
         ...
 
     def summary(self, table: str, schema: Schema, arrow: pa.Schema) -> TableSummary:
-        """Summarises a table's rows, with columns read as those of a schema.
-
-        Args:
-            table: the Hive table's name.
-            schema: the columns to read it as.
-            arrow: the same as an Arrow schema.
-        """
+        """Summarises a table's rows, with columns read as those of a schema."""
         ...
 
     def unlike_rows(self, hive: str, table: Table, most: int) -> Iterator[str]:
-        """Finds rows that are in one of two tables only.
+        """A sentence for each row that is in one of two tables only, at most `most` of each side.
 
-        The Iceberg table is read by this package: what a reader takes for something else is not seen if it reads both.
-
-        Args:
-            hive: the Hive table's name.
-            table: the Iceberg table.
-            most: rows of each side at most.
-
-        Returns:
-            a sentence for each, at most `most` of each side; none if the tables have the same rows.
+        The Iceberg table is read by this package: an error of a reader is not seen if it reads both.
         """
         ...
 
 
 @dataclass(frozen=True)
 class VerifyResult:
-    """The result of a comparison.
-
-    Attributes:
-        hive, iceberg: the tables.
-        level: how they were compared.
-        rows: how many rows the Iceberg table has.
-        differences: in what they differ; empty if they do not.
-        seconds: how long it took.
-    """
+    """The differences of two tables, compared by a level; `rows` is the number of the Iceberg table's."""
 
     hive: str
     iceberg: str
@@ -277,7 +222,6 @@ class VerifyResult:
 
     @property
     def is_equal(self) -> bool:
-        """Whether no difference was found."""
         return not self.differences
 
 
@@ -292,13 +236,6 @@ def verify(hive: str, table: Table, level: str, reader: HiveReader) -> VerifyRes
             with filters by the least and greatest values, which must find them) or `rows`
             (every row against every other; Iceberg's side is read by this package, in Spark's Python workers).
         reader: reads the Hive table.
-
-    Returns:
-        the differences in words, none if they are equal; the number of rows, and how long it took.
-
-    Raises:
-        InvalidInputError: there is no such level.
-        MissingFileError, CorruptDataFileError, StorageError: a file of the Iceberg table cannot be read.
     """
     if level not in LEVELS:
         raise InvalidInputError(f"Cannot verify {level!r}. Expected one of {', '.join(LEVELS)}.")
@@ -343,7 +280,7 @@ def _unlike_counts(hive: str, table: Table, rows: int, reader: HiveReader) -> It
 
 
 def _nulls_in_metadata(table: Table) -> dict[str, int]:
-    """Nulls of the columns of which every file tells them; of none if rows were deleted since."""
+    """Nulls of the columns that have counts in the metadata of every file; none if rows were deleted since."""
     known = {field.name: 0 for field in table.schema().fields}
     for task in table.scan().plan_files():
         counts = task.file.null_value_counts or {}

@@ -116,8 +116,8 @@ class WarehouseMigration:
             raise click.exceptions.Exit(1)
 
     def _plan(self, patterns: Sequence[str], exclude: Sequence[str]) -> WarehousePlan:
-        from hms_iceberg.migration.warehouse.look import plan_warehouse
         from hms_iceberg.migration.warehouse.warehouse_plan import WarehousePlan
+        from hms_iceberg.migration.warehouse.warehouse_planner import plan_warehouse
 
         if self.plan_file is not None and self.plan_file.exists():
             return WarehousePlan.read(self.plan_file)

@@ -1,1 +1,1 @@
-"""The Hive table that is migrated: its columns, partitions and files, and what of them Iceberg cannot take."""
+"""The Hive table that is migrated: its columns, partitions and files, and the reasons against a migration."""

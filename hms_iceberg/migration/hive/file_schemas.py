@@ -40,12 +40,10 @@ _ACID_COLUMNS = {"operation", "originalTransaction", "bucket", "rowId", "current
 
 @dataclass
 class FileSchemaFacts:
-    """Facts about the table's columns from the schema of a file.
+    """A file's schema compared with the table's columns: names, kinds of timestamps (by field id), and problems.
 
-    Attributes:
-        mapped: the table's columns under the names that the file has for them.
-        timestamps: what the file holds in each column of timestamps, by field id: instants or local times.
-        problems: why the file cannot be read as the table; empty if it can.
+    `mapped` are the table's columns under the names that the file has for them; `problems` say why the file cannot be
+    read as the table.
     """
 
     mapped: tuple[MappedField, ...] = ()
@@ -60,18 +58,9 @@ def examine(
     file_format: str = PARQUET,
     avro_names: AvroNames | None = None,
 ) -> FileSchemaFacts:
-    """Compares a file's columns with the table's.
+    """Compares a file's columns with the table's; `int96` names the file's top-level columns with INT96 timestamps.
 
-    Args:
-        columns: the table's columns that are stored in files.
-        schema: the file's schema as Arrow reads it.
-        int96: names of the file's top-level columns that hold, or contain, INT96 timestamps.
-        file_format: the file's format.
-        avro_names: how Hive finds its columns in Avro files; by their names unless given.
-
-    Returns:
-        under which names the file has the columns, which kinds of timestamps, and every reason why it cannot be read as
-        the table.
+    `avro_names` are names by which Hive finds its columns in Avro files; None for the columns' own.
     """
     facts = FileSchemaFacts()
     examiner = _Examiner(facts, int96, file_format)
@@ -87,7 +76,7 @@ def examine(
 
 
 def _places(columns: Sequence[NestedField], names: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Other names of the columns in a file whose columns have none but their places."""
+    """Other names of the columns in a file whose columns have only places."""
     if not names or [_PLACE.fullmatch(name) and name for name in names] != [f"_col{n}" for n in range(len(names))]:
         return {}
     return {column.name.lower(): (f"_col{place}",) for place, column in enumerate(columns)}
@@ -123,7 +112,7 @@ class _Examiner:
         prefix: str,
         aliases: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
     ) -> tuple[MappedField, ...]:
-        """Match the fields of a struct by name, exactly if possible, else without regard to case."""
+        """Matches the fields of a struct by name, exactly if possible, else without regard to case."""
         mapped = []
         for expected in fields:
             path = prefix + expected.name
@@ -195,11 +184,7 @@ def _is_list(kind: pa.DataType) -> bool:
 
 
 def merge_mapped(groups: Sequence[Sequence[MappedField]]) -> tuple[MappedField, ...]:
-    """The name mappings of several files as one: names of the first file come first.
-
-    Args:
-        groups: mappings of the same fields, each in the same order; after the first, their own order does not matter.
-    """
+    """The name mappings of several files as one: names of the first file come first."""
     return tuple(_merged(same) for same in zip(*groups, strict=True))
 
 
@@ -210,12 +195,7 @@ def _merged(same: Sequence[MappedField]) -> MappedField:
 
 
 def contradictions(mapped: Sequence[MappedField], prefix: str = "") -> Iterator[str]:
-    """Names that would stand for two fields of one struct in the merged mapping of all files.
-
-    Args:
-        mapped: the merged name mapping.
-        prefix: the dotted name of the struct around; empty at the top.
-    """
+    """Names that would stand for two fields of one struct in the merged mapping of all files."""
     seen: dict[str, MappedField] = {}
     for each in mapped:
         for name in each.names:

@@ -26,13 +26,13 @@ _Key = tuple[SourceFile, tuple[Any, ...], str]
 
 @dataclass(frozen=True)
 class SourceFooters:
-    """Facts from the footers of all files.
+    """Facts from the footers of all files of a table.
 
     Attributes:
         data_files: the files as manifests hold them, in the order of the listing.
         name_mapping: the table's columns under every name that a file has for them.
-        timestamps: for each column of timestamps by field id, what files hold: instants, local times, or both.
-        orc_timestamps: the same of ORC files, which can be read as nothing else.
+        timestamps: by field id, the kinds of timestamps in files: instants, local times, or both.
+        orc_timestamps: the kinds in ORC files, which can be read as nothing else.
         problems: files that cannot be migrated, and why; at most ten.
         hopeless: whether one of them cannot be read by Spark either, or would be misread.
     """
@@ -47,7 +47,7 @@ class SourceFooters:
 
 @dataclass(frozen=True)
 class _Facts:
-    """What files of one schema have in common."""
+    """Facts that files of one schema share."""
 
     of_schema: FileSchemaFacts
     leaves: tuple[FileLeaf, ...]
@@ -55,13 +55,7 @@ class _Facts:
 
 class FooterReader:
     """Reads the footer of each file once, in threads; the findings for a schema are shared by the files that have
-    it.
-
-    Args:
-        storage: where the files are.
-        source: the table they belong to.
-        modes: metrics modes by field id.
-    """
+    it."""
 
     def __init__(self, storage: Storage, source: SourceTable, modes: Mapping[int, MetricsMode]) -> None:
         self._storage = storage
@@ -84,17 +78,7 @@ class FooterReader:
     def read_all(
         self, source: SourceTable, files: Sequence[SourceFile], threads: int, progress: Progress
     ) -> SourceFooters:
-        """Reads the footer of every file that was not read before.
-
-        Args:
-            source: the table's present state.
-            files: its files.
-            threads: how many footers are read at once.
-            progress: told how many are read.
-
-        Raises:
-            MissingFileError: a file disappeared since it was listed.
-        """
+        """Reads the footer of every file that was not read before."""
         data_files: list[DataFile] = []
         problems: list[str] = []
         read = in_threads(lambda file: self._read(file, source), files, threads)
@@ -143,7 +127,7 @@ class FooterReader:
         return data_file, []
 
     def _forget_all_but(self, source: SourceTable, files: Sequence[SourceFile]) -> None:
-        """Keeps no more than the table has now, however often it is looked at."""
+        """Keeps no more than the table has now, however often it is listed."""
         if len(self._done) > len(files):
             keys = {_key(file, source) for file in files}
             self._done = {key: data_file for key, data_file in self._done.items() if key in keys}
@@ -185,7 +169,7 @@ class FooterReader:
         return NameMapping((*merged, *keys)), list(contradictions(merged))
 
     def _timestamps(self, keys: Iterable[Any]) -> dict[int, frozenset[str]]:
-        """For each timestamp column, which kinds of timestamps the files hold."""
+        """For each timestamp column, the kinds of timestamps in files."""
         merged: dict[int, frozenset[str]] = {}
         for key in keys:
             for field_id, kind in self._facts[key].of_schema.timestamps.items():

@@ -46,7 +46,7 @@ class AvroNames:
     """Facts about a table's columns from Hive's own Avro schema.
 
     Attributes:
-        names: for each column, lower-case, the names that it may have in files; a column that is not in it has its own.
+        names: for each column, lower-case, the names that it may have in files; an absent column has its own.
         defaults: columns that are not null if a file lacks them, with their value.
         exact: whether names in files must be equal in case too.
     """
@@ -61,25 +61,13 @@ class AvroNames:
 
 
 def declared_schema(table: HiveTable, key: str) -> str | None:
-    """Looks for the Avro schema that a table's row declares.
-
-    Args:
-        table: the table.
-        key: `LITERAL` or `URL`.
-
-    Returns:
-        the value of the parameter; None if it is not set, or `none`.
-    """
+    """The Avro schema that a table's parameter `LITERAL` or `URL` declares; None if it is not set, or `none`."""
     value = table.storage.serde_parameters.get(key) or table.parameters.get(key)
     return None if value is None or value.strip().lower() in ("", "none") else value
 
 
 def avro_names(literal: str) -> AvroNames:
-    """Reads column names from the text of an Avro schema.
-
-    Raises:
-        UnsupportedError: it is not the schema of a record.
-    """
+    """Reads column names from the text of an Avro schema."""
     try:
         schema = json.loads(literal)
         fields = schema["fields"]
@@ -104,13 +92,6 @@ def format_of(table: HiveTable, partition: HivePartition | None = None) -> str |
     """The format of a table's files, or of a partition's; None if it is not one that Iceberg has.
 
     A partition of a Hive table is stored as its own descriptor says; a Spark data source has one format for all.
-
-    Args:
-        table: the Hive table.
-        partition: the partition; None for the table.
-
-    Returns:
-        `PARQUET`, `ORC` or `AVRO`; None if it is another one.
     """
     provider = provider_of(table)
     if provider != "hive":
@@ -120,12 +101,7 @@ def format_of(table: HiveTable, partition: HivePartition | None = None) -> str |
 
 
 def shown_format(table: HiveTable, partition: HivePartition | None = None) -> str:
-    """Names a format for people: the data source, or the class of the SerDe.
-
-    Args:
-        table: the Hive table.
-        partition: the partition; None for the table.
-    """
+    """Names a format for people: the data source, or the class of the SerDe."""
     provider = provider_of(table)
     return provider if provider != "hive" else _class_name((partition or table).storage) or "files of no known format"
 
@@ -167,22 +143,7 @@ class SourceFooter:
 
 
 def read_source_footer(storage: Storage, location: str, file_format: str) -> SourceFooter:
-    """Reads the footer of a file; of an Avro file, which has none, its header and the heads of its blocks.
-
-    Args:
-        storage: where the file is.
-        location: the file.
-        file_format: Parquet, ORC or Avro.
-
-    Returns:
-        what the file says of itself: its schema, number of rows and metrics.
-
-    Raises:
-        MissingFileError: it disappeared.
-        CorruptDataFileError: it is not of the format, or damaged.
-        UnsupportedError: it uses what no reader here knows.
-        StorageError: the storage failed.
-    """
+    """Reads the footer of a file; of an Avro file, which has none, its header and the heads of its blocks."""
     if file_format == ORC:
         return _orc(storage, location)
     return _avro(storage, location) if file_format == AVRO else _parquet(storage, location)

@@ -1,7 +1,7 @@
 """Hive type strings (`array<struct<a:int,b:decimal(9,2)>>`) as Iceberg types.
 
-What Iceberg cannot hold without changing what a query returns is refused with the reason. Source: Apache Hive language
-manual, "Types"; Iceberg specification, "Schemas and Data Types".
+A type that Iceberg cannot hold without changing the result of a query is refused with the reason. Source: Apache Hive
+language manual, "Types"; Iceberg specification, "Schemas and Data Types".
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ class TypeOptions:
     """Choices that the source's types leave open.
 
     Attributes:
-        timestamp: what a Hive `timestamp` becomes: an instant (as Spark reads it) or without zone (as Hive does).
-        char_as_string: migrates `char(n)` as string, with the values as the files hold them.
+        timestamp: the type of a Hive `timestamp`: an instant (as Spark reads it) or without zone (as Hive does).
+        char_as_string: whether `char(n)` is migrated as string, with the values as the files hold them.
     """
 
     timestamp: TimestampType | TimestamptzType = TIMESTAMPTZ
@@ -78,19 +78,8 @@ class TypeOptions:
 
 
 def parse_hive_type(text: str, options: TypeOptions, ids: Iterator[int]) -> IcebergType:
-    """Reads a Hive type string.
-
-    Args:
-        text: the type as the metastore has it, in any case, names of struct fields back-quoted or not.
-        options: choices for timestamps and chars.
-        ids: gives an id to each nested field.
-
-    Returns:
-        The Iceberg type.
-
-    Raises:
-        UnsupportedError: Iceberg cannot hold the type, or the text is no type; says why.
-    """
+    """Reads a Hive type string, in any case, with names of struct fields back-quoted or not; `ids` numbers nested
+    fields."""
     parser = _HiveTypeParser(text, options, ids)
     result = parser.parse_type()
     parser.expect_end()

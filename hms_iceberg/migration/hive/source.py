@@ -49,7 +49,7 @@ _ACID_FOLDER = re.compile(r"/(?:base|delta|delete_delta)_\d{7,}(?:_\d+)*/[^/]+$"
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """One data file: where it is, its size in bytes, when it changed, and the number of its partition."""
+    """One data file: location, size in bytes, time of change, and the number of its partition."""
 
     location: str
     size: int
@@ -59,15 +59,14 @@ class SourceFile:
 
 @dataclass(frozen=True)
 class Listing:
-    """The data files of a table at one time.
+    """The data files of a table at one time, with examples of what stands against a migration.
 
     Attributes:
         files: the files that hold rows.
         empty: how many files of no bytes were left out.
-        in_subdirectories: an example of a file below a partition's directory rather than in it, None if there is
-            none; Hive and Spark do not agree on those.
-        shared: an example of a file that is in two partitions, None if there is none.
-        transactional: an example of a file in a folder of a transactional (ACID) table, None if there is none.
+        in_subdirectories: a file below a partition's directory rather than in it, on which Hive and Spark do not agree.
+        shared: a file that is in two partitions.
+        transactional: a file in a folder of a transactional (ACID) table.
     """
 
     files: tuple[SourceFile, ...]
@@ -83,20 +82,7 @@ class Listing:
 
 
 def list_files(storage: Storage, locations: Sequence[str], threads: int, progress: Progress) -> Listing:
-    """Lists the files of each partition.
-
-    Args:
-        storage: where the files are.
-        locations: the directory of each partition (or of the table); an absent one holds no files.
-        threads: how many directories are listed at once.
-        progress: told how many are listed.
-
-    Returns:
-        the files that hold rows, and examples of what stands against a migration.
-
-    Raises:
-        StorageError: a directory cannot be listed.
-    """
+    """Lists the files in the directory of each partition (or of the table); an absent one holds no files."""
     files: list[SourceFile] = []
     empty, below = 0, None
     listed = in_threads(lambda location: _visible(storage, location), locations, threads)
@@ -152,7 +138,7 @@ class SourceTable:
         table: its row.
         partitions: its partitions' rows; one entry for the whole table if it has no partition keys.
         schema: its columns, the partition keys last, with their final field ids; every Hive timestamp in it is an
-            instant until the files have told what they hold.
+            instant until the footers are read.
         partition_values: stored values of each partition, in the same order as `partitions`.
         formats: the format of each partition's files, in the same order.
         avro_names: the names that columns have in Avro files.
@@ -172,7 +158,6 @@ class SourceTable:
 
     @property
     def is_partitioned(self) -> bool:
-        """Whether it has partition keys."""
         return bool(self.table.partition_keys)
 
     @property
@@ -185,36 +170,19 @@ class SourceTable:
 def inspect_source(
     table: HiveTable, partitions: Sequence[HivePartition], options: TypeOptions, avro_schema: str | None = None
 ) -> SourceTable:
-    """Checks that a Hive table can be migrated, and finds its columns and partition values; see `look_at_source`.
-
-    Args:
-        table: the Hive table.
-        partitions: the table's partitions.
-        options: choices for columns whose type is not certain.
-        avro_schema: the text of the table's Avro schema; None if there is none.
-
-    Raises:
-        UnsupportedError: it cannot be migrated; every reason is in the message.
-    """
-    found = look_at_source(table, partitions, options, avro_schema)
+    """Checks that a Hive table can be migrated, and finds its columns and partition values; see `source_or_refusal`."""
+    found = source_or_refusal(table, partitions, options, avro_schema)
     if isinstance(found, Refusal):
         raise found.error()
     return found
 
 
-def look_at_source(
+def source_or_refusal(
     table: HiveTable, partitions: Sequence[HivePartition], options: TypeOptions, avro_schema: str | None = None
 ) -> SourceTable | Refusal:
-    """Finds a Hive table's columns and partition values, or every reason against its migration.
+    """A Hive table's columns and partition values, or every reason against its migration with its remedy.
 
-    Args:
-        table: the table's row.
-        partitions: the rows of all of its partitions.
-        options: choices for timestamps and chars.
-        avro_schema: the text behind its `avro.schema.url`, if it has one.
-
-    Returns:
-        the source, or the refusal with all of its reasons and what helps.
+    `avro_schema` is the text behind the table's `avro.schema.url`.
     """
     reasons = reasons_against(table, partitions)
     columns: tuple[NestedField, ...] = ()

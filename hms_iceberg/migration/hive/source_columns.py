@@ -35,17 +35,8 @@ HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 def columns_of(table: HiveTable, options: TypeOptions) -> tuple[NestedField, ...]:
-    """Finds a Hive table's columns: data columns, then partition columns; Spark's own schema if it has one that is
-    still true.
-
-    Args:
-        table: the table's row.
-        options: choices for timestamps and chars.
-
-    Raises:
-        UnsupportedError: Iceberg cannot hold a column; names it and says why.
-        InvalidSchemaError: a column's type cannot be read.
-    """
+    """A Hive table's columns: data columns, then partition columns; Spark's own schema if it has one that is still
+    true."""
     ids = count(1)
     spark_json = spark_schema_json(table.parameters)
     is_spark_source = provider_of(table) != "hive"
@@ -98,18 +89,7 @@ def _folded(kind: IcebergType) -> str:
 
 
 def stored_values(partition: HivePartition, keys: Sequence[NestedField]) -> tuple[Any, ...]:
-    """The values of a partition as Iceberg stores them.
-
-    Args:
-        partition: its row.
-        keys: the partition columns.
-
-    Returns:
-        the values in the order of `keys`; None for Hive's default partition.
-
-    Raises:
-        UnsupportedError: one is not of its column's type.
-    """
+    """The values of a partition as Iceberg stores them, in the order of `keys`; None for Hive's default partition."""
     values: list[Any] = []
     for text, key in zip(partition.values, keys, strict=True):
         if text == HIVE_NULL:
@@ -125,7 +105,7 @@ def stored_values(partition: HivePartition, keys: Sequence[NestedField]) -> tupl
 
 
 def _python_text(text: str, kind: IcebergType) -> str:
-    """Hive's text of a value as ISO has it: a blank between date and time becomes a T."""
+    """Hive's text of a value in ISO's form: a blank between date and time becomes a T."""
     if isinstance(kind, MICRO_TIMESTAMPS):
         return text.strip().replace(" ", "T")
     return text if isinstance(kind, StringType) else text.strip()
@@ -137,10 +117,7 @@ _HIVE_NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long":
 
 
 def spark_schema_json(parameters: Mapping[str, str]) -> dict[str, Any] | None:
-    """Spark's schema out of a table's parameters; None if Spark left none, or left it cut off.
-
-    Large schemas are split into numbered parts.
-    """
+    """Spark's schema in a table's parameters, in numbered parts if it is large; None if it is missing or cut off."""
     text = parameters.get(_SCHEMA)
     if text is None:
         parts = parameters.get(f"{_SCHEMA}.numParts")
@@ -155,19 +132,7 @@ def spark_schema_json(parameters: Mapping[str, str]) -> dict[str, Any] | None:
 
 
 def parse_spark_schema(schema: Mapping[str, Any], options: TypeOptions, ids: Iterator[int]) -> tuple[NestedField, ...]:
-    """Reads the columns of a Spark schema.
-
-    Args:
-        schema: the JSON of a `StructType`.
-        options: choices for timestamps and chars.
-        ids: gives an id to each field.
-
-    Returns:
-        The columns, all optional.
-
-    Raises:
-        UnsupportedError: Iceberg cannot hold a column's type; names the column and says why.
-    """
+    """Reads the columns of a Spark schema, all as optional; `schema` is the JSON of a `StructType`."""
     return _TypeConverter(options, ids).struct(schema).fields
 
 

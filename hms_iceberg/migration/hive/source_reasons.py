@@ -1,4 +1,4 @@
-"""Why a Hive table, a partition or a file cannot be migrated.
+"""Reasons why a Hive table, a partition or a file cannot be migrated.
 
 Source: Apache Hive language manual, "DDL" and "Transactions"; Apache Spark, `HiveExternalCatalog`.
 """
@@ -22,11 +22,7 @@ from hms_iceberg.spec.places import Place
 
 
 def partition_key(values: Sequence[Any]) -> tuple[Any, ...]:
-    """A key that is equal for two sets of partition values only if they are the same partition.
-
-    Args:
-        values: as Iceberg stores them.
-    """
+    """A key that is equal for two sets of stored partition values only if they are the same partition."""
     return tuple(_bits(value) if isinstance(value, float) else value for value in values)
 
 
@@ -35,8 +31,6 @@ def _bits(value: float) -> bytes:
 
 
 class Remedy(enum.Enum):
-    """The remedy for a reason."""
-
     OPTION = "option"
     REWRITE = "rewrite"
     NOTHING = "nothing"
@@ -44,7 +38,7 @@ class Remedy(enum.Enum):
 
 @dataclass(frozen=True)
 class Reason:
-    """One reason: its text, and what helps."""
+    """A reason, and its remedy."""
 
     text: str
     remedy: Remedy = Remedy.NOTHING
@@ -52,12 +46,7 @@ class Reason:
 
 @dataclass(frozen=True)
 class Refusal:
-    """A table that cannot be migrated in place, and every reason that was found.
-
-    Attributes:
-        table: the Hive table.
-        reasons: at least one.
-    """
+    """A table that cannot be migrated in place, and every reason that was found, at least one."""
 
     table: HiveTable
     reasons: tuple[Reason, ...]
@@ -82,12 +71,7 @@ class Refusal:
 
 
 def of_texts(texts: Sequence[str], remedy: Remedy) -> list[Reason]:
-    """Reasons against which the same helps.
-
-    Args:
-        texts: the reasons.
-        remedy: what helps against each.
-    """
+    """Reasons with the same remedy."""
     return [Reason(text, remedy) for text in texts]
 
 
@@ -115,15 +99,7 @@ def table_location(table: HiveTable) -> str:
 
 
 def reasons_against(table: HiveTable, partitions: Sequence[HivePartition]) -> list[Reason]:
-    """Finds why a table cannot be migrated, whatever its columns are.
-
-    Args:
-        table: the table's row.
-        partitions: the rows of all of its partitions.
-
-    Returns:
-        the reasons, each with what helps; none if nothing stands against it.
-    """
+    """Reasons why a table cannot be migrated, whatever its columns are."""
     parameters = table.parameters
     if table.is_iceberg:
         return [Reason("it is an Iceberg table already.")]
@@ -140,11 +116,7 @@ def reasons_against(table: HiveTable, partitions: Sequence[HivePartition]) -> li
 
 
 def reasons_against_spark(table: HiveTable) -> list[Reason]:
-    """Why the rows that Spark reads, and Iceberg's readers of the same files, are not those that Hive reads.
-
-    Args:
-        table: the table's row.
-    """
+    """Why the rows that Spark reads, and Iceberg's readers of the same files, are not those that Hive reads."""
     reasons = []
     if _is_true(table, _PARQUET_BY_POSITION):
         text = (
@@ -177,15 +149,7 @@ def _is_true(table: HiveTable, name: str) -> bool:
 
 
 def parameter(table: HiveTable, name: str) -> str | None:
-    """Reads a parameter of a table or of its SerDe; Hive hands both to its readers as one, the table's first.
-
-    Args:
-        table: the Hive table.
-        name: the parameter.
-
-    Returns:
-        the value without spaces around it; None if neither has it.
-    """
+    """A parameter of a table or of its SerDe, stripped; Hive hands both to its readers as one, the table's first."""
     value = table.parameters.get(name, table.storage.serde_parameters.get(name))
     return None if value is None else value.strip()
 
@@ -228,15 +192,7 @@ def _reasons_in_locations(partitions: Sequence[HivePartition]) -> list[Reason]:
 
 
 def reasons_in_partition_keys(table: HiveTable, columns: Sequence[NestedField]) -> list[Reason]:
-    """Finds why a table's partition columns cannot be those of an Iceberg table.
-
-    Args:
-        table: the table's row.
-        columns: its columns, the partition columns last.
-
-    Returns:
-        the reasons, each with what helps; none if nothing stands against it.
-    """
+    """Reasons why a table's partition columns cannot be those of an Iceberg table."""
     reasons = []
     for key in columns[len(columns) - len(table.partition_keys) :]:
         if isinstance(key.field_type, NestedType):

@@ -1,1 +1,1 @@
-"""Migrations of many tables: which, what becomes of each, the work itself and its report."""
+"""Migrations of many tables: their plan, its execution, and the outcome of each table."""

@@ -1,4 +1,4 @@
-"""What would become of each table of a warehouse; a plan that can be kept as a file, looked at and changed."""
+"""The plan of a warehouse's migration, which can be kept as a file, looked at and changed."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ class TablePlan:
 
     Attributes:
         table: its name.
-        state: what it is.
+        state: its state before the migration.
         reasons: why it is not ready.
         choices: options that make it ready, as `MigrationOptions` names them; empty unless it has choices.
         skip: whether to leave it alone; for its owner to set in the file.
-        partitions, files, rows, bytes: what it holds, as far as was looked at.
-        seconds: how long its migration will take, about.
-        outcome: what came of it; None before it was tried.
-        message: what a failure said.
-        took: how many seconds it took.
+        partitions, files, rows, bytes: its size, as far as it was examined.
+        seconds: estimated duration of its migration.
+        outcome: the outcome of its migration; None before it was tried.
+        message: the message of a failure.
+        took: seconds that its migration took.
     """
 
     table: str
@@ -100,7 +100,7 @@ class WarehousePlan:
 
     @property
     def seconds(self) -> float:
-        """How long all that is left takes, one table after the other."""
+        """Estimated seconds of all that is left, one table after the other."""
         return sum(each.seconds for each in self.tables if not each.is_done)
 
     def with_table(self, changed: TablePlan) -> WarehousePlan:
@@ -108,7 +108,7 @@ class WarehousePlan:
         return replace(self, tables=tuple(changed if each.table == changed.table else each for each in self.tables))
 
     def write(self, path: Path) -> None:
-        """Keeps it in a file; a reader sees the old one or the new one."""
+        """Writes the plan to a file; a reader sees the old one or the new one."""
         content = {"format": _FORMAT, "tables": [each.to_json() for each in self.tables]}
         draft = path.with_name(f".{path.name}.{os.getpid()}")
         draft.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -138,7 +138,7 @@ def shown_state(entry: TablePlan) -> str:
 
 
 def shown_why(entry: TablePlan) -> str:
-    """Why a table is not migrated, and what would help; empty if there is nothing to say."""
+    """Why a table is not migrated, and the remedy; empty if there is nothing to say."""
     choices = ", ".join(f"{name}={value}" for name, value in entry.choices.items())
     reasons = [entry.message or " ".join(entry.reasons)] if not entry.outcome or entry.message else []
     return "\n".join([*filter(None, reasons), *([f"Chosen: {choices}"] if choices else [])])

@@ -22,9 +22,7 @@ logger = logging.getLogger(__name__)
 class MigrateTable(Protocol):
     """Migrates one table; see `hms_iceberg.migration.migrate`."""
 
-    def __call__(self, catalog: Catalog, identifier: str, options: MigrationOptions) -> MigrationResult:
-        """Migrates a table and returns the result."""
-        ...
+    def __call__(self, catalog: Catalog, identifier: str, options: MigrationOptions) -> MigrationResult: ...
 
 
 Told = Callable[[TablePlan], None]
@@ -42,24 +40,25 @@ def migrate_warehouse(
     kept_in: Path | None = None,
     told: Told = lambda _: None,
 ) -> WarehousePlan:
-    """Carry a plan out, or what is left of it.
+    """Carries a plan out, or what is left of it.
 
-    Every table is looked at again before it is migrated, so that a plan may be old. A table that failed is tried again
-    by the next run, one that is done is not.
+    Every table is examined again before it is migrated, so that a plan may be old. A table that failed is tried again
+    by the next run; a migrated one is not.
 
     Args:
         catalog: the catalog on whose metastore the tables are.
-        plan: what to do.
-        options: what the user chose for all tables; a table's own choices in the plan go before.
-        jobs: how many tables are worked on side by side.
+        plan: the plan.
+        options: the user's choices for all tables; a table's own choices in the plan go before.
+        jobs: how many tables are migrated side by side.
         rewrite: copies a table that cannot stay where it is; None to leave such tables alone.
         in_place: migrates a table in place.
-        accept_choices: migrate tables with the choices that the plan has for them; else they are left alone.
+        accept_choices: whether tables are migrated with the choices that the plan has for them; else they are left
+            alone.
         kept_in: a file for the plan, written after each table.
-        told: told of each table when it is done.
+        told: is called with each table when it is done.
 
     Returns:
-        The plan with the outcome of each table.
+        the plan with the outcome of each table.
     """
     run = _WarehouseRun(
         catalog, plan, options or MigrationOptions(), (in_place, rewrite), accept_choices, kept_in, told
@@ -95,7 +94,7 @@ class _WarehouseRun:
         self._lock = threading.Lock()
 
     def table(self, entry: TablePlan) -> None:
-        """One table to its end, whatever that is."""
+        """Migrates one table, and notes its outcome."""
         started = time.monotonic()
         changed = replace(self._done(entry), took=round(time.monotonic() - started, 2))
         with self._lock:

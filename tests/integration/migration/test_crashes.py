@@ -37,8 +37,8 @@ from hms_iceberg.migration import (
     snapshot,
 )
 from hms_iceberg.migration.migration_journal import Journal, write_journal
+from hms_iceberg.migration.migration_state import staging_name
 from hms_iceberg.migration.rewrite import rewrite
-from hms_iceberg.migration.state import staging_name
 from hms_iceberg.processes import Process
 from hms_iceberg.table import Table
 from tests.support.crash_server import DEAD, Crash

@@ -12,7 +12,7 @@ import pytest
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.hms.rows.hive_rows import HiveColumn, HivePartition, HiveStorage, HiveTable
 from hms_iceberg.migration.hive.hive_types import TypeOptions
-from hms_iceberg.migration.hive.source import SourceTable, carried_parameters, inspect_source, look_at_source
+from hms_iceberg.migration.hive.source import SourceTable, carried_parameters, inspect_source, source_or_refusal
 from hms_iceberg.migration.hive.source_reasons import Refusal, Remedy
 from hms_iceberg.spec.data_types import TimestampType
 
@@ -155,7 +155,7 @@ def test_each_partition_has_the_format_of_its_own_descriptor() -> None:
     ],
 )
 def test_a_refusal_tells_what_helps_against_all_reasons(table: HiveTable, remedy: Remedy) -> None:
-    found = look_at_source(table, [], TypeOptions())
+    found = source_or_refusal(table, [], TypeOptions())
 
     assert isinstance(found, Refusal) and found.remedy is remedy
     assert ("With --rewrite" in str(found.error())) is (remedy is Remedy.REWRITE)

@@ -1,4 +1,4 @@
-"""Columns of Hive's that hold less than the Iceberg columns which they became, and the values that do not fit them."""
+"""Hive columns that hold less than the Iceberg columns that they became, and the values that do not fit them."""
 
 from __future__ import annotations
 
@@ -21,13 +21,7 @@ _CHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
 
 @dataclass(frozen=True)
 class Narrow:
-    """The range of values that a column can hold.
-
-    Attributes:
-        type: its type, as Hive or Spark calls it.
-        bits: of whole numbers; 0 for others.
-        length: of texts, in characters; 0 for others.
-    """
+    """The range of values of a column: `bits` of whole numbers, `length` of texts in characters; 0 for others."""
 
     type: str
     bits: int = 0
@@ -64,19 +58,7 @@ def narrow_columns(table: HiveTable) -> tuple[dict[str, Narrow], list[str]]:
 
 
 def misfitting(table: Table, files: frozenset[str], narrow: Mapping[str, Narrow]) -> Iterator[str]:
-    """Finds values of an Iceberg table that do not fit narrower Hive columns; the files are read for that.
-
-    Args:
-        table: the table.
-        files: which of its files.
-        narrow: the columns, by names in lower case.
-
-    Returns:
-        a sentence for each such column, in the order of their names.
-
-    Raises:
-        MissingFileError, CorruptDataFileError, StorageError: a file cannot be read.
-    """
+    """A sentence for each narrower Hive column that values of these files do not fit; the files are read for that."""
     columns = [field.name for field in table.schema().fields if field.name.lower() in narrow]
     if not columns or not files:
         return

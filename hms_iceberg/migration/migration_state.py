@@ -1,7 +1,7 @@
 """How far a migration came, read from the metastore's rows and the journal.
 
 Three names take part: the table's own, the backup's (the Hive table after the switch) and the staging table's (the
-Iceberg table before it). Which of them exist, and what they are, tells where a migration stopped:
+Iceberg table before it). The kinds of the tables that have these names show where a migration stopped:
 
     table      backup     staging    meaning                                     a repeated `migrate` ...
     Hive       -          -/Iceberg  before the switch                           undoes it and starts anew
@@ -47,12 +47,6 @@ class Original:
 
     @classmethod
     def of(cls, table: HiveTable, changed: tuple[str, ...]) -> Original:
-        """Reads the original values from a table's row.
-
-        Args:
-            table: the Hive table.
-            changed: the parameters that the migration changes.
-        """
         return cls(table.table_type, {key: table.parameters.get(key) for key in changed}, table.create_time)
 
     def to_text(self) -> str:
@@ -60,17 +54,15 @@ class Original:
         return json.dumps(self.to_json(), separators=(",", ":"))
 
     def to_json(self) -> dict[str, Any]:
-        """The original as a part of the journal's JSON."""
         return {"type": self.table_type, "parameters": dict(self.parameters), "created": self.create_time}
 
     @classmethod
     def from_text(cls, text: str) -> Original:
-        """The values out of the text in a row's parameter."""
         content = json.loads(text)
         return cls(content["type"], content["parameters"], content["created"])
 
     def restored(self) -> HiveRowChange:
-        """The change that puts it back, without the marks of the migration."""
+        """The change that restores the values, without the marks of the migration."""
         parameters = {**self.parameters, MIGRATION_ID: None, MIGRATION_ORIGINAL: None}
         return HiveRowChange(parameters, table_type=self.table_type)
 
@@ -115,11 +107,7 @@ class MigrationState:
         return self.backup or (self.table if self.table is not None and not self.table.is_iceberg else None)
 
     def shows_switch_back(self, version: str) -> bool:
-        """Whether the rows show that the Hive table took its name back from the Iceberg table.
-
-        Args:
-            version: the version of the Iceberg table that was to be given up.
-        """
+        """Whether the rows show that the Hive table took its name back from this version of the Iceberg table."""
         if self.staging is not None:
             return self.staging.parameters.get(METADATA_LOCATION) == version
         if self.table is None or self.table.is_iceberg or self.backup is None:
@@ -135,20 +123,7 @@ class MigrationState:
 def find_state(
     hive: HiveTables, storage: Storage, database: str, name: str, backup_name: str | None
 ) -> MigrationState | None:
-    """Looks for a migration of a table.
-
-    Args:
-        hive: the metastore's rows.
-        storage: where the journal is.
-        database, name: the table's name, lower-case.
-        backup_name: the backup's name, if it is not the default one.
-
-    Returns:
-        Where the migration stands; None if there is no trace of one.
-
-    Raises:
-        MigrationError: its journal cannot be read.
-    """
+    """The state of a table's migration, by its lower-case name; None if there is no trace of one."""
     rows = {
         "table": hive.find(database, name),
         "staging": hive.find(database, staging_name(name)),

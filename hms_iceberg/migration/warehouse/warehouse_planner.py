@@ -1,4 +1,4 @@
-"""Looks at every table of a warehouse, and changes nothing."""
+"""Plans the migration of every table of a warehouse, and changes nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hms_iceberg.hms.rows.hive_rows import VIEWS, HiveTable
 from hms_iceberg.migration.hive.source_reasons import Refusal, Remedy
 from hms_iceberg.migration.migration_plan import MigrationOptions, MigrationPlan, MigrationPlanner
 from hms_iceberg.migration.migration_progress import Progress, in_threads, silent
-from hms_iceberg.migration.state import MigrationState, find_state, staging_name
+from hms_iceberg.migration.migration_state import MigrationState, find_state, staging_name
 from hms_iceberg.migration.warehouse.warehouse_plan import State, TablePlan, WarehousePlan
 from hms_iceberg.table.needed.others import MIGRATION_ID, default_backup_name
 
@@ -43,18 +43,18 @@ def plan_warehouse(
     jobs: int = 1,
     progress: Progress = silent,
 ) -> WarehousePlan:
-    """Finds out of every table what its migration would do.
+    """Predicts the migration of each table of a warehouse.
 
     Args:
         catalog: the catalog on whose metastore the tables are.
         patterns: names in which `*` and `?` stand for anything: `web.*`, `sales.fact_*`, `web.clicks`.
-        exclude: the same of tables to leave out.
-        options: what the user chose for all tables.
-        jobs: how many tables are looked at side by side.
-        progress: told how many are done.
+        exclude: patterns of tables to leave out.
+        options: the user's choices for all tables.
+        jobs: how many tables are examined side by side.
+        progress: is called with each stage, and how many tables are done.
 
     Returns:
-        what was found of each table, in the order of their names: a plan, or why it cannot be migrated.
+        the tables in the order of their names, each with a plan, or why it cannot be migrated.
 
     Raises:
         InvalidInputError: no table has such a name.
@@ -63,9 +63,9 @@ def plan_warehouse(
     tables = sorted(_matching(hive, patterns, exclude), key=str)
     if not tables:
         raise InvalidInputError(f"No table is called {' or '.join(patterns)}. Look with: hms-iceberg list")
-    look = _Look(catalog, hive, options or MigrationOptions())
+    planner = _TablePlanner(catalog, hive, options or MigrationOptions())
     found = []
-    for done, each in enumerate(in_threads(look.at, tables, jobs), start=1):
+    for done, each in enumerate(in_threads(planner.plan, tables, jobs), start=1):
         found.append(each)
         progress(LOOKING, done, len(tables))
     return WarehousePlan(tuple(found))
@@ -83,18 +83,18 @@ def _matching(hive: HiveTables, patterns: Sequence[str], exclude: Sequence[str])
             name = str(table).lower()
             if any(fnmatchcase(name, each) for each in unwanted):
                 continue
-            # A view is no table to be migrated, and so no pattern means it; who names it is told why.
+            # A view is no table to be migrated, and so no pattern means it; the plan of one that is named says why.
             if name in wanted or (table.table_type not in VIEWS and any(fnmatchcase(name, each) for each in wanted)):
                 yield table
 
 
-class _Look:
+class _TablePlanner:
     def __init__(self, catalog: Catalog, hive: HiveTables, options: MigrationOptions) -> None:
         self._catalog = catalog
         self._hive = hive
         self._options = options
 
-    def at(self, table: HiveTable) -> TablePlan:
+    def plan(self, table: HiveTable) -> TablePlan:
         """Predicts the migration of one table."""
         name = str(table)
         marked = MIGRATION_ID in table.parameters
@@ -144,7 +144,7 @@ class _Look:
 
     def _with(self, table: HiveTable, choices: dict[str, Any]) -> MigrationPlan | Refusal:
         options = replace(self._options, **choices)
-        return MigrationPlanner(self._hive, self._catalog.storage, options).look(table)
+        return MigrationPlanner(self._hive, self._catalog.storage, options).plan_or_refusal(table)
 
     def _size(self, table: HiveTable) -> tuple[int, int]:
         """Files and bytes of a table of any format."""
@@ -156,8 +156,8 @@ class _Look:
 
 def _begun(state: MigrationState, hive: HiveTable) -> TablePlan:
     copied = state.journal is not None and state.journal.is_copy
-    way = State.REWRITE if copied else State.UNFINISHED
-    return TablePlan(f"{state.database}.{state.name}", way, (_NOT_FINISHED,))
+    planned = State.REWRITE if copied else State.UNFINISHED
+    return TablePlan(f"{state.database}.{state.name}", planned, (_NOT_FINISHED,))
 
 
 def _ready(plan: MigrationPlan, state: State, looked: float) -> TablePlan:
