@@ -156,7 +156,7 @@ def with_other_field(data: bytes, kind: Any = "string", value: Any = "kept") -> 
     records = [{**each, "data_file": {**each["data_file"], "other": value}} for each in reader]
     metadata = {key: value for key, value in reader.metadata.items() if not key.startswith("avro.")}
     out = BytesIO()
-    fastavro.writer(out, schema, records, metadata=metadata)
+    fastavro.writer(out, schema, records, codec="deflate", metadata=metadata)
     return out.getvalue()
 
 
