@@ -179,14 +179,16 @@ def test_few_entries_are_encoded_anew_unless_they_have_fields_that_nobody_knows(
     assert removed.file_path == world.live_paths()[0]
 
 
-def test_a_manifest_of_an_older_format_is_encoded_anew() -> None:
-    world = World.with_table(metadata(format_version=2))
-    files = [data_file(number * 10, number * 10 + 9) for number in range(5)]
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("count", [5, 50], ids=["few", "many"])
+def test_a_manifest_of_an_older_format_is_encoded_anew(version: int, count: int) -> None:
+    world = World.with_table(metadata(format_version=version))
+    files = [data_file(number * 10, number * 10 + 9) for number in range(count)]
     world.append(*files)
-    world.commit(SetProperties(updates={"format-version": "3"}))
-    world.append(data_file(100, 109))
+    world.commit(SetProperties(updates={"format-version": str(version + 1)}))
+    world.append(data_file(1000, 1009))
     world.commit(DeleteFiles((files[1],)))
-    assert [entry.data_file.first_row_id is not None for entry in world.live()] == [True] * 5
+    assert [entry.data_file.first_row_id is not None for entry in world.live()] == [version == 2] * count
     world.check()
 
 
