@@ -148,17 +148,17 @@ def write_spliced(
             partitions=summary.summaries(),
             first_row_id=None,
         )
-        manifests.append(_counted(listed, part, base.format_version))
+        manifests.append(_counted(listed, part))
     return tuple(manifests)
 
 
-def _counted(manifest: ManifestFile, files: pl.DataFrame, format_version: int) -> ManifestFile:
+def _counted(manifest: ManifestFile, files: pl.DataFrame) -> ManifestFile:
     kept = files["status"].to_numpy() == _EXISTING
     rows = files["record_count"].to_numpy()
     numbers = files["sequence_number"].to_numpy()[kept]
     return replace(
         manifest,
-        min_sequence_number=int(numbers.min()) if len(numbers) and format_version > 1 else None,
+        min_sequence_number=int(numbers.min()) if len(numbers) else None,
         added_files_count=0,
         existing_files_count=int(np.count_nonzero(kept)),
         deleted_files_count=int(np.count_nonzero(~kept)),
