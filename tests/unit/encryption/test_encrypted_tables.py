@@ -35,6 +35,7 @@ from hms_iceberg.spec.data_types import DoubleType, NestedField, VariantType
 from hms_iceberg.spec.metadata.metadata_json import compress, metadata_to_json
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.table import Table
+from hms_iceberg.transaction.workspace import read_current
 
 ENCRYPTED = {"format-version": "3", "encryption.key-id": "one"}
 
@@ -257,7 +258,8 @@ def test_keys_are_not_shown(catalog: Catalog) -> None:
 def test_the_hash_of_metadata_is_that_of_its_json_as_java_writes_it(catalog: Catalog) -> None:
     default = {"initial_default": 1e10, "write_default": 0.25}
     schema = Schema(NestedField(1, "d", DoubleType(), **default), NestedField(2, 'a "b" 1.5', DoubleType()))
-    metadata = catalog.create_table("db.t", schema, properties={**ENCRYPTED, "n": 'x\x1b\\u00ab 1.5e3 "q"'}).metadata
+    table = catalog.create_table("db.t", schema, properties={**ENCRYPTED, "n": 'x\x1b\\u00ab 1.5e3 "q"'})
+    metadata = table.metadata
     text = metadata_to_json(metadata).decode().replace("10000000000.0", "1.0E10").replace("\\u001b", "\\u001B")
     assert "1.0E10" in text and "\\u001B\\\\u00ab 1.5e3" in text
     expected = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
@@ -278,6 +280,9 @@ def test_the_hash_of_metadata_is_that_of_its_json_as_java_writes_it(catalog: Cat
         with pytest.raises(TamperedFileError, match="not the one that was committed"):
             check_integrity(of_row, metadata_to_json(changed), changed, "m")
     check_integrity({}, b"", metadata, "m")
+    assert read_current(pointer := TablePointer(("db", "t"), table.metadata_location, row), table.io).metadata == metadata
+    with pytest.raises(TamperedFileError, match="not the one that was committed"):
+        read_current(replace(pointer, properties={**row, "metadata_hash": "another"}), table.io)
 
 
 def test_several_writers_each_add_the_key_of_their_list(catalog: Catalog) -> None:

@@ -19,6 +19,7 @@ from hms_iceberg.spec.snapshots_and_refs import MetadataLogEntry
 from hms_iceberg.transaction.workspace import (
     FileWorkspace,
     check_new_ids,
+    check_same_ids,
     delete_dropped_versions,
     next_location,
     read_current,
@@ -125,6 +126,7 @@ def test_the_last_version_that_was_written_is_remembered_as_the_json_that_it_is(
         location, data = workspace.last_version
         assert (location, data[:1]) == (version.location, b"{")
         assert storage.files[location].startswith(begins)
+        assert location.endswith(".gz.metadata.json") is (codec == "gzip")
 
 
 @pytest.mark.parametrize("deletes", [False, True])
@@ -234,3 +236,11 @@ def test_a_replay_that_gives_the_ids_of_the_files_to_others_is_refused(
 ) -> None:
     with pytest.raises(CommitConflictError, match=r"(?s)table db\.events.*Repeat the transaction"):
         check_new_ids(table_of(START), written, replayed, "db.events")
+
+
+def test_a_table_that_is_replaced_has_the_columns_and_partitions_that_its_files_were_written_with() -> None:
+    planned = table_of(START, BY_CITY)
+    check_same_ids(planned, table_of(START, UNPARTITIONED, PartitionSpec(*BY_CITY.fields, spec_id=7)), "db.events")
+    for now in (table_of(START, BY_ID), table_of((*START, NEW), BY_CITY)):
+        with pytest.raises(CommitConflictError, match=r"Cannot replace table db\.events"):
+            check_same_ids(planned, now, "db.events")
