@@ -154,8 +154,8 @@ def test_metadata_of_another_place_are_not_those_of_a_folder_and_may_be_those_of
 def test_only_a_table_of_a_draft_is_read_by_a_storage_of_its_own() -> None:
     storage, table = ArrowStorage(), metadata()
     draft = replace(table, format_version=PREVIEWED_FORMAT_VERSION)
-    assert storage_of(table, storage) is storage
-    assert storage_of(draft, storage) is not storage
+    assert storage_of(table, storage) is storage is not (own := storage_of(draft, storage))
+    assert isinstance(own, ArrowStorage)
     assert storage_of(draft, no_drafts := InMemoryStorage()) is no_drafts
 
 
