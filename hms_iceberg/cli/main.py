@@ -43,11 +43,10 @@ class LazyGroup(SuggestingGroup):
     """A group that imports a command only when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of the commands, sorted."""
         return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import and return one command; None if there is none of that name."""
+        """Imports one command; None if there is none of that name."""
         entry = COMMANDS.get(cmd_name)
         if entry is None:
             return None
@@ -56,7 +55,7 @@ class LazyGroup(SuggestingGroup):
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command. If its output is JSON, an error of this package is JSON as well, with exit code 1."""
+        """Runs a command. If its output is JSON, an error of this package is JSON as well, with exit code 1."""
         try:
             return super().invoke(ctx)
         except IcebergError as error:
@@ -66,14 +65,14 @@ class LazyGroup(SuggestingGroup):
             raise click.exceptions.Exit(1) from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands, by subject, without importing any of them."""
+        """Writes the list of commands, by subject, without importing any of them."""
         width = max(map(len, COMMANDS))
         for subject, commands in SUBJECTS.items():
             with formatter.section(subject):
                 formatter.write_dl([(name.ljust(width), entry.help) for name, entry in sorted(commands.items())])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Complete the name of a command without importing any of them, or an option."""
+        """Completes the name of a command without importing any of them, or an option."""
         from click.shell_completion import CompletionItem
 
         if incomplete.startswith("-"):
@@ -103,14 +102,12 @@ def cli(ctx: click.Context, verbose: bool, **defaults: object) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line and return its exit code.
+    """Runs the command line (by default the words of the process) and returns its exit code.
 
     An error of this package, or of the system, is shown as one line on standard error, with exit code 1; `--verbose`
-    shows its traceback, and if JSON was asked for, one of this package is told so on standard output.
-    Wrong usage ends with exit code 2, as click has it.
+    shows its traceback, and if JSON was asked for, an error of this package is JSON on standard output.
 
-    Args:
-        arguments: the words after the program's name; those of the process by default.
+    Wrong usage ends with exit code 2, as click has it.
     """
     words = sys.argv[1:] if arguments is None else arguments
     with _ended_by_sigterm():
@@ -141,9 +138,9 @@ def _run(words: list[str]) -> int:
         say("Stopped.", err=True)
         return 130
     except click.ClickException as error:
-        told = io.StringIO()
-        error.show(told)
-        say(told.getvalue().rstrip("\n"), err=True)
+        text = io.StringIO()
+        error.show(text)
+        say(text.getvalue().rstrip("\n"), err=True)
         return error.exit_code
     except (IcebergError, OSError) as error:  # those of the system are about files that the user named
         if _is_verbose(words):

@@ -1,4 +1,4 @@
-"""How commands tell results and progress: tables on a terminal, whole lines with tabs in pipes, or JSON."""
+"""Output of results and progress: tables on a terminal, whole lines with tabs in pipes, or JSON."""
 
 from __future__ import annotations
 
@@ -29,12 +29,7 @@ _GAP = 2
 
 
 def inherited(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
-    """The value of an option, or the one that was given before the command's name: `hms-iceberg --uri … list`.
-
-    Args:
-        ctx, param: the command and its parameter, as click gives them.
-        value: the value of the option itself.
-    """
+    """The value of an option, or the one that was given before the command's name: `hms-iceberg --uri … list`."""
     root = ctx.find_root()
     before = root.params.get(param.name or "") if root is not ctx else None
     if isinstance(value, tuple):
@@ -43,12 +38,7 @@ def inherited(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
 
 
 def output_form(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    """The form of the output that was asked for, if any; noted for errors too.
-
-    Args:
-        ctx, param: the command and its parameter, as click gives them.
-        value: the value of the option itself.
-    """
+    """The form of the output that was asked for, if any; noted for errors too."""
     form: str | None = inherited(ctx, param, value)
     ctx.meta[FORM] = form
     return form
@@ -63,7 +53,7 @@ OUTPUT_OPTION = click.option(
 
 
 def warn(failures: tuple[str, ...]) -> None:
-    """Tell on standard error which groups failed, and end with exit code 1 if any did."""
+    """Prints on standard error which groups failed, and ends with exit code 1 if any did."""
     for failure in failures:
         say(f"Not done: {failure}", err=True)
     if failures:
@@ -76,12 +66,7 @@ def on_terminal() -> bool:
 
 
 def shown(value: Any, null: str = "") -> str:
-    """A value on one line, without characters that a terminal would obey.
-
-    Args:
-        value: the value.
-        null: the text for a value that is missing.
-    """
+    """A value on one line, without characters that a terminal would obey; `null` for a missing value."""
     if value is None:
         return null
     if isinstance(value, bool):
@@ -92,56 +77,42 @@ def shown(value: Any, null: str = "") -> str:
 
 
 def say(text: str = "", *, err: bool = False) -> None:
-    """Print lines, without characters that a terminal would obey.
-
-    Args:
-        text: the lines.
-        err: whether they go to standard error.
-    """
+    """Prints lines, on standard error with `err`, without characters that a terminal would obey."""
     click.echo(printable_lines(text), err=err)
 
 
 def say_over(text: str) -> None:
-    """Replace the line that was said so before, on a terminal's standard error.
-
-    Args:
-        text: what is said; nothing clears the line.
-    """
+    """Replaces the line that was printed so before, on a terminal's standard error; nothing clears the line."""
     click.echo(f"\r\x1b[K{printable(text)}", nl=False, err=True)
 
 
 @dataclass(frozen=True)
 class Output:
-    """Prints results as text or as JSON.
-
-    Attributes:
-        form: `text` or `json`.
-    """
+    """Prints results, in the form `text` or `json`."""
 
     form: str = "text"
 
     @property
     def is_json(self) -> bool:
-        """Whether results are JSON."""
         return self.form == "json"
 
     def json(self, data: Any) -> None:
-        """Print a line of JSON."""
+        """Prints a line of JSON."""
         say(printable_json(json.dumps(data, default=str, ensure_ascii=False)))
 
     def text(self, text: str, data: Any) -> None:
-        """Print a text; as JSON, the data that the text tells."""
+        """Prints a text; as JSON, the data of the text."""
         if self.is_json:
             self.json(data)
         else:
             say(text)
 
-    def tell(self, text: str, **values: Any) -> None:
-        """Print a result as a line, or its values as JSON."""
+    def result(self, text: str, **values: Any) -> None:
+        """Prints a result as a line, or its values as JSON."""
         self.text(text, values)
 
     def names(self, names: Iterable[str]) -> None:
-        """Print names, one a line."""
+        """Prints names, one a line."""
         if self.is_json:
             self.json(list(names))
             return
@@ -149,7 +120,7 @@ class Output:
             say(shown(name))
 
     def pairs(self, values: Mapping[str, Any], data: Any = None) -> None:
-        """Print values by name; a list is told as so many lines. `data` is another form of them for JSON."""
+        """Prints values by name; a list has a line for each value. `data` is another form of them for JSON."""
         if self.is_json:
             self.json(values if data is None else data)
         elif on_terminal():
@@ -160,13 +131,7 @@ class Output:
                     say(f"{shown(name)}\t{line}")
 
     def rows(self, columns: Sequence[str], rows: Iterable[Sequence[Any]], null: str = "") -> None:
-        """Print a table: column names, then rows. `null` is printed for values that are missing.
-
-        Args:
-            columns: names of the columns.
-            rows: the rows.
-            null: the text for a value that is missing.
-        """
+        """Prints a table: column names, then rows. `null` is printed for values that are missing."""
         if self.is_json:
             self.json([dict(zip(columns, row, strict=True)) for row in rows])
         elif on_terminal():
@@ -257,10 +222,5 @@ def progress_bars() -> Iterator[Progress]:
 
 
 def counted(count: int, noun: str) -> str:
-    """A number of things in words: `1 file`, `1,200 files`.
-
-    Args:
-        count: how many.
-        noun: one of them.
-    """
+    """A number of things in words: `1 file`, `1,200 files`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

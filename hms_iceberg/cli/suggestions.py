@@ -1,4 +1,4 @@
-"""Groups of commands that know what was meant."""
+"""Groups of commands that suggest names for a mistyped one."""
 
 from __future__ import annotations
 
@@ -19,11 +19,6 @@ class SuggestingGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that the first word names.
-
-        Raises:
-            UsageError: there is none; names those that come near.
-        """
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -35,12 +30,7 @@ class SuggestingGroup(click.Group):
 
 
 def near_names(catalog: Catalog, name: str) -> list[str]:
-    """The tables or namespaces whose names come near one that is not there; none if they cannot be listed.
-
-    Args:
-        catalog: the catalog.
-        name: the name that was typed.
-    """
+    """The tables or namespaces whose names come near a missing one; empty if they cannot be listed."""
     namespace, _, table = name.partition(".")
     try:
         namespaces = [".".join(each) for each in catalog.list_namespaces()]

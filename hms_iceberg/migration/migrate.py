@@ -275,7 +275,9 @@ class _Migration:
         """The result of a migration whose switch an earlier run did."""
         table = self._catalog.load_table((self._database, self._name))
         journal, snapshot = state.journal, table.current_snapshot()
-        backup = state.backup.name if state.backup else (journal.backup if journal else "")
+        backup = journal.backup if journal else ""
+        if state.backup:
+            backup = state.backup.name
         return MigrationResult(
             table=self._full_name,
             backup=f"{self._database}.{backup}",

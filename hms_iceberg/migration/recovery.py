@@ -259,7 +259,8 @@ class Recovery:
 
 def newest_version(files: Iterable[str]) -> int:
     """The highest number of a metadata file, of which the first is 0; attempts that were killed share one."""
-    return max((int(found[1]) for file in files if (found := _VERSION.search(file))), default=0)
+    found = map(_VERSION.search, files)
+    return max((int(each[1]) for each in found if each), default=0)
 
 
 def _remove_notes(storage: Storage, folder: str, journal: Journal) -> None:

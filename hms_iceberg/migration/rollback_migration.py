@@ -124,7 +124,11 @@ def rollback(
         raise InvalidInputError("Changes are either discarded or handed back as Hive files. Choose one.")
     database, name = (part.lower() for part in table_identifier(identifier))
     hive = HiveTables.of(catalog.metastore)
-    changes = _Changes.COPY if as_hive else _Changes.DISCARD if discard_changes else _Changes.REFUSE
+    changes = _Changes.REFUSE
+    if as_hive:
+        changes = _Changes.COPY
+    elif discard_changes:
+        changes = _Changes.DISCARD
     recovery = Recovery(hive, catalog.storage, database, name, backup_name)
     with only_one(database, name):
         state = recovery.find() if dry_run else recovery.take_up(take_over)

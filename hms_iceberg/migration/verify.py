@@ -172,7 +172,9 @@ def _may_overflow(array: pa.Array) -> bool:
 
 
 def _text(value: Any) -> str | None:
-    return None if value is None else f"{value:f}" if isinstance(value, Decimal) else str(value)
+    if value is None:
+        return None
+    return f"{value:f}" if isinstance(value, Decimal) else str(value)
 
 
 def _ordered(value: Any, kind: pa.DataType) -> Any:
@@ -286,9 +288,6 @@ def _nulls_in_metadata(table: Table) -> dict[str, int]:
         counts = task.file.null_value_counts or {}
         if task.delete_files:
             return {}
-        known = {
-            name: nulls + counts[field_id]
-            for name, nulls in known.items()
-            if (field_id := table.schema().find_field(name).field_id) in counts
-        }
+        ids = {name: table.schema().find_field(name).field_id for name in known}
+        known = {name: nulls + counts[ids[name]] for name, nulls in known.items() if ids[name] in counts}
     return known

@@ -103,7 +103,12 @@ def check_right(served: ServedCatalog, route: Route, call: Call) -> None:
     if route.right is None or route.right is Right.NONE:
         return
     name = call.path.get("table", call.path.get("view"))
-    namespace = call.table[0] if "table" in call.path else call.view[0] if "view" in call.path else call.namespace
+    if "table" in call.path:
+        namespace = call.table[0]
+    elif "view" in call.path:
+        namespace = call.view[0]
+    else:
+        namespace = call.namespace
     served.check(call, route.right, namespace, name)
 
 

@@ -94,7 +94,9 @@ class ServerSettings:
             logins.append(read_tokens(Path(self.tokens)))
         if self.jwt:
             logins.append(JwtLogin(self.jwt))
-        return AnyOf(tuple(logins)) if len(logins) > 1 else logins[0] if logins else None
+        if not logins:
+            return None
+        return AnyOf(tuple(logins)) if len(logins) > 1 else logins[0]
 
     def check(self) -> None:
         """Refuses contradictory settings and missing packages, before anything is started."""

@@ -32,7 +32,9 @@ class LocationProvider:
             data_file_name: its name without folders.
             partition_key: the partition, or its relative directory (`PartitionSpec.partition_to_path`).
         """
-        path = partition_key if isinstance(partition_key, str) else partition_key.to_path() if partition_key else ""
+        path = partition_key or ""
+        if not isinstance(path, str):
+            path = path.to_path()
         return data_location(self.table_location, self.table_properties, path, data_file_name)
 
     def new_metadata_location(self, metadata_file_name: str) -> str:

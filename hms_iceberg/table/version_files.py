@@ -83,7 +83,8 @@ class VersionFiles:
         if hinted is None:
             return self.newest()
         found = self._without_gap(hinted)
-        if found is None and (damage := self.damage()) is not None:
+        damage = self.damage() if found is None else None
+        if damage is not None:
             raise CorruptMetadataError(
                 f"{damage} Restore the file of that version, or see what `hms-iceberg repair` would do."
             )

@@ -1,4 +1,4 @@
-"""`hms-iceberg check` and `doctor`: are the files of tables, the machine, metastore and storage in order?"""
+"""`hms-iceberg check` and `doctor`: check the files of tables; check machine, metastore and storage."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def check(
     """
     if no_files and (record_counts or values):
         raise click.UsageError("--no-files excludes --record-counts and --values")
-    told: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
     for name in matching_tables(catalog, patterns):
         result = _checked(
             catalog,
@@ -56,21 +56,21 @@ def check(
             values=values,
             snapshot_ids=snapshot_ids or None,
         )
-        told.append(result)
+        results.append(result)
         if not out.is_json:
-            _tell(result)
-    problems = sum(len(each["findings"]) for each in told)
-    bad = sum(1 for each in told if each["findings"])
+            _print_result(result)
+    problems = sum(len(each["findings"]) for each in results)
+    bad = sum(1 for each in results if each["findings"])
     if out.is_json:
-        out.json(told)
-    elif len(told) != 1:
-        say(f"{counted(len(told), 'table')} checked, {counted(problems, 'problem')} in {bad} of them.")
+        out.json(results)
+    elif len(results) != 1:
+        say(f"{counted(len(results), 'table')} checked, {counted(problems, 'problem')} in {bad} of them.")
     if problems:
         raise click.exceptions.Exit(1)
 
 
 def _checked(catalog: Catalog, name: str, **choices: Any) -> dict[str, Any]:
-    """Checks one table; one that cannot be read is a finding, so that the others are checked too."""
+    """Checks one table; a table that cannot be read is a finding, so that the others are checked too."""
     from hms_iceberg.maintenance import check_table
 
     try:
@@ -105,7 +105,7 @@ def _progress(name: str) -> Iterator[Callable[[str, int, int], None]]:
             say_over("")
 
 
-def _tell(result: dict[str, Any]) -> None:
+def _print_result(result: dict[str, Any]) -> None:
     findings = result["findings"]
     looked = ""
     if "files" in result:
@@ -133,18 +133,18 @@ def doctor(catalog_name: str | None, uri: str | None, properties: tuple[str, ...
 
     out, found = Output(output), []
     is_named = bool(catalog_name or uri or properties or configured_catalogs())
-    with open_catalog(catalog_name, uri, properties, patient=True) if is_named else nullcontext() as catalog:
+    with open_catalog(catalog_name, uri, properties, may_be_away=True) if is_named else nullcontext() as catalog:
         for diagnosis in examine_surroundings(catalog):
             found.append(diagnosis)
             if not out.is_json:
-                _tell_diagnosis(diagnosis)
+                _print_diagnosis(diagnosis)
     if out.is_json:
         out.json([_json(each) for each in found])
     if any(each.state is Health.BAD for each in found):
         raise click.exceptions.Exit(1)
 
 
-def _tell_diagnosis(diagnosis: Diagnosis) -> None:
+def _print_diagnosis(diagnosis: Diagnosis) -> None:
     say(f"{_MARKS[diagnosis.state]} {diagnosis.subject}: {diagnosis.said}")
     if diagnosis.remedy is not None:
         say(f"    {diagnosis.remedy}")

@@ -1,4 +1,4 @@
-"""`hms-iceberg maintain` and `report`: looks after many tables, and draws them."""
+"""`hms-iceberg maintain` and `report`: maintain many tables, and draw them."""
 
 from __future__ import annotations
 
@@ -79,20 +79,20 @@ def maintain(
         raise click.UsageError("--every needs a time above 0, such as 10m")
     stop = threading.Event()
     policies = Policies() if policy_file is None else Policies.load(policy_file)
-    tell = _Teller(output, is_service=every is not None)
+    printer = _StepPrinter(output, is_service=every is not None)
     if every is not None and not logging.getLogger().handlers:
         log_to_stderr("WARNING", "%(asctime)s %(levelname)s: %(message)s", _TIME)
     before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        with open_catalog(catalog_name, uri, properties, patient=every is not None) as catalog:
+        with open_catalog(catalog_name, uri, properties, may_be_away=every is not None) as catalog:
             service = MaintenanceService(
-                catalog, patterns or ("*",), policies, Limits(jobs, max_time, max_bytes), stop, tell.step
+                catalog, patterns or ("*",), policies, Limits(jobs, max_time, max_bytes), stop, printer.step
             )
             if every is not None and not dry_run:
-                service.run_every(every, tell.report)
+                service.run_every(every, printer.report)
                 return
             report = service.run(dry_run)
-            tell.report(report)
+            printer.report(report)
             if report.unmatched:
                 raise NoSuchTableError(no_table_matches(report.unmatched[0]))
     finally:
@@ -102,7 +102,7 @@ def maintain(
         raise click.exceptions.Exit(1)
 
 
-class _Teller:
+class _StepPrinter:
     """Prints each step when it is done: a line of text on a terminal, a line of JSON otherwise or if asked for."""
 
     def __init__(self, output: str, is_service: bool) -> None:
@@ -130,8 +130,8 @@ class _Teller:
         if self._json:
             self._echo(json.dumps({"event": "run", "tables": report.tables, **counts}))
             return
-        told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)
-        self._echo(f"{counted(report.tables, 'table')} looked at: {told or 'nothing to do'}.")
+        summary = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)
+        self._echo(f"{counted(report.tables, 'table')} looked at: {summary or 'nothing to do'}.")
 
     def _echo(self, line: str) -> None:
         with self._lock:
@@ -179,7 +179,7 @@ def report(
 
 
 def _portrait(catalog: Catalog, name: str) -> TablePortrait | Failure:
-    """The picture of a table; a table that cannot be read has none, so that the others are shown."""
+    """The picture of a table; None for a table that cannot be read, so that the others are shown."""
     from hms_iceberg.report import Failure, portrait_of
 
     try:

@@ -1,4 +1,4 @@
-"""Tries a higher format version on a shadow of a table: which reader would break?
+"""Tries a higher format version on a shadow of a table, to find the readers that would break.
 
 A shadow is a copy of the metadata file, in a folder of its own on this machine, that names the table's own files. The
 table is not touched. Each engine reads three versions: the table of today, the upgraded one, and the upgraded one after
@@ -45,13 +45,13 @@ _PATHS = {each.name for each in (DATA_PATH, METADATA_PATH, FOLDER_STORAGE_PATH, 
 
 @dataclass(frozen=True)
 class Reading:
-    """What one engine made of the versions.
+    """One engine's result for the versions.
 
     Attributes:
         engine: its key in `ENGINE_NAMES`.
         missing: why it was not tried; None if it was.
         today: why it does not read the table as it is, or how its rows differ from ours; None if all is well.
-        breaks: what would be wrong after the upgrade, by version; empty if nothing is.
+        breaks: errors after the upgrade, by version; empty if there are none.
         rows: how many rows it read of each version.
     """
 
@@ -70,21 +70,10 @@ def rehearse(
     seconds: float,
     on_engine: Callable[[str], None],
 ) -> list[Reading]:
-    """Reads a shadow of a table by every engine that is installed.
+    """Reads a shadow of a table by every engine that is installed; each is given up after some seconds.
 
-    Args:
-        table: the table; nothing of it is changed.
-        properties: those of its storage, such as ``s3.endpoint``.
-        to: the format version to try.
-        jar: Apache Iceberg's runtime for the installed Spark; None if that is not to be tried.
-        seconds: after so long an engine is given up.
-        on_engine: called with the name of each engine before it reads.
-
-    Returns:
-        One reading for each of `ENGINE_NAMES`.
-
-    Raises:
-        OSError: no room for the shadow.
+    `jar` is Apache Iceberg's runtime for the installed Spark; without it, that engine is not tried. `on_engine` is
+    called with the name of each engine before it reads.
     """
     if to == PREVIEWED_FORMAT_VERSION:
         properties = {**properties, PREVIEW_PROPERTY: "true"}
@@ -94,17 +83,17 @@ def rehearse(
         readings: list[Reading] = []
         ours: Mapping[str, Any] | None = None
         for engine in ENGINE_NAMES:
-            told: Mapping[str, Any] | Reading
+            answer: Mapping[str, Any] | Reading
             missing = _missing(engine, jar)
             if missing is None:
                 on_engine(ENGINE_NAMES[engine])
-                told = _asked({**question, "engine": engine}, seconds)
+                answer = _answer({**question, "engine": engine}, seconds)
             else:
-                told = Reading(engine, missing)
-            if not isinstance(told, Reading):
-                ours = ours or told
-                told = _judged(engine, told, ours)
-            readings.append(told)
+                answer = Reading(engine, missing)
+            if not isinstance(answer, Reading):
+                ours = ours or answer
+                answer = _judged(engine, answer, ours)
+            readings.append(answer)
         return readings
 
 
@@ -160,8 +149,8 @@ def _write(data: bytes, folder: Path) -> str:
     return location.as_uri()
 
 
-def _asked(question: Mapping[str, Any], seconds: float) -> Mapping[str, Any] | Reading:
-    """What an engine found in each version, by a process of its own."""
+def _answer(question: Mapping[str, Any], seconds: float) -> Mapping[str, Any] | Reading:
+    """An engine's summary of each version, from a process of its own."""
     engine = question["engine"]
     try:
         ended = subprocess.run(
@@ -182,17 +171,17 @@ def _asked(question: Mapping[str, Any], seconds: float) -> Mapping[str, Any] | R
     return Reading(engine, f"it did not start: {found['missing']}") if "missing" in found else found
 
 
-def _judged(engine: str, told: Mapping[str, Any], ours: Mapping[str, Any]) -> Reading:
-    rows = {version: found["rows"] for version, found in told.items() if "rows" in found}
-    today = told[TODAY].get("error") or _difference(told[TODAY], ours[TODAY])
-    if "error" in told[TODAY]:
+def _judged(engine: str, summaries: Mapping[str, Any], ours: Mapping[str, Any]) -> Reading:
+    rows = {version: found["rows"] for version, found in summaries.items() if "rows" in found}
+    today = summaries[TODAY].get("error") or _difference(summaries[TODAY], ours[TODAY])
+    if "error" in summaries[TODAY]:
         return Reading(engine, today=today, rows=rows)
     breaks = {}
-    for version in told.keys() - {TODAY}:
+    for version in summaries.keys() - {TODAY}:
         # What an engine reads otherwise today, it may read otherwise then.
-        wanted = ours[version] if today is None or version != UPGRADED else told[TODAY]
-        wrong = told[version].get("error") or (
-            None if today and version != UPGRADED else _difference(told[version], wanted)
+        wanted = ours[version] if today is None or version != UPGRADED else summaries[TODAY]
+        wrong = summaries[version].get("error") or (
+            None if today and version != UPGRADED else _difference(summaries[version], wanted)
         )
         if wrong:
             breaks[version] = wrong
@@ -200,7 +189,7 @@ def _judged(engine: str, told: Mapping[str, Any], ours: Mapping[str, Any]) -> Re
 
 
 def _difference(found: Mapping[str, Any], expected: Mapping[str, Any]) -> str | None:
-    """How rows differ from those that are expected, in words."""
+    """The difference of rows from the expected ones, in words."""
     if "error" in expected:
         return None
     if found["rows"] != expected["rows"]:

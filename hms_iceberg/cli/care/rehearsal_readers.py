@@ -1,4 +1,4 @@
-"""Reads versions of a table by one engine, in a process of its own, and prints what it found.
+"""Reads versions of a table by one engine, in a process of its own, and prints a summary of each.
 
 The question comes on the standard input, since it may hold keys of a storage; the last line of the output is the
 answer. See `rehearsal`.
@@ -33,7 +33,7 @@ _SPARK = {
 
 
 def main() -> None:
-    """Answers one question: each version's summary, or the error that the engine ended with."""
+    """Answers one question with each version's summary, or the error that the engine ended with."""
     sys.stdout.write("\n" + json.dumps(_answer(json.loads(sys.stdin.read()))) + "\n")
 
 
@@ -42,13 +42,13 @@ def _answer(asked: dict[str, Any]) -> dict[str, Any]:
         read = ENGINES[asked["engine"]](asked)
     except Exception as error:  # whatever an engine raises is the result
         return {"missing": _line(error)}
-    told: dict[str, Any] = {}
+    summaries: dict[str, Any] = {}
     for version, location in asked["versions"].items():
         try:
-            told[version] = _summary(read(location), location, asked["properties"])
+            summaries[version] = _summary(read(location), location, asked["properties"])
         except Exception as error:
-            told[version] = {"error": _line(error)}
-    return told
+            summaries[version] = {"error": _line(error)}
+    return summaries
 
 
 def _line(error: Exception) -> str:
@@ -57,7 +57,7 @@ def _line(error: Exception) -> str:
 
 
 def _summary(rows: pa.RecordBatchReader, location: str, properties: dict[str, str]) -> dict[str, Any]:
-    """What an engine's rows come to, in types that are the same for all engines."""
+    """A summary of an engine's rows, in types that are the same for all engines."""
     schema = StaticTable.from_metadata(location, properties).schema()
     plain = to_arrow(schema, field_ids=False, extensions=False)
     is_text = [
@@ -98,7 +98,7 @@ def _text(value: Any, kind: IcebergType) -> str | None:
 
 
 def _plain(value: Any, kind: IcebergType) -> Any:
-    """A value as all engines' values of its type look."""
+    """A value in the form that all engines' values of its type get."""
     if value is None:
         return None
     if isinstance(kind, StructType):

@@ -1,4 +1,4 @@
-"""`hms-iceberg repair`: what of damaged tables can be made whole again, and what is lost."""
+"""`hms-iceberg repair`: repair damaged tables, and report what is lost."""
 
 from __future__ import annotations
 
@@ -40,22 +40,22 @@ def repair(
     """
     if undo and (accept_loss or record_counts):
         raise click.UsageError("--undo excludes --accept-loss and --record-counts")
-    told: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
     for name in matching_tables(catalog, patterns):
         result = _done(catalog, name, apply, accept_loss, record_counts, undo)
-        told.append(result)
+        results.append(result)
         if not out.is_json:
             say(result["text"])
     if out.is_json:
-        out.json([{key: value for key, value in each.items() if key not in ("text", "is_left")} for each in told])
-    if any(each["is_left"] for each in told):
+        out.json([{key: value for key, value in each.items() if key not in ("text", "is_left")} for each in results])
+    if any(each["is_left"] for each in results):
         raise click.exceptions.Exit(1)
 
 
 def _done(
     catalog: Catalog, name: str, apply: bool, accept_loss: bool, record_counts: bool, undo: bool
 ) -> dict[str, Any]:
-    """Repairs one table, or tells what would be repaired."""
+    """Repairs one table, or only describes the repair."""
     from hms_iceberg.maintenance.repair import repair_table, undo_repair
     from hms_iceberg.metastore import table_identifier
 
@@ -76,8 +76,8 @@ def _done(
 
 def _undone(name: str, undone: UndoneRepair, apply: bool) -> dict[str, Any]:
     said = "Done." if apply else "Nothing was done yet. To do it, add --apply"
-    told = {"table": name, "journal": undone.journal, "metadata_location": undone.metadata_location, "done": apply}
-    return {**told, "text": f"{undone}\n{said}", "is_left": False}
+    journal = {"table": name, "journal": undone.journal, "metadata_location": undone.metadata_location, "done": apply}
+    return {**journal, "text": f"{undone}\n{said}", "is_left": False}
 
 
 def _told(name: str, result: RepairResult, apply: bool) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def _told(name: str, result: RepairResult, apply: bool) -> dict[str, Any]:
 
 
 def _outlook(result: RepairResult, apply: bool) -> str:
-    """Tells what the repair did, or which command would do it."""
+    """What the repair did, or the command that would do it."""
     lines = []
     if result.journal is not None:
         lines.append(f"Done. What was before is in the journal {result.journal}")

@@ -1,4 +1,4 @@
-"""Commands that care for one table: `hms-iceberg rewrite-data-files db.table` and the like."""
+"""Commands that maintain one table: `hms-iceberg rewrite-data-files db.table` and the like."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def options_option(command: Command) -> Command:
-    """Add `-o KEY=VALUE`, an option of Apache Iceberg's action."""
+    """Adds `-o KEY=VALUE`, an option of Apache Iceberg's action."""
     return click.option(
         "-o",
         "--option",
@@ -28,7 +28,7 @@ def options_option(command: Command) -> Command:
 
 
 def backup_option(command: Command) -> Command:
-    """Add `--keep-backup`, about the files of the Hive table that a table was before its migration."""
+    """Adds `--keep-backup`, about the files of the Hive table that a table was before its migration."""
     text = "Whether files stay that the Hive table of before a migration needs, the way back [they do]."
     return click.option("--keep-backup/--give-up-backup", default=True, help=text)(command)
 
@@ -51,10 +51,10 @@ def rewrite_data_files(table: Table, out: Output, options: tuple[str, ...], dry_
     planned = {"groups": len(plan.groups), "input_files": plan.input_files, "input_bytes": plan.input_bytes}
     if dry_run:
         text = f"Would rewrite {plan.input_files} of {plan.files_total} files ({plan.input_bytes:,} bytes) in"
-        out.tell(f"{text} {len(plan.groups)} groups into about {plan.output_files}.", **planned)
+        out.result(f"{text} {len(plan.groups)} groups into about {plan.output_files}.", **planned)
         return
     counts = {field.name: getattr(result, field.name) for field in dataclasses.fields(result) if field.name != "plan"}
-    out.tell(
+    out.result(
         f"Rewrote {result.rewritten_data_files_count} data files ({result.rewritten_bytes_count:,} bytes) into "
         f"{result.added_data_files_count}; {result.removed_delete_files_count} delete files went.",
         **counts,
@@ -75,9 +75,9 @@ def convert_equality_deletes(table: Table, out: Output, options: tuple[str, ...]
     result = table.maintenance.convert_equality_deletes(options=key_values(options), dry_run=dry_run, branch=branch)
     files = sum(len(group.items) for group in result.groups)
     if dry_run:
-        out.tell(f"Would convert {files} equality delete files.", files=files)
+        out.result(f"Would convert {files} equality delete files.", files=files)
         return
-    out.tell(
+    out.result(
         f"Converted {result.converted_equality_delete_files_count} equality delete files into "
         f"{result.added_delete_files_count} of positions.",
         converted_equality_delete_files_count=result.converted_equality_delete_files_count,
@@ -102,11 +102,11 @@ def rewrite_position_deletes(
     result = table.maintenance.rewrite_position_delete_files(options=key_values(options), where=where, dry_run=dry_run)
     files = sum(len(group.items) for group in result.groups)
     if dry_run:
-        out.tell(f"Would rewrite {files} position delete files.", files=files)
+        out.result(f"Would rewrite {files} position delete files.", files=files)
         return
     counts = {field.name: getattr(result, field.name) for field in dataclasses.fields(result) if field.name != "groups"}
     text = f"Rewrote {result.rewritten_delete_files_count} position delete files into"
-    out.tell(f"{text} {result.added_delete_files_count}.", **counts)
+    out.result(f"{text} {result.added_delete_files_count}.", **counts)
     warn(result.failures)
 
 
@@ -119,7 +119,7 @@ def remove_dangling_deletes(table: Table, out: Output) -> None:
     """
     removed = table.maintenance.remove_dangling_deletes()
     files = [file.file_path for file in removed]
-    out.tell(f"Removed {len(files)} delete files from the table.", removed_delete_files=files)
+    out.result(f"Removed {len(files)} delete files from the table.", removed_delete_files=files)
 
 
 @click.command("rotate-keys")
@@ -131,7 +131,9 @@ def rotate_keys(table: Table, out: Output) -> None:
     """
     table.maintenance.rotate_keys()
     count = sum(each.key_id is not None for each in table.snapshots())
-    out.tell(f"The keys of {count} manifest lists are encrypted by a new key.", rotated_manifest_list_keys_count=count)
+    out.result(
+        f"The keys of {count} manifest lists are encrypted by a new key.", rotated_manifest_list_keys_count=count
+    )
 
 
 @click.command("rewrite-manifests")
@@ -145,7 +147,7 @@ def rewrite_manifests(table: Table, out: Output, spec_id: int | None, sort_by: t
     """
     result = table.maintenance.rewrite_manifests(spec_id=spec_id, sort_by=sort_by or None)
     text = f"{result.rewritten_manifests_count} manifests became {result.added_manifests_count}."
-    out.tell(text, **dataclasses.asdict(result))
+    out.result(text, **dataclasses.asdict(result))
 
 
 @click.command("rewrite-table-path")
@@ -161,9 +163,9 @@ def rewrite_table_path(table: Table, out: Output, **choices: Any) -> None:
     Example: hms-iceberg rewrite-table-path web.visits --source-prefix s3://old/web --target-prefix s3://new/web
     """
     result = table.maintenance.rewrite_table_path(**choices)
-    told = {name: value for name, value in dataclasses.asdict(result).items() if name != "copies"}
+    values = {name: value for name, value in dataclasses.asdict(result).items() if name != "copies"}
     text = f"Copy the {len(result.copies)} files of {result.file_list_location}, then register"
-    out.tell(f"{text} {result.latest_version}.", **told)
+    out.result(f"{text} {result.latest_version}.", **values)
 
 
 @click.command("expire-snapshots")
@@ -183,9 +185,9 @@ def expire_snapshots(table: Table, out: Output, **choices: Any) -> None:
 
     result = expire(table, **choices)
     files = len(result.files.all())
-    told = "Would expire" if choices["dry_run"] else "Expired"
-    out.tell(
-        f"{told} {len(result.snapshot_ids)} snapshots; {files} files are needed no more, {result.deleted} deleted.",
+    verb = "Would expire" if choices["dry_run"] else "Expired"
+    out.result(
+        f"{verb} {len(result.snapshot_ids)} snapshots; {files} files are needed no more, {result.deleted} deleted.",
         snapshot_ids=result.snapshot_ids,
         unneeded_files=files,
         deleted=result.deleted,
@@ -223,7 +225,7 @@ def remove_orphan_files(
             say(shown(location))
         for folder in result.other_tables:
             say(f"Left alone: {folder} holds another table.", err=True)
-    out.tell(
+    out.result(
         f"{len(result.locations)} orphan files ({result.bytes:,} bytes), {result.deleted} deleted.",
         **dataclasses.asdict(result),
     )
@@ -241,7 +243,7 @@ def compute_table_stats(table: Table, out: Output, snapshot_id: int | None, colu
     """
     file = table.maintenance.compute_table_stats(snapshot_id=snapshot_id, columns=columns or None)
     path = None if file is None else file.statistics_path
-    out.tell(f"Wrote {path}." if path else "The table is empty.", statistics_file=path)
+    out.result(f"Wrote {path}." if path else "The table is empty.", statistics_file=path)
 
 
 @click.command("compute-partition-stats")
@@ -254,4 +256,4 @@ def compute_partition_stats(table: Table, out: Output, snapshot_id: int | None) 
     """
     file = table.maintenance.compute_partition_stats(snapshot_id=snapshot_id)
     path = None if file is None else file.statistics_path
-    out.tell(f"Wrote {path}." if path else "The table is empty.", statistics_file=path)
+    out.result(f"Wrote {path}." if path else "The table is empty.", statistics_file=path)

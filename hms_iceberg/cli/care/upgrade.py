@@ -1,4 +1,4 @@
-"""`hms-iceberg upgrade`: a table's format version, and what its readers would make of it."""
+"""`hms-iceberg upgrade`: upgrade a table's format version, or rehearse that with its readers."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ def _upgrade(catalog: Catalog, out: Output, name: str, to: int, rehearse: bool, 
             "Rehearse it with --rehearse, or upgrade to v3."
         )
     if to <= now:
-        out.tell(f"Table {name} has format version {now} already.", table=name, format_version=now)
+        out.result(f"Table {name} has format version {now} already.", table=name, format_version=now)
         return
     if not rehearse:
         table.upgrade_table_version(to)
-        out.tell(f"Table {name} has format version {to} now; it had {now}.", table=name, format_version=to)
+        out.result(f"Table {name} has format version {to} now; it had {now}.", table=name, format_version=to)
         return
     if not _rehearsed(catalog, table, out, to, jar, timeout):
         raise click.exceptions.Exit(1)
@@ -67,7 +67,7 @@ def _rehearsed(catalog: Catalog, table: Table, out: Output, to: int, jar: str | 
         say(f"Reading with {engine} …", err=True)
 
     readings = rehearse(table, catalog.properties, to, jar, timeout, begin)
-    told = {ENGINE_NAMES[each.engine]: asdict(each) for each in readings}
+    readers = {ENGINE_NAMES[each.engine]: asdict(each) for each in readings}
     rows = []
     for each in readings:
         if each.missing is not None:
@@ -81,7 +81,7 @@ def _rehearsed(catalog: Catalog, table: Table, out: Output, to: int, jar: str | 
         rows.append((ENGINE_NAMES[each.engine], verdict, why))
     broken = sum(1 for each in readings if each.breaks)
     if out.is_json:
-        out.json({"table": ".".join(table.identifier), "to": to, "readers": told})
+        out.json({"table": ".".join(table.identifier), "to": to, "readers": readers})
     else:
         out.rows(("reader", f"version {to}", "what it read"), rows)
         say(f"Nothing was changed. {broken or 'No'} reader{'' if broken == 1 else 's'} would break.")

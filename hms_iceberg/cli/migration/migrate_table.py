@@ -12,7 +12,7 @@ import click
 
 from hms_iceberg.cli.catalog_options import Duration, catalog_options, complete_table, key_values, naming, open_catalog
 from hms_iceberg.cli.migration.spark import MigrationMethods, spark_for, spark_options
-from hms_iceberg.cli.migration.warehouse import WarehouseMigration, keep_up
+from hms_iceberg.cli.migration.warehouse import WarehouseMigration, follow_rounds
 from hms_iceberg.cli.output import OUTPUT_OPTION, Output, counted, progress_bars
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def migrate(
         if many or dry_run or rewrite or level is not None:
             raise click.UsageError("--follow is for one table, and neither checks, copies nor verifies it.")
         with open_catalog(catalog_name, uri, properties) as catalog, naming(follower):
-            keep_up(Output(output), catalog, (tables[0], follower), options, None if once else interval)
+            follow_rounds(Output(output), catalog, (tables[0], follower), options, None if once else interval)
         return
     with (
         open_catalog(catalog_name, uri, properties) as catalog,
@@ -222,7 +222,7 @@ def rollback_migration(
 
 
 def describe_migration(result: MigrationResult) -> str:
-    """Tells in a few lines what a migration did."""
+    """A few lines about a migration."""
     from hms_iceberg.migration.warehouse.warehouse_plan import human_size
 
     where = f" in {counted(result.partitions, 'partition')}" if result.partitions else ""
@@ -242,7 +242,7 @@ def describe_migration(result: MigrationResult) -> str:
 
 
 def describe_rollback(result: RollbackResult) -> str:
-    """Tells in a few lines what a rollback did, or would do."""
+    """A few lines about a rollback, or its dry run."""
     if result.dry_run:
         return _describe_way_back(result)
     if result.files is None:
@@ -257,7 +257,7 @@ def _describe_way_back(result: RollbackResult) -> str:
         return f"A migration of {result.table} was not finished, and can be undone. Nothing was changed."
     lost = f" {result.discarded_snapshots} snapshots would be discarded." if result.discarded_snapshots else ""
     kept = f", {result.appended_files:,} of them appended since its migration" if result.appended_files else ""
-    told = f"{result.table} can be the Hive table again that it was, with {counted(result.files, 'file')}{kept}.{lost}"
+    text = f"{result.table} can be the Hive table again that it was, with {counted(result.files, 'file')}{kept}.{lost}"
     stay = f"Maintenance by this package keeps them as long as {result.backup} is there."
     if result.left_over and result.safe_until_ms is not None:
         ended = result.safe_until_ms <= int(time.time() * 1000)
@@ -267,7 +267,7 @@ def _describe_way_back(result: RollbackResult) -> str:
             f"snapshots, and ours with maintenance.keep-backups=false, may delete them {since}; then there is no way "
             "back."
         )
-    return f"{told}\n{stay} Nothing was changed."
+    return f"{text}\n{stay} Nothing was changed."
 
 
 def _utc(milliseconds: int) -> str:

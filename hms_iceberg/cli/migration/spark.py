@@ -1,4 +1,4 @@
-"""Spark for commands that compare or copy with it; what it logs is shown only if it does not start."""
+"""Spark for commands that compare or copy with it; its log is shown only if it does not start."""
 
 from __future__ import annotations
 
@@ -30,12 +30,9 @@ _LINES_SHOWN = 20
 
 @contextmanager
 def quiet_spark(log: Path | None = None) -> Iterator[None]:
-    """Sends the standard error of processes that are started in the context to a file, which is where Spark's JVM logs.
+    """Sends the standard error of processes that are started in the context, where Spark's JVM logs, to a file.
 
-    With `--verbose` it stays where it is.
-
-    Args:
-        log: the file, which is appended to; one that goes away with the last process that writes to it by default.
+    With `--verbose` it stays where it is. `log` is appended to; by default the file goes away with its last writer.
     """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
@@ -84,13 +81,7 @@ spark_options: Callable[[Command], Command] = click.option(
 
 @contextmanager
 def spark_for(catalog: Catalog, needed: bool, settings: tuple[str, ...]) -> Iterator[Any]:
-    """An extended Spark session on the catalog's metastore; None if none is needed.
-
-    Args:
-        catalog: the catalog.
-        needed: whether Spark is needed.
-        settings: further settings as `KEY=VALUE`.
-    """
+    """An extended Spark session on the catalog's metastore; None if none is needed. `settings` are `KEY=VALUE`."""
     if not needed:
         yield None
         return
@@ -106,12 +97,10 @@ def spark_for(catalog: Catalog, needed: bool, settings: tuple[str, ...]) -> Iter
 
 @dataclass(frozen=True)
 class MigrationMethods:
-    """How tables are migrated: in place, with a proof, by a copy.
+    """How tables are migrated: in place, with rows compared on a `level` before the switch, or by a copy.
 
-    Attributes:
-        spark: a session; None if nothing needs one.
-        level: how rows are compared before the switch; None for not at all.
-        rewrite: whether tables that cannot stay where they are are copied.
+    `spark` is None if nothing needs a session, `level` None for no comparison; with `rewrite`, tables that cannot stay
+    where they are are copied.
     """
 
     spark: Any = None
@@ -119,13 +108,11 @@ class MigrationMethods:
     rewrite: bool = False
 
     def in_place(self, catalog: Catalog, identifier: str, options: MigrationOptions, **more: Any) -> MigrationResult:
-        """Migrate a table where it is."""
         from hms_iceberg import migration
 
         return migration.migrate(catalog, identifier, options, proof=self._proof(), **more)
 
     def copy(self, catalog: Catalog, identifier: str, options: MigrationOptions) -> MigrationResult:
-        """Migrate a table by a copy."""
         from hms_iceberg.migration.rewrite import rewrite
         from hms_iceberg.spark.migration.hive_reader import SparkCopier
 
@@ -134,7 +121,7 @@ class MigrationMethods:
     def migrate(
         self, catalog: Catalog, identifier: str, options: MigrationOptions, *, dry_run: bool, progress: Progress
     ) -> MigrationResult:
-        """Migrate one table where it is, or else by a copy."""
+        """Migrates one table where it is, or else by a copy."""
         from hms_iceberg.errors import UnsupportedError
 
         try:

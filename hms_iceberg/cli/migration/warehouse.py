@@ -20,17 +20,12 @@ if TYPE_CHECKING:
     from hms_iceberg.migration.warehouse.warehouse_plan import TablePlan, WarehousePlan
 
 
-def keep_up(
+def follow_rounds(
     output: Output, catalog: Catalog, names: tuple[str, str], options: MigrationOptions, interval: float | None
 ) -> None:
-    """Make rounds, and tell of each that changed something or failed.
+    """Makes rounds, and prints each that changed something or failed; one round if `interval` (seconds) is None.
 
-    Args:
-        output: tells of them.
-        catalog: the catalog on whose metastore the tables are.
-        names: the Hive table and the one that follows it.
-        options: as of a migration.
-        interval: seconds between rounds; None for a single one.
+    `names` are the Hive table and the table that follows it.
     """
     from hms_iceberg.migration import Follower, follow
 
@@ -47,7 +42,7 @@ def keep_up(
 
 
 def describe_round(found: FollowRound) -> str:
-    """Tells in a line what a round did."""
+    """A line about a round."""
     if found.ended:
         return f"{found.source} is an Iceberg table now; {found.target} follows no more, and can be dropped."
     if found.failure:
@@ -64,17 +59,7 @@ _COLUMNS = ("table", "state", "partitions", "files", "rows", "size", "seconds", 
 
 @dataclass(frozen=True)
 class WarehouseMigration:
-    """One run of the command.
-
-    Attributes:
-        catalog: the catalog on whose metastore the tables are.
-        options: what the user chose for all tables.
-        jobs: how many tables are worked on side by side.
-        output: tells the report.
-        methods: how tables are migrated.
-        plan_file: where the plan is kept; None for nowhere.
-        html: where the page goes; None for nowhere.
-    """
+    """One run of the command: `plan_file` keeps the plan, `html` is its page, None for none."""
 
     catalog: Catalog
     options: MigrationOptions
@@ -87,14 +72,7 @@ class WarehouseMigration:
     def migrate(
         self, patterns: Sequence[str], exclude: Sequence[str], dry_run: bool = False, accept_choices: bool = False
     ) -> None:
-        """Plan, or take the plan of an earlier run up, and carry it out.
-
-        Args:
-            patterns: names of tables; without meaning if there is a plan.
-            exclude: names of tables to leave out.
-            dry_run: make the plan only.
-            accept_choices: migrate tables with the choices that the plan has for them.
-        """
+        """Makes a plan, or takes up that of an earlier run (without regard to the patterns), and carries it out."""
         from hms_iceberg.migration.warehouse.warehouse_plan import Outcome
         from hms_iceberg.migration.warehouse.warehouse_run import migrate_warehouse
 
@@ -109,7 +87,7 @@ class WarehouseMigration:
                 in_place=self.methods.in_place,
                 accept_choices=accept_choices,
                 kept_in=self.plan_file,
-                told=_tell,
+                told=_print_outcome,
             )
         self._report(plan)
         if not dry_run and any(each.outcome in (Outcome.FAILED, Outcome.LEFT) for each in plan.tables):
@@ -153,12 +131,12 @@ class WarehouseMigration:
             ],
         )
         counts = Counter(map(shown_state, plan.tables))
-        told = ", ".join(f"{number} {state}" for state, number in sorted(counts.items()))
+        outcomes = ", ".join(f"{number} {state}" for state, number in sorted(counts.items()))
         left = f"; about {plan.seconds:,.0f} s of work left" if plan.seconds else ""
-        say(f"{len(plan.tables)} tables: {told}{left}.", err=True)
+        say(f"{len(plan.tables)} tables: {outcomes}{left}.", err=True)
 
 
-def _tell(entry: TablePlan) -> None:
+def _print_outcome(entry: TablePlan) -> None:
     from hms_iceberg.migration.warehouse.warehouse_plan import shown_state
 
     text = f": {entry.message}" if entry.message else f" in {entry.took:.1f} s"

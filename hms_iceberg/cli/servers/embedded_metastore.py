@@ -119,8 +119,8 @@ def list_(
     with open_catalog(catalog_name, uri, properties) as catalog:
         found = lock_admin.list_locks(hive_client(catalog.metastore), namespace or None, table or None)
     if output == "json":
-        told = [{**asdict(lock), "abandoned": lock_admin.is_abandoned(lock)} for lock in found]
-        Output(output).json(told)
+        rows = [{**asdict(lock), "abandoned": lock_admin.is_abandoned(lock)} for lock in found]
+        Output(output).json(rows)
         return
     for lock in found:
         waiting = len(lock_admin.blocked_by(lock, found)) if lock.state == "acquired" else 0

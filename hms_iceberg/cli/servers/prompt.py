@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from hms_iceberg.cli.output import say
-from hms_iceberg.cli.servers.told_rows import Interruptible, run_statement
+from hms_iceberg.cli.servers.statement_output import Interruptible, run_statement
 from hms_iceberg.errors import SqlFailedError
 from hms_iceberg.spark.shell import SqlSession
 from hms_iceberg.spark.sql.statement_tokens import tokenize
@@ -19,13 +19,10 @@ _QUOTES = ("'", '"', "`")
 
 
 def split_statements(text: str) -> tuple[list[str], str]:
-    """The complete statements of a text (each ends with a semicolon), and the incomplete rest.
+    """The complete statements of a text, without the semicolon that ends each, and the incomplete rest.
 
     Semicolons in strings, quoted names and comments end nothing. A quote that is not closed makes all behind it the
     rest.
-
-    Returns:
-        The statements without their semicolons, none of them empty; and the rest.
     """
     statements: list[str] = []
     start = end = 0
@@ -82,11 +79,7 @@ _VERSION = re.compile(r"\bversion\s+as\s+of\s+'?[\w-]*$", re.I)
 
 
 def statement_of(line: str) -> str | None:
-    """The statement that a line such as `\\d web.visits` is short for; None if it is no short form.
-
-    Raises:
-        SqlFailedError: there is no such short form, or it wants a name.
-    """
+    r"""The statement that a line such as `\d web.visits` is short for; None if it is no short form."""
     word, _, name = line.strip().rstrip(";").partition(" ")
     if not word.startswith("\\"):
         return None
@@ -113,24 +106,14 @@ class Names:
         self._found: list[str] = []
 
     def complete(self, text: str, state: int) -> str | None:
-        """The completion candidate of this number, as readline asks for it.
-
-        Args:
-            text: the word that is typed.
-            state: number of the candidate.
-        """
+        """The completion candidate number `state`, as readline asks for it."""
         if state == 0:
             line = readline.get_line_buffer()
             self._found = self._interruptible.run(lambda: self.candidates(text, line))
         return self._found[state] if state < len(self._found) else None
 
     def candidates(self, text: str, line: str = "") -> list[str]:
-        """All that a text may become, in a line that may name tables.
-
-        Args:
-            text: the word that is typed.
-            line: the line up to it.
-        """
+        """All completions of a text, in a line that may name tables."""
         tables = _TABLES.findall(line)
         if _VERSION.search(line):
             refs = [name for table in tables for name in self._session.names(f"select name from {table}.refs", "name")]
@@ -167,7 +150,7 @@ class Prompt:
         self._interruptible = Interruptible(session)
 
     def run(self) -> None:
-        """Until `exit`, or the end of the input."""
+        """Reads until `exit`, or the end of the input."""
         history = _history_file()
         readline.set_completer(Names(self._session, self._interruptible).complete)
         readline.set_completer_delims(" \t\n,()=<>+-*/;'\"")

@@ -101,7 +101,7 @@ def rest(
                 catalog.metastore.check_settings()
     except MetastoreUnavailableError as error:  # which may be restarted just now: requests get 503 until it answers
         say(f"Warning: {error}", err=True)
-    with open_catalog(catalog_name, uri, properties, patient=True) as catalog:
+    with open_catalog(catalog_name, uri, properties, may_be_away=True) as catalog:
         name, found = catalog.name, dict(catalog.properties)
     settings = ServerSettings(
         catalog_name=name,

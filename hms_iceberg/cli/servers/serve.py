@@ -16,7 +16,7 @@ from hms_iceberg.cli.catalog_options import catalog_options, key_values, open_ca
 from hms_iceberg.cli.migration.spark import quiet_spark
 from hms_iceberg.cli.output import output_form, say
 from hms_iceberg.cli.servers.prompt import split_statements
-from hms_iceberg.cli.servers.told_rows import Interruptible, run_statement
+from hms_iceberg.cli.servers.statement_output import Interruptible, run_statement
 from hms_iceberg.errors import IcebergError
 from hms_iceberg.spark.shell import SqlSession
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def spark_options(command: Command) -> Command:
-    """Add the catalog's options, `--master` and `--conf` to a command."""
+    """Adds the catalog's options, `--master` and `--conf` to a command."""
     conf = click.option(
         "--conf",
         "settings",
@@ -48,11 +48,7 @@ def spark_on_catalog(
     own_settings: Mapping[str, str] | None = None,
     quiet: bool = False,
 ) -> Iterator[Any]:
-    """The SparkSession that the options describe; a quiet one keeps its log to itself.
-
-    Raises:
-        MetastoreUnavailableError: nobody answers at the metastore's address.
-    """
+    """The SparkSession that the options describe; a quiet one keeps its log to itself."""
     from hms_iceberg.spark.servers import spark_session
 
     with open_catalog(catalog_name, uri, properties) as catalog:

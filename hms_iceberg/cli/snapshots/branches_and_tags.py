@@ -143,7 +143,8 @@ def _list(table: Table, out: Output, kind: str | None) -> None:
 
 
 def _retention(table: Table, ref: SnapshotRef) -> tuple[object, object, object]:
-    """How long a ref is kept: its own setting or the table's; `forever`, and `N/A` for what a tag does not have."""
+    """How long a ref is kept: its own setting or the table's; `forever`, and `N/A` for settings that a tag does not
+    have."""
     from hms_iceberg.spec.table_properties import MAX_SNAPSHOT_AGE_MS, MIN_SNAPSHOTS_TO_KEEP
 
     age = "forever" if ref.max_ref_age_ms is None else ref.max_ref_age_ms

@@ -1,4 +1,4 @@
-"""`hms-iceberg diff`: what changed between two snapshots, in files and in rows."""
+"""`hms-iceberg diff`: the changes between two snapshots, in files and in rows."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _summary(first: int, last: int, files: list[_FileChange], counts: dict[str, 
 
 
 def _rows(scan: Any, limit: int) -> tuple[dict[str, int], list[tuple[Any, ...]], list[str]]:
-    """How many rows changed in which way, and the first of them."""
+    """The number of changed rows of each kind, and the first of them."""
     from hms_iceberg.cli.tables.row_values import json_values
 
     counts = dict.fromkeys(_KINDS, 0)

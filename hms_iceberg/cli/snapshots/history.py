@@ -16,15 +16,7 @@ if TYPE_CHECKING:
 
 
 def snapshot_named(table: Table, word: str) -> int:
-    """The id of the snapshot with that id, or of that branch or tag.
-
-    Args:
-        table: the table.
-        word: id, branch, tag, or time.
-
-    Raises:
-        NoSuchSnapshotError: there is none.
-    """
+    """The id of the snapshot with that id, or of that branch or tag."""
     ref = table.refs().get(word)
     if ref is not None:
         return ref.snapshot_id
@@ -63,12 +55,13 @@ def history(table: Table, out: Output, limit: int | None) -> None:
     newest = sorted(metadata.snapshots, key=lambda found: (found.timestamp_ms, found.sequence_number), reverse=True)
     rows = []
     for snapshot in newest[:limit]:
-        is_current = current is not None and snapshot.snapshot_id == current.snapshot_id
-        state = "current" if is_current else "ancestor" if snapshot.snapshot_id in ancestors else None
+        state = "ancestor" if snapshot.snapshot_id in ancestors else None
+        if current is not None and snapshot.snapshot_id == current.snapshot_id:
+            state = "current"
         refs = sorted(name for name, ref in metadata.refs.items() if ref.snapshot_id == snapshot.snapshot_id)
         time = format_milliseconds(snapshot.timestamp_ms)
-        told = (time, refs) if out.is_json else (time[:_SHOWN_TIME].replace("T", " "), ", ".join(refs))
-        rows.append(_row(snapshot, state, *told))
+        when_and_refs = (time, refs) if out.is_json else (time[:_SHOWN_TIME].replace("T", " "), ", ".join(refs))
+        rows.append(_row(snapshot, state, *when_and_refs))
     out.rows(_COLUMNS, rows)
 
 

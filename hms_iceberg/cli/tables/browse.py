@@ -1,4 +1,4 @@
-"""What there is: `list`, `describe`, `schema`, `spec`, `location`, `uuid`, `files`."""
+"""Commands that show a catalog and its tables: `list`, `describe`, `schema`, `spec`, `location`, `uuid`, `files`."""
 
 from __future__ import annotations
 

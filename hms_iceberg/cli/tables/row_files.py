@@ -1,4 +1,4 @@
-"""Reading rows out of files of Parquet, Arrow, CSV and JSON, batch by batch."""
+"""Reads rows of Parquet, Arrow, CSV and JSON files, batch by batch."""
 
 from __future__ import annotations
 
@@ -36,16 +36,7 @@ _JSON_ROWS = 50_000
 
 
 def format_of(path: Path, given: str | None = None, option: str = "--format") -> str:
-    """The format of a file: the given one, or that of its name's ending.
-
-    Args:
-        path: the file.
-        given: the format that was asked for, if one was.
-        option: how to ask for one.
-
-    Raises:
-        InvalidInputError: the ending says nothing.
-    """
+    """The format of a file: the given one, or that of its name's ending; `option` is named in the error."""
     if given is not None:
         return given
     found = _ENDINGS.get(path.suffix.lower())
@@ -57,21 +48,8 @@ def format_of(path: Path, given: str | None = None, option: str = "--format") ->
 
 
 def read_batches(path: Path, schema: pa.Schema, given: str | None = None, null: str = "") -> Iterator[pa.RecordBatch]:
-    """The rows of a file.
-
-    Args:
-        path: the file; `-` is standard input.
-        schema: the columns that they are for, which say how text is read.
-        given: the format; that of the file's name by default.
-        null: the text of CSV, without quotes, that stands for what is not there.
-
-    Yields:
-        Batches of one schema, that of the file, or for text the types of `schema`.
-
-    Raises:
-        InvalidInputError: it cannot be read as that format.
-        SchemaMismatchError, TypeMismatchError: its rows do not fit those columns.
-    """
+    """The rows of a file (`-` is standard input) for the columns of `schema`, whose types text gets; `null` is the
+    unquoted text for null in CSV."""
     kind = format_of(path, given)
     try:
         with _opened(path) as stream:
@@ -85,11 +63,7 @@ def read_batches(path: Path, schema: pa.Schema, given: str | None = None, null: 
 
 
 def schema_of_file(path: Path) -> pa.Schema:
-    """The columns of a file, those of CSV and JSON as Arrow guesses them.
-
-    Raises:
-        InvalidInputError: it cannot be read.
-    """
+    """The columns of a file; those of CSV and JSON as Arrow guesses them."""
     kind = format_of(path)
     try:
         if kind == "parquet":
@@ -143,7 +117,7 @@ def _arrow_reader(stream: BinaryIO) -> Any:
 
 
 def _csv_batches(stream: BinaryIO, schema: pa.Schema, null: str) -> Iterator[pa.RecordBatch]:
-    """Columns of types that CSV has no form for are read as text of JSON; see `row_values`."""
+    """Batches of CSV; columns of types that CSV has no form for are read as text of JSON; see `row_values`."""
     as_json = {field.name: field.type for field in schema if is_text_in_csv(field.type)}
     types = {field.name: pa.string() if field.name in as_json else field.type for field in schema}
     options = csv.ConvertOptions(
@@ -160,8 +134,9 @@ def _csv_batches(stream: BinaryIO, schema: pa.Schema, null: str) -> Iterator[pa.
 def _from_csv_text(column: pa.Array, kind: pa.DataType, name: str) -> pa.Array:
     nested = pa.types.is_nested(kind) and not isinstance(kind, pa.BaseExtensionType)
     texts = column.to_pylist()
-    values = [None if text is None else _parsed(text) if nested else text for text in texts]
-    return _array(values, kind, name)
+    if nested:
+        texts = [None if text is None else _parsed(text) for text in texts]
+    return _array(texts, kind, name)
 
 
 def _json_batches(stream: BinaryIO, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

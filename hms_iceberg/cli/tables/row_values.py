@@ -1,4 +1,4 @@
-"""Values of rows as JSON, and back. What is written by the one is read by the other without loss.
+"""Values of rows as JSON, and back without loss.
 
 Decimals, times and dates are text, binary is text of hexadecimal digits, and numbers that JSON does not have are the
 texts "NaN", "Infinity" and "-Infinity". A map is an object if its keys are text, else a list of keys and values.
@@ -32,7 +32,9 @@ def count_type(kind: pa.DataType) -> pa.DataType:
     """The Arrow type in which times and dates of a type, at any depth, are the counts that Arrow holds."""
 
     def counted(leaf: pa.DataType) -> pa.DataType:
-        return (pa.int32() if leaf.bit_width == 32 else pa.int64()) if _is_time(leaf) else leaf
+        if not _is_time(leaf):
+            return leaf
+        return pa.int32() if leaf.bit_width == 32 else pa.int64()
 
     return _replaced(kind, counted)
 
@@ -57,7 +59,6 @@ def _is_time(kind: pa.DataType) -> bool:
 
 
 def is_list(kind: pa.DataType) -> bool:
-    """Whether the values of an Arrow type are lists."""
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
@@ -71,7 +72,7 @@ def is_text_in_csv(kind: pa.DataType) -> bool:
 
 
 def json_values(column: pa.Array) -> list[Any]:
-    """The values of a column as what the JSON module writes."""
+    """The values of a column as the JSON module takes them."""
     kind = column.type
     storage = column.storage if isinstance(column, pa.ExtensionArray) else column
     text = text_type(storage.type)
@@ -108,15 +109,7 @@ def to_json(kind: pa.DataType) -> Convert:
 
 
 def from_json(kind: pa.DataType, column: str) -> Convert:
-    """How JSON becomes values of an Arrow type, with times as counts.
-
-    Args:
-        kind: the type.
-        column: the column's name, for messages.
-
-    Returns:
-        A function that raises `TypeMismatchError` or `SchemaMismatchError` for what does not fit.
-    """
+    """How JSON becomes values of an Arrow type, with times as counts; `column` is named in the errors of a misfit."""
     return _nullable(_reader(kind, column))
 
 
@@ -220,7 +213,9 @@ def _nullable(convert: Convert) -> Convert:
 def _number(value: float) -> float | str:
     if math.isfinite(value):
         return value
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if math.isnan(value):
+        return "NaN"
+    return "Infinity" if value > 0 else "-Infinity"
 
 
 def _is_binary(kind: pa.DataType) -> bool:

@@ -1,4 +1,4 @@
-"""Rows as JSON, JSON lines, CSV, Arrow and Parquet, batch by batch."""
+"""Writes rows as JSON, JSON lines, CSV, Arrow and Parquet, batch by batch; each writer returns the number of rows."""
 
 from __future__ import annotations
 
@@ -21,15 +21,7 @@ Write = Callable[[pa.RecordBatchReader, BinaryIO], int]
 
 
 def write_json(rows: pa.RecordBatchReader, to: BinaryIO) -> int:
-    """Writes a JSON array of objects.
-
-    Args:
-        rows: the rows.
-        to: where the bytes go.
-
-    Returns:
-        how many rows.
-    """
+    """Writes a JSON array of objects."""
     count = 0
     for line in _json_lines(rows):
         to.write(b",\n" if count else b"[")
@@ -40,15 +32,7 @@ def write_json(rows: pa.RecordBatchReader, to: BinaryIO) -> int:
 
 
 def write_json_lines(rows: pa.RecordBatchReader, to: BinaryIO) -> int:
-    """Writes an object of JSON a line.
-
-    Args:
-        rows: the rows.
-        to: where the bytes go.
-
-    Returns:
-        how many rows.
-    """
+    """Writes an object of JSON a line."""
     count = 0
     for line in _json_lines(rows):
         to.write(line + b"\n")
@@ -57,16 +41,9 @@ def write_json_lines(rows: pa.RecordBatchReader, to: BinaryIO) -> int:
 
 
 def write_csv(rows: pa.RecordBatchReader, to: BinaryIO) -> int:
-    """Writes CSV with the columns' names; text is quoted, and what is not there is empty without quotes.
+    """Writes CSV with the columns' names; text is quoted, and null is empty without quotes.
 
-    What CSV has no form for (lists, maps, structs) is JSON; binary is text of hexadecimal digits.
-
-    Args:
-        rows: the rows.
-        to: where the bytes go.
-
-    Returns:
-        how many rows.
+    Types that CSV has no form for (lists, maps, structs) are JSON; binary is text of hexadecimal digits.
     """
     from pyarrow import csv
 
@@ -81,41 +58,16 @@ def write_csv(rows: pa.RecordBatchReader, to: BinaryIO) -> int:
 
 
 def write_arrow(rows: pa.RecordBatchReader, to: BinaryIO) -> int:
-    """Writes an Arrow stream, which is read from files and pipes alike.
-
-    Args:
-        rows: the rows.
-        to: where the bytes go.
-
-    Returns:
-        how many rows.
-    """
+    """Writes an Arrow stream, which is read from files and pipes alike."""
     return _written(rows, pa.ipc.new_stream(to, rows.schema))
 
 
 def write_arrow_file(rows: pa.RecordBatchReader, to: BinaryIO) -> int:
-    """Writes an Arrow file.
-
-    Args:
-        rows: the rows.
-        to: where the bytes go.
-
-    Returns:
-        how many rows.
-    """
     return _written(rows, pa.ipc.new_file(to, rows.schema))
 
 
 def write_parquet(rows: pa.RecordBatchReader, to: BinaryIO) -> int:
-    """Writes a Parquet file.
-
-    Args:
-        rows: the rows.
-        to: where the bytes go.
-
-    Returns:
-        how many rows.
-    """
+    """Writes a Parquet file."""
     import pyarrow.parquet as pq
 
     return _written(rows, pq.ParquetWriter(to, rows.schema, compression="zstd"))
@@ -141,11 +93,7 @@ WRITERS: dict[str, Write] = {
 
 @contextmanager
 def new_file(path: Path) -> Iterator[BinaryIO]:
-    """A file that appears, or takes the place of another, when it is complete.
-
-    Raises:
-        StorageError: it cannot be written; names it.
-    """
+    """A file that appears, or takes the place of another, when it is complete."""
     part = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
     try:
         with part.open("xb") as stream:

@@ -117,7 +117,7 @@ def _scan(
 
 
 def _show(table: Table, out: Output, choices: dict[str, Any]) -> None:
-    """Rows as text; on a terminal not more than a person reads, which is told."""
+    """Prints rows as text; on a terminal not more than a person reads, with a note about that."""
     limit = choices["limit"]
     cut = limit is None and on_terminal()
     reader = _scan(table, **{**choices, "limit": _ROWS_ON_TERMINAL + 1 if cut else limit}).to_arrow_batch_reader()

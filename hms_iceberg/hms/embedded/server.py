@@ -270,11 +270,12 @@ class EmbeddedMetastore:
                 f"Another metastore uses the data folder {self.data_dir}. Stop it, or choose another folder."
             )
         is_fault = died and code >= 0  # not one that somebody ended, such as a system without memory
-        why = (
-            (f"it ended with code {code}" if is_fault else f"signal {-code} ended it")
-            if died
-            else f"it did not answer, and did nothing, for {self._start_timeout:.0f} s"
-        )
+        if is_fault:
+            why = f"it ended with code {code}"
+        elif died:
+            why = f"signal {-code} ended it"
+        else:
+            why = f"it did not answer, and did nothing, for {self._start_timeout:.0f} s"
         last = [line for line in said.splitlines() if line.strip()][-5:]
         return (MetastoreUnavailableError if is_fault else _NoSignOfLifeError)(
             f"The embedded metastore could not be started: {why}. Its log is {self.log}; its last words: "

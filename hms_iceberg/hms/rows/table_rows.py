@@ -69,8 +69,14 @@ OWNER = "hive.metastore.table.owner"
 
 _STORAGE_HANDLER = "storage_handler"
 _STATISTICS = {"numFiles": "total-data-files", "numRows": "total-records", "totalSize": "total-files-size"}
-_DERIVED = ("current-snapshot-id", "current-snapshot-timestamp-ms", "current-snapshot-summary", "current-schema",
-            "default-partition-spec", "default-sort-order")  # fmt: skip
+_DERIVED = (
+    "current-snapshot-id",
+    "current-snapshot-timestamp-ms",
+    "current-snapshot-summary",
+    "current-schema",
+    "default-partition-spec",
+    "default-sort-order",
+)
 _TRANSLATED = {GC_ENABLED.name: "external.table.purge"}
 _MAX_KEY_LENGTH = 256  # of TABLE_PARAMS.PARAM_KEY, in all versions of Hive
 
@@ -78,10 +84,23 @@ _warned: set[tuple[str, str]] = set()
 
 # What a row says about itself: a table property of this name stays in the metadata file.
 _RESERVED = frozenset(
-    {"EXTERNAL", TABLE_TYPE, METADATA_LOCATION, PREVIOUS_METADATA_LOCATION, _STORAGE_HANDLER, "uuid", "snapshot-count",
-     "transient_lastDdlTime", "COLUMN_STATS_ACCURATE", "DO_NOT_UPDATE_STATS", OWNER, METADATA_HASH, *_STATISTICS,
-     *_DERIVED}
-)  # fmt: skip
+    {
+        "EXTERNAL",
+        TABLE_TYPE,
+        METADATA_LOCATION,
+        PREVIOUS_METADATA_LOCATION,
+        _STORAGE_HANDLER,
+        "uuid",
+        "snapshot-count",
+        "transient_lastDdlTime",
+        "COLUMN_STATS_ACCURATE",
+        "DO_NOT_UPDATE_STATS",
+        OWNER,
+        METADATA_HASH,
+        *_STATISTICS,
+        *_DERIVED,
+    }
+)
 
 _HIVE = "org.apache.iceberg.mr.hive."
 _FORMATS_FOR_HIVE = (

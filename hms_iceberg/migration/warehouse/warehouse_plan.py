@@ -134,7 +134,9 @@ class WarehousePlan:
 
 def shown_state(entry: TablePlan) -> str:
     """The outcome of a table, or its state if it has none yet."""
-    return "skipped" if entry.skip else entry.outcome.value if entry.outcome else entry.state.value
+    if entry.skip:
+        return "skipped"
+    return entry.outcome.value if entry.outcome else entry.state.value
 
 
 def shown_why(entry: TablePlan) -> str:

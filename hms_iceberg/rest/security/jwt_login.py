@@ -93,8 +93,9 @@ class JwtLogin:
         if not isinstance(name, str) or not name:
             raise not_authorized(f"The token is refused: it has no claim {settings.name_claim!r}.")
         groups = claims.get(settings.groups_claim) or []
-        listed = groups.split() if isinstance(groups, str) else groups if isinstance(groups, list) else []
-        return Caller(name, frozenset(str(group) for group in listed))
+        if isinstance(groups, str):
+            groups = groups.split()
+        return Caller(name, frozenset(map(str, groups)) if isinstance(groups, list) else frozenset())
 
     def _key(self, token: str) -> Any:
         import jwt

@@ -65,7 +65,8 @@ def add_files(
     places = Places(transaction.workspace.storage)
     asked: dict[Place, str] = {}
     for path in paths:
-        first = asked.get(place := places.of(path))
+        place = places.of(path)
+        first = asked.get(place)
         if first is not None:
             spelled = "" if first == path else f", also as {path}"
             raise InvalidInputError(f"Cannot add files to table {table}: {first} is named more than once{spelled}.")

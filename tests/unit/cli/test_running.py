@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 
-from hms_iceberg.cli.servers.told_rows import Interruptible
+from hms_iceberg.cli.servers.statement_output import Interruptible
 from hms_iceberg.spark.shell import SqlSession
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hms_iceberg.cli.servers.prompt import split_statements
-from hms_iceberg.cli.servers.told_rows import tell_rows
+from hms_iceberg.cli.servers.statement_output import print_rows
 from hms_iceberg.spark.shell import Answer
 
 
@@ -39,14 +39,14 @@ def answer() -> Answer:
 
 
 def test_rows_are_told_as_objects_as_csv_and_as_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    assert tell_rows(answer(), "json") == 2
+    assert print_rows(answer(), "json") == 2
     assert capsys.readouterr().out.splitlines()[0] == (
         '{"a": 1, "a_2": "1.50", "at": "2024-01-02 03:00:00", "f": "NaN", "b": "01", "m": {"k": [null]}}'
     )
-    assert tell_rows(answer(), "csv") == 2
+    assert print_rows(answer(), "csv") == 2
     assert capsys.readouterr().out.splitlines()[1:] == ['1,1.50,2024-01-02 03:00:00,NaN,01,"{""k"": [null]}"', "2,,,,,"]
-    assert tell_rows(answer(), "text", limit=1) == 1
+    assert print_rows(answer(), "text", limit=1) == 1
     told = capsys.readouterr()
     assert told.out.splitlines() == ["a\ta\tat\tf\tb\tm", '1\t1.50\t2024-01-02 03:00:00\tNaN\t01\t{"k": [null]}']
     assert told.err == "Only the first 1 rows are shown.\n"
-    assert tell_rows(Answer((), iter(())), "text") is None
+    assert print_rows(Answer((), iter(())), "text") is None

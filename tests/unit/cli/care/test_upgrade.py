@@ -84,7 +84,7 @@ def test_version_4_is_rehearsed_as_its_draft_stands_and_never_made(
 def test_a_reader_that_breaks_is_told_and_fails_the_command(
     table: Table, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = rehearsal._asked
+    asked = rehearsal._answer
 
     def without_vectors(question: Any, seconds: float) -> Any:
         """PyIceberg as if it had never heard of deletion vectors: it reads the rows as they were before."""
@@ -92,7 +92,7 @@ def test_a_reader_that_breaks_is_told_and_fails_the_command(
             question = {**question, "versions": {**question["versions"], AFTER_DELETE: question["versions"][UPGRADED]}}
         return asked(question, seconds)
 
-    monkeypatch.setattr(rehearsal, "_asked", without_vectors)
+    monkeypatch.setattr(rehearsal, "_answer", without_vectors)
     said = run("upgrade", "db.t", "--to", "v3", "--rehearse")
     assert said.code == 1
     assert "after a delete: 3 rows instead of 2" in said.out and "1 reader would break" in said.out

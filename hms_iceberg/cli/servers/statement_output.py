@@ -1,4 +1,4 @@
-"""One statement: run, stopped by Ctrl-C, and its rows as text, JSON or CSV."""
+"""Runs one statement, which Ctrl-C stops, and prints its rows as text, JSON or CSV."""
 
 from __future__ import annotations
 
@@ -23,27 +23,22 @@ _NULL = "NULL"
 _NO_NUMBERS = {math.inf: "Infinity", -math.inf: "-Infinity"}
 
 
-def tell_rows(answer: Answer, form: str, limit: int | None = None) -> int | None:
-    """Prints the rows of a statement.
+def print_rows(answer: Answer, form: str, limit: int | None = None) -> int | None:
+    """Prints at most `limit` rows of a statement as `text` (a table on a terminal, else lines with tabs), `json` (an
+    object a line) or `csv`.
 
-    Args:
-        answer: the rows.
-        form: `text` (a table on a terminal, else lines with tabs), `json` (an object a line) or `csv`.
-        limit: how many are told at most.
-
-    Returns:
-        How many were told; None of a statement that has no columns, of which nothing is told.
+    Returns the number of rows, or None for a statement that has no columns, for which nothing is printed.
     """
     if not answer.columns:
         return None
     rows: Iterator[Sequence[Any]] = ([plain(value) for value in row] for row in answer.rows)
-    told = islice(rows, limit)
+    first = islice(rows, limit)
     if form == "json":
-        count = _tell_json(answer.columns, told)
+        count = _print_json(answer.columns, first)
     elif form == "csv":
-        count = _tell_csv(answer.columns, told)
+        count = _print_csv(answer.columns, first)
     else:
-        kept = list(told)
+        kept = list(first)
         Output().rows(answer.columns, kept, _NULL)
         count = len(kept)
     if limit is not None and next(rows, None) is not None:
@@ -51,7 +46,7 @@ def tell_rows(answer: Answer, form: str, limit: int | None = None) -> int | None
     return count
 
 
-def _tell_json(columns: Sequence[str], rows: Iterator[Sequence[Any]]) -> int:
+def _print_json(columns: Sequence[str], rows: Iterator[Sequence[Any]]) -> int:
     names = _distinct(columns)
     count = 0
     for row in rows:
@@ -60,13 +55,13 @@ def _tell_json(columns: Sequence[str], rows: Iterator[Sequence[Any]]) -> int:
     return count
 
 
-def _tell_csv(columns: Sequence[str], rows: Iterator[Sequence[Any]]) -> int:
+def _print_csv(columns: Sequence[str], rows: Iterator[Sequence[Any]]) -> int:
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    told = shown if on_terminal() else _exactly  # what a program reads is told as it is
-    writer.writerow(map(told, columns))
+    as_text = shown if on_terminal() else _exactly  # a program reads values as they are
+    writer.writerow(map(as_text, columns))
     count = 0
     for row in rows:
-        writer.writerow(map(told, row))
+        writer.writerow(map(as_text, row))
         count += 1
     return count
 
@@ -76,7 +71,7 @@ def _exactly(value: Any) -> Any:
 
 
 def _distinct(columns: Sequence[str]) -> list[str]:
-    """An object has each name once: the second `a` is `a_2`."""
+    """Names made distinct for an object: the second `a` is `a_2`."""
     seen: Counter[str] = Counter()
     names: list[str] = []
     for column in columns:
@@ -115,8 +110,7 @@ _LOOK_SECONDS = 0.3
 class Interruptible:
     """Runs statements of a session in threads, so that Ctrl-C works while Spark is busy.
 
-    A question that is interrupted leaves its answer on the thread's connection, if it would be taken for that to the
-    next one.
+    The answer to an interrupted question would stay on the thread's connection, and be taken for that to the next one.
     """
 
     def __init__(self, session: SqlSession) -> None:
@@ -126,11 +120,7 @@ class Interruptible:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def run(self, work: Callable[[], T]) -> T:
-        """Runs the work and returns its result; Ctrl-C cancels its Spark jobs.
-
-        Raises:
-            KeyboardInterrupt: it was stopped.
-        """
+        """Runs the work and returns its result; Ctrl-C cancels its Spark jobs, and ends this with KeyboardInterrupt."""
         running = self._pool.submit(work)
         try:
             while not running.done():  # in short waits, as handlers of libraries may let a wait go on at Ctrl-C
@@ -150,21 +140,10 @@ class Interruptible:
 
 
 def run_statement(session: SqlSession, statement: str, output: str, timing: bool, limit: int | None = None) -> None:
-    """Runs a statement and tells its rows.
-
-    Args:
-        session: where it runs.
-        statement: without the semicolon.
-        output: `text`, `json` or `csv`.
-        timing: whether the time is told, on standard error.
-        limit: how many rows are told at most.
-
-    Raises:
-        SqlFailedError: it failed; its message is Spark's.
-    """
+    """Runs a statement (without its semicolon) and prints its rows, with `timing` also its time, on standard error."""
     started = time.monotonic()
     wanted = None if limit is None else limit + 1  # one more tells that there are more
-    count = tell_rows(session.run(statement, wanted, streamed=output != "text"), output, limit)
+    count = print_rows(session.run(statement, wanted, streamed=output != "text"), output, limit)
     if timing:
         rows = "" if count is None else f"{count} row{'s' * (count != 1)}, "
         say(f"{rows}{time.monotonic() - started:.2f} s", err=True)
