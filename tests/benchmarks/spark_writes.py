@@ -1,10 +1,11 @@
 """Changes of tables in our extended Spark and in Apache Iceberg's, in one run on the same version of Spark, in turns.
 
-INSERT … SELECT (and into plain Parquet beside it), by day of a timestamp (unsorted rows), with a sort order, of one row
+CREATE TABLE AS SELECT, INSERT … SELECT (and into plain Parquet beside it), by day of a timestamp (unsorted rows), with a sort order, of one row
 by its values and of one of many rows; DELETE, UPDATE and MERGE, copy-on-write and merge-on-read; a stream of small
 epochs; compaction by procedure.
 
     python tests/benchmarks/spark_writes.py [--rows 8000000] [--repeat 5] [--warm-up 2] [--work day,merge-v3,stream]
+        [--format orc]
 
 Needs what tests/interop has downloaded: run that first.
 """
@@ -37,6 +38,7 @@ EPOCHS = (
     "create table bench.epochs using parquet as select /*+ repartition({epochs}) */ id, id % 7 as b from range({rows})"
 )
 INSERTS = {
+    "ctas": "",
     "unpartitioned": "",
     "day": "partitioned by (days(ts))",
     "sorted": "",
@@ -60,8 +62,8 @@ COMPACT = "call spark_catalog.system.rewrite_data_files(table => '{table}')"
 Sides = Mapping[str, SparkProcess]
 
 
-def inserts(sides: Sides, work: str, warm_up: int, repeat: int) -> dict[str, float]:
-    """Median seconds of each side's INSERT, in turns; every full INSERT goes into an empty table."""
+def inserts(sides: Sides, work: str, warm_up: int, repeat: int, form: str) -> dict[str, float]:
+    """Median seconds of each side's INSERT, in turns; every full INSERT goes into an empty or a new table."""
     times: dict[str, list[float]] = {name: [] for name in sides}
     into_one = work.startswith("one-row")
     selected = {"one-row": ROW, "one-row-of-many": "select * from bench.source limit 1"}
@@ -69,21 +71,26 @@ def inserts(sides: Sides, work: str, warm_up: int, repeat: int) -> dict[str, flo
     for turn in range(warm_up + repeat):
         for name, process in sides.items():
             table = f"bench.{work.replace('-', '_')}_{name}"
+            written = f"tblproperties ('write.format.default' = '{form}')"
+            kind = "using parquet" if name == "parquet" else f"using iceberg {INSERTS[work]} {written}"
+            statement = f"insert into {table} {rows}"
             if turn == 0 or not into_one:
-                kind = "using parquet" if name == "parquet" else f"using iceberg {INSERTS[work]}"
                 process.ask(sql=f"drop table if exists {table}")
-                process.ask(sql=f"create table {table} {kind} as select * from bench.source limit 0")
+                if work == "ctas":
+                    statement = f"create table {table} {kind} as {rows}"
+                else:
+                    process.ask(sql=f"create table {table} {kind} as select * from bench.source limit 0")
                 if work == "sorted":
                     process.ask(sql=f"alter table {table} write ordered by item, id")
-            times[name].append(process.ask(sql=f"insert into {table} {rows}")["seconds"])
+            times[name].append(process.ask(sql=statement)["seconds"])
     return _medians(times, warm_up)
 
 
-def changes(sides: Sides, work: str, warm_up: int, repeat: int, files: int) -> dict[str, float]:
+def changes(sides: Sides, work: str, warm_up: int, repeat: int, files: int, form: str) -> dict[str, float]:
     """Median seconds of a statement that changes rows, each time on the same version of the table."""
     statement, mode = work.split("-")
     version, way = MODES.get(mode, (2, ""))
-    properties = f"'format-version'='{version}'"
+    properties = f"'format-version'='{version}', 'write.format.default'='{form}'"
     if way:
         properties += "".join(f", 'write.{each}.mode'='{way}'" for each in CHANGED)
     times: dict[str, list[float]] = {name: [] for name in sides}
@@ -137,6 +144,7 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=2000, help="files of the table that is compacted")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--warm-up", type=int, default=2)
+    parser.add_argument("--format", default="parquet", help="format of the tables, but for the stream's")
     rows_changed = [f"{statement}-{mode}" for mode in MODES for statement in CHANGED]
     parser.add_argument("--work", default=",".join([*INSERTS, *rows_changed, "stream", "compact-files"]))
     options = parser.parse_args()
@@ -150,17 +158,21 @@ def main() -> None:
         sys.stdout.write(f"Spark {ours.version}; Java's runtime on {java.version}; {options.rows:,} rows\n")
         sides = {"ours": ours, "java": java}
         for work in options.work.split(","):
+            computed = {name: process.processor_seconds() for name, process in sides.items()}
             if work in INSERTS:
                 beside = {**sides, "parquet": ours} if work == "unpartitioned" else sides
-                seconds = inserts(beside, work, options.warm_up, 20 if work.startswith("one-row") else options.repeat)
+                repeat = 20 if work.startswith("one-row") else options.repeat
+                seconds = inserts(beside, work, options.warm_up, repeat, options.format)
             elif work == "stream":
                 seconds = streams(sides, min(options.warm_up, 1), min(options.repeat, 3))
             else:
                 files = options.files if work == "compact-files" else 8
-                seconds = changes(sides, work, options.warm_up, options.repeat, files)
+                seconds = changes(sides, work, options.warm_up, options.repeat, files, options.format)
             report = "  ".join(f"{side} {value:.3f} s" for side, value in seconds.items())
             ratios = "  ".join(f"{side}/ours {seconds[side] / seconds['ours']:.2f}" for side in list(seconds)[1:])
-            sys.stdout.write(f"{work:<14} {report}  {ratios}  load {os.getloadavg()[0]:.1f}\n")
+            spent = {name: process.processor_seconds() - computed[name] for name, process in sides.items()}
+            processor = f"processor {spent['java'] / spent['ours']:.2f}"
+            sys.stdout.write(f"{work:<14} {report}  {ratios}  {processor}  load {os.getloadavg()[0]:.1f}\n")
             sys.stdout.flush()
         ours.close()
         java.close()

@@ -81,10 +81,7 @@ class ContentFormat:
         self._schema = schema
         self._modes = modes
         self._layout = FileLayout(schema)
-        if name != "parquet":
-            _refuse_variants(schema, name)
-        if name == "orc":
-            refuse_encrypted(properties, "a table", "Cannot write ORC files of", f"Set {FILE_FORMAT.name} to parquet.")
+        check_writable(name, schema, properties)
         self._properties = properties
         self._parquet = parquet_options(schema, self._layout, properties) if name == "parquet" else {}
         self._repeated: Mapping[str, Repetition] = {}
@@ -116,7 +113,21 @@ class ContentFormat:
         return OrcContentWriter(self._storage, location, self._layout, self._properties, self._modes)
 
 
-def _refuse_variants(schema: Schema, name: str) -> None:
+def check_writable(name: str, schema: Schema, properties: Mapping[str, str]) -> None:
+    """Refuses to write files of a format that cannot be written.
+
+    Args:
+        name: the format.
+        schema: the columns of the files.
+        properties: the table's properties.
+
+    Raises:
+        UnsupportedError: it has no form of a column here, or the table is encrypted and its files cannot be.
+    """
+    if name == "orc":
+        refuse_encrypted(properties, "a table", "Cannot write ORC files of", f"Set {FILE_FORMAT.name} to parquet.")
+    if name == "parquet":
+        return
     for field_id, field in schema.index_by_id.items():
         if isinstance(field.field_type, VariantType):
             raise UnsupportedError(

@@ -66,9 +66,9 @@ def sanitized(name: str) -> str:
     characters = [chr(int.from_bytes(units[at : at + 2], "big")) for at in range(0, len(units), 2)]
     return "".join(
         character
-        if character == "_" or character.isalpha() or (position and character.isdigit())
+        if character == "_" or character.isalpha() or (position and character.isdecimal())
         else f"_{character}"
-        if character.isdigit()
+        if character.isdecimal()
         else f"_x{ord(character):X}"
         for position, character in enumerate(characters)
     )

@@ -14,10 +14,10 @@ from hms_iceberg.arrow.storage.data_locations import LocationRules
 from hms_iceberg.encryption.encrypted_tables import is_encrypted
 from hms_iceberg.errors import InvalidInputError, UnsupportedError
 from hms_iceberg.spark.nanoseconds import BIGINT, chosen, has_nanoseconds, shown_type
-from hms_iceberg.spark.schemas import is_held, needs_python
+from hms_iceberg.spark.schemas import is_held
 from hms_iceberg.spark.writing.distribution import Distribution, write_distribution
 from hms_iceberg.spark.writing.merge_schema import merged_columns, with_columns
-from hms_iceberg.spark.writing.parquet_settings import parquet_settings
+from hms_iceberg.spark.writing.file_settings import FileSettings, counted_columns, file_settings, is_left_to_python
 from hms_iceberg.spark.writing.row_schema import Checks, RowSchema
 from hms_iceberg.spark.writing.worker import write_job
 from hms_iceberg.spark.writing.write_questions import BeginWrite, Decided
@@ -244,10 +244,10 @@ def write_rules(
         UnsupportedError: a spec cannot be written.
     """
     file_format = format_name(properties, deletes=bool(suffix))
-    parquet = parquet_settings(schema, properties)
     names = LocationRules.of(metadata.location, properties)
     written = Schema(*rows.fields, schema_id=schema.schema_id)
-    in_spark = file_format == "parquet" and not needs_python(written, lacking_types)
+    in_python = is_left_to_python(file_format, written, properties, lacking_types)
+    settings = FileSettings("", {}) if in_python else file_settings(file_format, schema, written, properties)
     nanoseconds = chosen(lacking_types)
     has_variants = any(isinstance(field.field_type, VariantType) for field in written.fields)
     return {
@@ -267,9 +267,12 @@ def write_rules(
         },
         "shred_by": PARQUET_VARIANT_ROWS.of(properties) if has_variants and PARQUET_SHREDS.of(properties) else 0,
         "key_bytes": int(DATA_KEY_LENGTH.of(properties)) if is_encrypted(properties) else 0,
-        "job": None if in_spark else write_job(file_format, written, metadata, properties, storage),
-        "codec": parquet.codec,
-        "settings": parquet.settings,
+        "format": file_format,
+        "file_type": settings.file_type,
+        "codec": settings.codec,
+        "settings": settings.settings,
+        "columns": counted_columns(file_format, metadata, properties),
+        "job": write_job(file_format, written, metadata, properties, storage) if in_python else None,
         "footer": {"iceberg.schema": json.dumps(schema_to_json(written))},
     }
 

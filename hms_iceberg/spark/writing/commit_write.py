@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from hms_iceberg.arrow.metrics.file_footer import FileFooter
 from hms_iceberg.arrow.metrics.footer_metrics import (
+    ColumnMetrics,
     MetricsMode,
     data_file_from_parquet,
     footer_of,
@@ -24,11 +25,14 @@ from hms_iceberg.spark.writing.merge_schema import add_columns
 from hms_iceberg.spark.writing.worker import described
 from hms_iceberg.spark.writing.write_questions import CommitWrite, WrittenFile
 from hms_iceberg.spark.writing.write_settings import WriteSettings
-from hms_iceberg.spec.data_types import StructType
+from hms_iceberg.spec.data_types import DoubleType, FloatType, StructType
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.metadata_columns import LINEAGE
 from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
+from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
+from hms_iceberg.spec.values.single_values import bounds_to_bytes
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.table import TableTransaction
 from hms_iceberg.transaction.transaction import Transaction
@@ -68,10 +72,21 @@ def _data_file(
     fields: Mapping[str, Any],
 ) -> DataFile:
     partition = _partition(file.partition, metadata.spec_by_id(file.spec_id), metadata)
-    if file.footer is None:
-        assert file.described is not None
+    if file.described is not None:
         return replace(described(file.described), spec_id=file.spec_id, partition=partition, **fields)
-    floats = {int(field_id): metrics for field_id, metrics in file.floats.items()}
+    if file.footer is None:
+        return DataFile(
+            file_path=file.path,
+            file_format=file.format.upper(),
+            spec_id=file.spec_id,
+            partition=partition,
+            record_count=file.rows,
+            file_size_in_bytes=file.size,
+            split_offsets=file.splits or None,
+            key_metadata=file.key,
+            **_counted(file, metadata.schema(), modes).as_fields(),
+            **fields,
+        )
     return data_file_from_parquet(
         storage,
         file.path,
@@ -82,13 +97,34 @@ def _data_file(
         size=file.size,
         footer=_footer(file.footer, file.path),
         key_metadata=file.key,
-        nan_counts={field_id: nans for field_id, (nans, _, _) in floats.items()},
+        nan_counts={int(field_id): nans for field_id, (_, nans, _, _) in file.columns.items()},
         float_bounds={
-            field_id: None if low is None else (float(low), float(high)) for field_id, (_, low, high) in floats.items()
+            int(field_id): None if low is None else (float(low), float(high))
+            for field_id, (_, _, low, high) in file.columns.items()
         },
         nan_leaves=file.nan_leaves,
         **fields,
     )
+
+
+def _counted(file: WrittenFile, schema: Schema, modes: Mapping[int, MetricsMode]) -> ColumnMetrics:
+    """What the task counted, as manifests hold it."""
+    metrics = ColumnMetrics()
+    for text, (nulls, nans, low, high) in file.columns.items():
+        field_id = int(text)
+        kind = (schema.index_by_id.get(field_id) or LINEAGE[field_id]).field_type
+        metrics.value_counts[field_id] = file.rows
+        metrics.null_value_counts[field_id] = nulls
+        if isinstance(kind, (FloatType, DoubleType)):
+            metrics.nan_value_counts[field_id] = nans
+        if low is None:
+            continue
+        bounds = stored_value(kind, low), stored_value(kind, high)
+        lower, upper = bounds_to_bytes(kind, *bounds, modes[field_id].width)
+        metrics.lower_bounds[field_id] = lower
+        if upper is not None:
+            metrics.upper_bounds[field_id] = upper
+    return metrics
 
 
 def _footer(deflated: bytes, location: str) -> FileFooter:

@@ -6,7 +6,6 @@ Source: Iceberg documentation, "Configuration" (`write.parquet.*`); Parquet's `P
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from hms_iceberg.arrow.formats.file_layout import FileLayout
 from hms_iceberg.arrow.formats.parquet_writer import leaf_paths, parquet_codec
@@ -62,25 +61,15 @@ _ZLIB_LEVELS = (
 )
 
 
-@dataclass(frozen=True)
-class ParquetSettings:
-    """How Parquet files are written.
-
-    Args:
-        codec: Parquet's name of the codec.
-        settings: by the names that Hadoop's configuration has for them.
-    """
-
-    codec: str
-    settings: dict[str, str]
-
-
-def parquet_settings(schema: Schema, properties: Mapping[str, str]) -> ParquetSettings:
+def parquet_settings(schema: Schema, properties: Mapping[str, str]) -> tuple[str, dict[str, str]]:
     """The settings that a table's properties ask for.
 
     Args:
         schema: the columns of the files.
         properties: the table's properties, with those of the write before them.
+
+    Returns:
+        Parquet's name of the codec, and settings by the names that Hadoop's configuration has for them.
 
     Raises:
         ConfigurationError: a property has a value that cannot be used.
@@ -91,7 +80,7 @@ def parquet_settings(schema: Schema, properties: Mapping[str, str]) -> ParquetSe
     if PARQUET_CODEC_LEVEL.name in properties:
         settings.update(_level(codec, PARQUET_CODEC_LEVEL.of(properties)))
     settings.update(_of_columns(schema, properties))
-    return ParquetSettings(_CODECS.get(codec, codec.upper()), settings)
+    return _CODECS.get(codec, codec.upper()), settings
 
 
 def _level(codec: str, level: int) -> dict[str, str]:

@@ -50,7 +50,11 @@ class WrittenFile(msgspec.Struct, frozen=True):
         size: its bytes.
         spec_id: the spec of its partition.
         partition: the partition's values in Spark's internal form.
-        floats: by field id of a float or double column, how many NaN it has, and its bounds without them.
+        format: `parquet`, `orc` or `avro`.
+        rows: how many it has.
+        columns: by the id of a field that is in no list or map, how many nulls and NaN it has, and the least and the
+            greatest of its other values in Spark's internal form.
+        splits: where an ORC file can be split.
         nan_leaves: places of the leaves of shredded variants of which some value is NaN.
         footer: the footer of a Parquet file, deflated (in base64 on its way).
         key: the key of an encrypted Parquet file, as manifests have it.
@@ -61,7 +65,10 @@ class WrittenFile(msgspec.Struct, frozen=True):
     size: int
     spec_id: int
     partition: list[Any]
-    floats: dict[str, tuple[int, Any, Any]]
+    format: str
+    rows: int
+    columns: dict[str, tuple[int, int, Any, Any]]
+    splits: tuple[int, ...] = ()
     nan_leaves: tuple[int, ...] = ()
     footer: bytes | None = None
     key: bytes | None = None

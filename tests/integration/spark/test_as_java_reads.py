@@ -112,12 +112,13 @@ def test_options_that_nobody_knows_are_ignored_with_one_warning(
 
 
 @pytest.fixture
-def orcs(catalog: Catalog, namespace: str) -> str:
-    """A table that Python workers read and write."""
-    properties = {"write.format.default": "orc"}
-    table = catalog.create_table(f"{namespace}.orcs", pa.schema([("id", pa.int64())]), properties=properties)
-    table.append(pa.table({"id": [1, 2]}))
-    return f"{namespace}.orcs"
+def timed(spark: SparkSession, catalog: Catalog, namespace: str) -> str:
+    """A table that Python workers read and write: Spark has no type for its nanoseconds."""
+    spark.conf.set("spark.hms_iceberg.nanoseconds", "micros")
+    schema = pa.schema([("id", pa.int64()), ("at", pa.timestamp("ns"))])
+    table = catalog.create_table(f"{namespace}.timed", schema, properties={"format-version": "3"})
+    table.append(pa.table({"id": [1, 2], "at": pa.array([None, None], pa.timestamp("ns"))}))
+    return f"{namespace}.timed"
 
 
 @pytest.fixture
@@ -131,16 +132,16 @@ def python(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[pyt
 
 
 def test_workers_of_a_local_session_run_the_drivers_python(
-    spark: SparkSession, orcs: str, python: pytest.MonkeyPatch
+    spark: SparkSession, timed: str, python: pytest.MonkeyPatch
 ) -> None:
     extended = extend(spark, {"io.other": "python"})
-    extended.sql(f"insert into {orcs} values (3)")
-    assert rows_of(extended, f"select id from {orcs}") == [(1,), (2,), (3,)]
+    extended.sql(f"insert into {timed} values (3, null)")
+    assert rows_of(extended, f"select id from {timed}") == [(1,), (2,), (3,)]
     assert spark.sparkContext.pythonExec == sys.executable  # which functions of the user's own run, too
 
 
 def test_a_process_that_wrote_for_a_task_writes_for_the_next_one_and_one_that_died_is_replaced(
-    spark: SparkSession, orcs: str
+    spark: SparkSession, timed: str
 ) -> None:
     handle: Any = spark.sparkContext._jvm.java.lang.ProcessHandle  # type: ignore[union-attr]
     jvm = str(handle.current().pid())
@@ -154,20 +155,20 @@ def test_a_process_that_wrote_for_a_task_writes_for_the_next_one_and_one_that_di
                     found.add(int(status.parent.name))
         return found
 
-    statement = "insert into {} select /*+ coalesce(1) */ {}"
-    spark.sql(statement.format(orcs, 3))
+    statement = "insert into {} select /*+ coalesce(1) */ {}, null"
+    spark.sql(statement.format(timed, 3))
     first = writers()
-    spark.sql(statement.format(orcs, 4))
+    spark.sql(statement.format(timed, 4))
     assert first and writers() == first
     for process in first:
         os.kill(process, signal.SIGKILL)
-    spark.sql(statement.format(orcs, 5))
+    spark.sql(statement.format(timed, 5))
     assert len(writers()) == 1 and not writers() & first
-    assert rows_of(spark, f"select id from {orcs}") == [(1,), (2,), (3,), (4,), (5,)]
+    assert rows_of(spark, f"select id from {timed}") == [(1,), (2,), (3,), (4,), (5,)]
 
 
 def test_workers_run_the_python_that_the_user_says_and_errors_name_it(
-    spark: SparkSession, orcs: str, python: pytest.MonkeyPatch, tmp_path: Path
+    spark: SparkSession, catalog: Catalog, timed: str, python: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (bare := tmp_path / "bare-python").write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
     bare.chmod(0o755)
@@ -175,6 +176,6 @@ def test_workers_run_the_python_that_the_user_says_and_errors_name_it(
     python.setattr(spark.sparkContext, "pythonExec", str(bare))  # as PySpark takes it from the environment
     extended = extend(spark, {"io.other": "bare"})
     with pytest.raises(Exception, match=r"MissingDependencyError: Python .*cannot import what it needs") as failed:
-        extended.sql(f"insert into {orcs} values (3)").collect()
+        extended.sql(f"insert into {timed} values (3, null)").collect()
     assert sys.executable in str(failed.value)
-    assert rows_of(extended, f"select id from {orcs}") == [(1,), (2,)]  # no Python reads
+    assert sorted(catalog.load_table(timed).scan().to_arrow()["id"].to_pylist()) == [1, 2]

@@ -64,6 +64,7 @@ MOST_STEPS = {"deleted_cow": 8_000}
 """Its condition is evaluated twice: to find the files, and only then to write them."""
 BY_DRIVER = "deleted_mor"
 """Its tasks tell the driver the positions, and write no file."""
+FORMATS = ("parquet", "orc", "avro")
 POINTS = WRITING, SENT, MADE = "its tasks write", "its commit is sent", "its commit is made"
 SHIFTS = range(len(POINTS)) if ALL else [SEED % len(POINTS)]
 
@@ -127,7 +128,9 @@ def files(metastore: EmbeddedMetastore, namespace: str) -> Callable[[str], set[s
 
 def make(catalog: Catalog, name: str) -> Table:
     mode = "merge-on-read" if name.endswith("_mor") else "copy-on-write"
-    properties = {"format-version": "2"}
+    statement = name.rpartition(".")[2]
+    form = FORMATS[list(STATEMENTS).index(statement) % 3] if statement in STATEMENTS else "orc"
+    properties = {"format-version": "2", "write.format.default": form}
     for kind in ("delete", "update", "merge"):  # rows go to files one by one, and are not brought together before
         properties |= {f"write.{kind}.mode": mode, f"write.{kind}.distribution-mode": "none"}
     table = catalog.create_table(name, pa.schema([("id", pa.int64()), ("v", pa.int64())]), properties=properties)

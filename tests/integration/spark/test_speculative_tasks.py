@@ -18,7 +18,7 @@ import pytest
 
 from hms_iceberg.spec.partition_transforms import BucketTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
-from tests.integration.spark.test_killed_writers import OLD, ROWS, SELECT, SLOWLY, content, wait_for
+from tests.integration.spark.test_killed_writers import FORMATS, OLD, ROWS, SELECT, SLOWLY, content, wait_for
 from tests.support.spark_cluster import StandaloneCluster
 from tests.support.spark_statements import Driver
 from tests.support.spread import ALL
@@ -65,7 +65,8 @@ CONF = {
 
 
 def make(catalog: Catalog, name: str) -> Table:
-    properties = {"format-version": "3", "write.distribution-mode": "none", "write.spark.fanout.enabled": "true"}
+    form = FORMATS[list(STATEMENTS).index(name.rpartition(".")[2]) % 3]
+    properties = {"format-version": "3", "write.format.default": form, "write.distribution-mode": "none", "write.spark.fanout.enabled": "true"}
     for kind in ("delete", "merge"):
         properties |= {f"write.{kind}.distribution-mode": "none"}
         properties |= {f"write.{kind}.mode": "merge-on-read" if name.endswith("_mor") else "copy-on-write"}

@@ -30,6 +30,8 @@ from hms_iceberg.spec.schema import Schema
         ("名前", "名前"),
         ("😀", "_xD83D_xDE00"),
         ("-", "_x2D"),
+        ("x²", "x_xB2"),
+        ("²", "_xB2"),
     ],
 )
 def test_names_are_written_as_java_writes_them(name: str, written: str) -> None:

@@ -56,7 +56,7 @@ class AvroContentWriter(MeasuredWriter):
         key: FileKey | None = None,
     ) -> None:
         super().__init__(storage, location, layout, modes, key)
-        self._codec = _codec(properties)
+        self._codec = avro_codec(properties)
         described = avro_schema(layout.schema)
         # Values are encoded here, so that the encoder needs no logical types, which would change or refuse some.
         self._encoder = parsed_schema(json.dumps(_without_logical_types(described)).encode())
@@ -103,7 +103,15 @@ class AvroContentWriter(MeasuredWriter):
             self._end_block()
 
 
-def _codec(properties: Mapping[str, str]) -> str:
+def avro_codec(properties: Mapping[str, str]) -> str:
+    """Avro's name of what compresses the blocks of files.
+
+    Args:
+        properties: the table's properties.
+
+    Raises:
+        ConfigurationError: there is no such codec.
+    """
     name = AVRO_CODEC.of(properties)
     try:
         return codec_name(name)

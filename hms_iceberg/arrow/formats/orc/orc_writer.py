@@ -162,15 +162,38 @@ def with_stripes_below(properties: Mapping[str, str], held_bytes: int) -> Mappin
     return {**properties, name: str(min(ORC_STRIPE_BYTES.of(properties), max(held_bytes, least)))}
 
 
-def _options(schema: Schema, properties: Mapping[str, str]) -> dict[str, Any]:
+def orc_codec(properties: Mapping[str, str]) -> str:
+    """What compresses ORC files: `zlib`, `snappy`, `lz4`, `zstd` or `uncompressed`.
+
+    Args:
+        properties: the table's properties.
+
+    Raises:
+        ConfigurationError: there is no such codec.
+    """
     codec = ORC_CODEC.of(properties)
     found = _CODECS.get(codec.strip().lower())
     if found is None:
         raise ORC_CODEC.wrong(codec, f"one of {', '.join(_CODECS)}")
-    bloom = [name.strip() for name in ORC_BLOOM_COLUMNS.of(properties).split(",") if name.strip()]
+    return found
+
+
+def bloom_columns(schema: Schema, properties: Mapping[str, str]) -> list[str]:
+    """The columns that ORC files have bloom filters of.
+
+    Args:
+        schema: the files' columns.
+        properties: the table's properties.
+    """
+    asked = {name.strip() for name in ORC_BLOOM_COLUMNS.of(properties).split(",")}
+    return [field.name for field in schema.fields if field.name in asked]
+
+
+def _options(schema: Schema, properties: Mapping[str, str]) -> dict[str, Any]:
+    bloom = bloom_columns(schema, properties)
     positions = [position for position, field in enumerate(schema.fields, 1) if field.name in bloom]
     return {
-        "compression": found,
+        "compression": orc_codec(properties),
         "compression_strategy": ORC_STRATEGY.of(properties),
         "stripe_size": ORC_STRIPE_BYTES.of(properties),
         "bloom_filter_columns": positions or None,
@@ -185,9 +208,12 @@ def _has_timestamps(schema: Schema) -> bool:
     return any(isinstance(each, TIMESTAMPS) for each in leaves(schema.as_struct()))
 
 
-def _orc_field(field: NestedField) -> pa.Field:
-    """The column in a form that pyarrow's ORC writer takes: types that ORC lacks by their storage type, Iceberg's ids
-    as attributes."""
+def orc_attributes(field: NestedField) -> dict[str, str]:
+    """What ORC files say of a column beside its type, in Iceberg's attributes.
+
+    Args:
+        field: the column, field, element, key or value.
+    """
     kind = field.field_type
     attributes = {ORC_FIELD_ID_KEY.decode(): str(field.field_id), "iceberg.required": str(field.required).lower()}
     if isinstance(kind, TimeType):
@@ -198,7 +224,12 @@ def _orc_field(field: NestedField) -> pa.Field:
         attributes |= {"iceberg.binary-type": "FIXED", "iceberg.length": str(kind.length)}
     elif isinstance(kind, TIMESTAMPS):
         attributes["iceberg.timestamp-unit"] = "MICROS" if isinstance(kind, MICRO_TIMESTAMPS) else "NANOS"
-    return pa.field(field.name, _orc_type(kind), field.optional, metadata=attributes)
+    return attributes
+
+
+def _orc_field(field: NestedField) -> pa.Field:
+    """The column in a form that pyarrow's ORC writer takes: types that ORC lacks by their storage type."""
+    return pa.field(field.name, _orc_type(field.field_type), field.optional, metadata=orc_attributes(field))
 
 
 def _is_counted(kind: IcebergType) -> bool:

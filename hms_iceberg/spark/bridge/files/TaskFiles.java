@@ -74,13 +74,17 @@ final class TaskFiles implements TaskCompletionListener {
   }
 
   private FileOutput open(String location) throws IOException {
-    if (rules.python == null) {
-      return new ParquetOutput(rules, conf, location);
+    if (rules.python != null) {
+      if (python == null) {
+        python = PythonWriter.begun(rules.python);
+      }
+      return new PythonOutput(python, rules, count, location);
     }
-    if (python == null) {
-      python = PythonWriter.begun(rules.python);
+    if ("orc".equals(rules.format)) {
+      return new OrcOutput(rules, conf, location);
     }
-    return new PythonOutput(python, rules, count, location);
+    return "avro".equals(rules.format) ? (FileOutput) new AvroOutput(rules, conf, location)
+        : new ParquetOutput(rules, conf, location);
   }
 
   /** A task may be interrupted when the file is there already, and the output is not. */

@@ -2,6 +2,7 @@ package hms_iceberg.bridge;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.ByteArrayOutputStream;
+import java.io.Closeable;
 import java.io.IOException;
 import java.io.Serializable;
 import java.util.Base64;
@@ -18,7 +19,10 @@ final class WrittenFile implements Serializable {
   final long rows;
   private final int specId;
   private final String partition;
-  private final String floats;
+  private final String format;
+  private final String columns;
+  /** Where an ORC file can be split. */
+  private final long[] splits;
   /** The places of leaves of shredded variants of which some value is NaN. */
   private final String nanLeaves;
   /** The footer of a Parquet file, deflated: of wide tables it is large, and the driver gets all of them. */
@@ -28,29 +32,39 @@ final class WrittenFile implements Serializable {
   /** Python's own description of a file that it wrote. */
   private final byte[] described;
 
-  WrittenFile(
-      String location, long size, long rows, PartitionKey partition, String floats, String nanLeaves, byte[] footer,
-      byte[] key) {
-    this(location, size, rows, partition, floats, nanLeaves, footer, key, null);
-  }
-
   private WrittenFile(
-      String location, long size, long rows, PartitionKey partition, String floats, String nanLeaves, byte[] footer,
-      byte[] key, byte[] described) {
+      String location, String format, long size, long rows, PartitionKey partition, String columns, long[] splits,
+      String nanLeaves, byte[] footer, byte[] key, byte[] described) {
     this.location = location;
+    this.format = format;
     this.size = size;
     this.rows = rows;
     this.specId = partition.specId;
     this.partition = PartitionValues.json(partition);
-    this.floats = floats;
+    this.columns = columns;
+    this.splits = splits;
     this.nanLeaves = nanLeaves;
     this.footer = footer;
     this.key = key;
     this.described = described;
   }
 
+  static WrittenFile parquet(
+      String location, long size, long rows, PartitionKey partition, RowMetrics metrics, String nanLeaves, byte[] footer,
+      byte[] key) {
+    return new WrittenFile(
+        location, "parquet", size, rows, partition, metrics.json(), new long[0], nanLeaves, footer, key, null);
+  }
+
+  /** An ORC or Avro file. */
+  static WrittenFile counted(
+      String location, String format, long size, long rows, PartitionKey partition, RowMetrics metrics, long[] splits) {
+    return new WrittenFile(
+        location, format, size, rows, partition, metrics.json(), splits, "[]", null, null, null);
+  }
+
   static WrittenFile described(String location, long size, long rows, PartitionKey partition, byte[] described) {
-    return new WrittenFile(location, size, rows, partition, "{}", "[]", null, null, described);
+    return new WrittenFile(location, "", size, rows, partition, "{}", new long[0], "[]", null, null, described);
   }
 
   static byte[] deflated(ByteArrayOutputStream bytes) throws IOException {
@@ -67,7 +81,10 @@ final class WrittenFile implements Serializable {
     file.put("size", size);
     file.put("spec_id", specId);
     file.set("partition", Json.read(partition));
-    file.set("floats", Json.read(floats == null ? "{}" : floats));
+    file.put("format", format);
+    file.put("rows", rows);
+    file.set("columns", Json.read(columns));
+    file.set("splits", Json.MAPPER.valueToTree(splits));
     file.set("nan_leaves", Json.read(nanLeaves));
     file.put("footer", text(footer));
     file.put("key", text(key));
@@ -77,6 +94,17 @@ final class WrittenFile implements Serializable {
 
   private static String text(byte[] bytes) {
     return bytes == null ? null : Base64.getEncoder().encodeToString(bytes);
+  }
+
+  /** Deletes a file that was not finished. */
+  static void abandon(Closeable stream, String location, Configuration conf) {
+    try {
+      stream.close();
+    } catch (IOException e) {
+      // It goes.
+    } finally {
+      delete(location, conf);
+    }
   }
 
   /** Deletes a file that is part of no table. One that stays does no harm: the table does not know it. */

@@ -35,25 +35,14 @@ final class FixedBytes extends RecordConsumer {
   }
 
   public void addBinary(Binary value) {
-    if (node == null || node.length == 0) {
-      consumer.addBinary(value);
-    } else if (node.length < 0) {
-      consumer.addBinary(Binary.fromConstantByteArray(uuid(value.toStringUsingUTF8())));
-    } else if (value.length() != node.length) {
-      throw new IllegalArgumentException("InvalidInputError: a value of " + value.length() + " bytes does not fit the"
-          + " column " + node.name + " of type fixed[" + node.length + "].");
-    } else {
-      consumer.addBinary(value);
+    if (node != null && node.length < 0) {
+      consumer.addBinary(Binary.fromConstantByteArray(StoredValues.uuid(value.toStringUsingUTF8(), node.name)));
+      return;
     }
-  }
-
-  private byte[] uuid(String text) {
-    try {
-      return Hex.ofUuid(text);
-    } catch (IllegalArgumentException e) {
-      throw new IllegalArgumentException("InvalidInputError: '" + text + "' does not fit the column " + node.name
-          + " of type uuid.", e);
+    if (node != null && node.length > 0) {
+      StoredValues.checkLength(value.length(), node.length, node.name);
     }
+    consumer.addBinary(value);
   }
 
   public void startMessage() {

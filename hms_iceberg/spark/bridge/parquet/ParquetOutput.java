@@ -1,17 +1,13 @@
 package hms_iceberg.bridge;
 
 import java.io.ByteArrayOutputStream;
-import java.io.File;
 import java.io.IOException;
-import java.nio.file.Files;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
-import org.apache.hadoop.fs.permission.FsPermission;
 import org.apache.parquet.column.ParquetProperties;
 import org.apache.parquet.format.Util;
 import org.apache.parquet.format.converter.ParquetMetadataConverter;
@@ -19,8 +15,6 @@ import org.apache.parquet.hadoop.ParquetOutputFormat;
 import org.apache.parquet.hadoop.ParquetWriter;
 import org.apache.parquet.hadoop.api.WriteSupport;
 import org.apache.parquet.hadoop.metadata.CompressionCodecName;
-import org.apache.parquet.hadoop.util.HadoopOutputFile;
-import org.apache.parquet.io.LocalOutputFile;
 import org.apache.parquet.io.OutputFile;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.ProjectingInternalRow;
@@ -39,15 +33,11 @@ final class ParquetOutput implements FileOutput {
   private static final String DICTIONARY = ParquetOutputFormat.ENABLE_DICTIONARY + "#";
   private static final String STATISTICS = "parquet.column.statistics.enabled#";
 
-  /** Hadoop's own, and what Hive puts in its place. */
-  private static final List LOCAL = Arrays.asList(
-      new String[] {"org.apache.hadoop.fs.LocalFileSystem", "org.apache.hadoop.hive.ql.io.ProxyLocalFileSystem"});
-
   private final String location;
   private final Path path;
   private final Configuration conf;
   private final WriteRules rules;
-  private final FloatMetrics floats;
+  private final RowMetrics metrics;
   private final ProjectingInternalRow stored;
   /** Made here, where the file is written, and told to the driver with it; null if the table is not encrypted. */
   private final FileKey key;
@@ -62,7 +52,7 @@ final class ParquetOutput implements FileOutput {
     this.location = location;
     this.path = new Path(location);
     this.conf = conf;
-    this.floats = FloatMetrics.of(rules.schema);
+    this.metrics = RowMetrics.of(rules.schema, rules.columns);
     this.stored = StoredColumns.of(rules.fileSchema, rules.stored);
     this.key = rules.keyBytes == 0 ? null : FileKey.random(rules.keyBytes);
     boolean shreds = rules.shredBy > 0 && IcebergWriteSupport.canShred() && PlainRow.isPossible();
@@ -74,7 +64,7 @@ final class ParquetOutput implements FileOutput {
 
   private void open(ShreddedType[] shredded) throws IOException {
     this.support = MakeSupport.make(rules, shredded);
-    ParquetWriter.Builder builder = new Builder(target(path, conf), support).withSettings(conf, rules, shredded);
+    ParquetWriter.Builder builder = new Builder(NewFile.at(path, conf), support).withSettings(conf, rules, shredded);
     if (key != null) {
       CipherWarmUp.begin();
       builder.withEncryption(key.encryption());
@@ -96,21 +86,8 @@ final class ParquetOutput implements FileOutput {
     }
   }
 
-  /** On a local disk Hadoop starts a process for each file, to set the rights that it has anyway. */
-  private static OutputFile target(Path path, Configuration conf) throws IOException {
-    boolean local = LOCAL.contains(path.getFileSystem(conf).getClass().getName());
-    if (!local || FsPermission.getUMask(conf).toShort() != FsPermission.DEFAULT_UMASK) {
-      return HadoopOutputFile.fromPath(path, conf);
-    }
-    java.nio.file.Path file = new File(path.toUri().getPath()).toPath();
-    Files.createDirectories(file.getParent());
-    return new LocalOutputFile(file);
-  }
-
   public void write(InternalRow row) throws IOException {
-    if (floats != null) {
-      floats.add(row);
-    }
+    metrics.add(row);
     if (stored != null) {
       stored.project(row);
     }
@@ -138,9 +115,9 @@ final class ParquetOutput implements FileOutput {
     ByteArrayOutputStream footer = new ByteArrayOutputStream();
     Util.writeFileMetaData(new ParquetMetadataConverter().toParquetMetadata(1, writer.getFooter()), footer);
     long size = path.getFileSystem(conf).getFileStatus(path).getLen();
-    return new WrittenFile(
-        location, size, rows, partition, floats == null ? null : floats.json(), support.nanLeaves(),
-        WrittenFile.deflated(footer), key == null ? null : key.encoded(size));
+    return WrittenFile.parquet(
+        location, size, rows, partition, metrics, support.nanLeaves(), WrittenFile.deflated(footer),
+        key == null ? null : key.encoded(size));
   }
 
   public void abandon() {

@@ -39,9 +39,20 @@ final class RowWriters implements DataWriterFactory, StreamingDataWriterFactory,
     return new TaskFiles(rules, conf.value(), finished, partitionId, taskId, epoch);
   }
 
-  /** What Spark's Parquet writer and file systems are told, on every executor. */
+  /** What writers and file systems are told, on every executor. */
   private static ExecutorConf configuration(SparkSession session, WriteRules rules) {
     Configuration conf = ((org.apache.spark.sql.classic.SparkSession) session).sessionState().newHadoopConf();
+    if ("parquet".equals(rules.format)) {
+      conf = ofParquet(session, rules, conf);
+    }
+    for (Iterator it = rules.settings.entrySet().iterator(); it.hasNext();) {
+      Map.Entry entry = (Map.Entry) it.next();
+      conf.set((String) entry.getKey(), (String) entry.getValue());
+    }
+    return ExecutorConf.of(session, conf);
+  }
+
+  private static Configuration ofParquet(SparkSession session, WriteRules rules, Configuration conf) {
     try {
       Job job = Job.getInstance(conf);
       new ParquetFileFormat().prepareWrite(
@@ -54,10 +65,6 @@ final class RowWriters implements DataWriterFactory, StreamingDataWriterFactory,
     conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS");
     conf.set("spark.sql.parquet.writeLegacyFormat", "false");
     conf.set("spark.sql.parquet.fieldId.write.enabled", "true");
-    for (Iterator it = rules.settings.entrySet().iterator(); it.hasNext();) {
-      Map.Entry entry = (Map.Entry) it.next();
-      conf.set((String) entry.getKey(), (String) entry.getValue());
-    }
-    return ExecutorConf.of(session, conf);
+    return conf;
   }
 }

@@ -28,8 +28,13 @@ final class WriteRules implements Serializable {
   /** Whether a file stays open for each partition until the task ends, or is closed when the next partition begins. */
   final boolean fanout;
   final FileNames names;
+  final String format;
+  /** The columns of ORC and Avro files, as Python describes them. */
+  final String fileType;
+  /** The ids of the columns that are counted; see RowMetrics. */
+  final Map columns;
   final String codec;
-  /** Settings of Parquet's writer, by its names in Hadoop's configuration. */
+  /** Settings of the format's writer, by its names in Hadoop's configuration. */
   final Map settings;
   /** How many rows of a file tell how variants are shredded; 0 if they stay whole. */
   final int shredBy;
@@ -53,6 +58,13 @@ final class WriteRules implements Serializable {
     this.targetSize = answer.get("target_size").asLong();
     this.fanout = answer.get("fanout").asBoolean();
     this.names = new FileNames(answer.get("names"), operation);
+    this.format = answer.get("format").asText();
+    this.fileType = answer.get("file_type").asText();
+    this.columns = new HashMap();
+    for (Iterator it = texts(answer.get("columns")).entrySet().iterator(); it.hasNext();) {
+      Map.Entry column = (Map.Entry) it.next();
+      columns.put(Integer.valueOf((String) column.getKey()), Integer.valueOf((String) column.getValue()));
+    }
     this.codec = answer.get("codec").asText();
     this.settings = texts(answer.get("settings"));
     this.shredBy = answer.get("shred_by").asInt();

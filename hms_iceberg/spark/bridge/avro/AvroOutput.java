@@ -1,0 +1,99 @@
+package hms_iceberg.bridge;
+
+import java.io.IOException;
+import java.util.Iterator;
+import java.util.Map;
+import org.apache.avro.Schema;
+import org.apache.avro.file.CodecFactory;
+import org.apache.avro.file.DataFileWriter;
+import org.apache.avro.io.DatumWriter;
+import org.apache.avro.io.Encoder;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
+import org.apache.parquet.io.PositionOutputStream;
+import org.apache.spark.sql.catalyst.InternalRow;
+
+/** One Avro file that is being written: blocks by Avro's own library, records straight from Spark's rows. */
+final class AvroOutput implements FileOutput {
+  private final String location;
+  private final Configuration conf;
+  private final RowMetrics metrics;
+  private final PositionOutputStream stream;
+  private final DataFileWriter writer;
+  private long rows;
+
+  AvroOutput(WriteRules rules, Configuration conf, String location) throws IOException {
+    this.location = location;
+    this.conf = conf;
+    this.metrics = RowMetrics.of(rules.schema, rules.columns);
+    Schema schema = new Schema.Parser().parse(rules.fileType);
+    this.writer = new DataFileWriter(new Records(new AvroFields(rules, schema)));
+    writer.setCodec(CodecFactory.fromString(rules.codec));
+    for (Iterator it = rules.footer.entrySet().iterator(); it.hasNext();) {
+      Map.Entry entry = (Map.Entry) it.next();
+      writer.setMeta((String) entry.getKey(), (String) entry.getValue());
+    }
+    this.stream = NewFile.at(new Path(location), conf).create(0);
+    boolean done = false;
+    try {
+      writer.create(schema, stream);
+      done = true;
+    } finally {
+      if (!done) {
+        stream.close();
+      }
+    }
+  }
+
+  public void write(InternalRow row) throws IOException {
+    metrics.add(row);
+    try {
+      writer.append(row);
+    } catch (DataFileWriter.AppendWriteException e) {
+      if (e.getCause() instanceof IOException) {
+        throw (IOException) e.getCause();
+      }
+      throw (RuntimeException) e.getCause();
+    }
+    rows++;
+  }
+
+  public long size() {
+    try {
+      return stream.getPos();
+    } catch (IOException e) {
+      return 0; // its next byte tells
+    }
+  }
+
+  public WrittenFile close(PartitionKey partition) throws IOException {
+    writer.flush();
+    long size = stream.getPos();
+    writer.close();
+    return WrittenFile.counted(location, "avro", size, rows, partition, metrics, new long[0]);
+  }
+
+  public void abandon() {
+    try {
+      writer.close();
+    } catch (Exception e) {
+      // What was wrong with the file is known already; it goes.
+    } finally {
+      WrittenFile.abandon(stream, location, conf);
+    }
+  }
+
+  static final class Records implements DatumWriter {
+    private final AvroFields fields;
+
+    Records(AvroFields fields) {
+      this.fields = fields;
+    }
+
+    public void setSchema(Schema schema) {}
+
+    public void write(Object row, Encoder to) throws IOException {
+      fields.write((InternalRow) row, to);
+    }
+  }
+}
