@@ -1,4 +1,4 @@
-"""The port to a metastore: where a table's pointer lives and how it is swapped.
+"""The port to a metastore: the pointer to a table's metadata, and its swap.
 
 A commit needs a lease of a metastore (`Metastore`, `Lease`); a catalog needs the names beside it (`CatalogMetastore`).
 All are protocols: the Hive Metastore, an in-memory one for tests and file-system tables implement them, and one
@@ -24,7 +24,7 @@ Identifier: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True)
 class TablePointer:
-    """The row of a table in a metastore: the location of its current metadata, and what else the row says.
+    """A metastore's record of a table: the location of its current metadata.
 
     Attributes:
         identifier: the table's name as the metastore spells it.
@@ -50,7 +50,7 @@ class MetadataVersion:
 
     @property
     def uuid(self) -> str | None:
-        """The table's UUID; None if the metadata has none."""
+        """The table's UUID, if it has one."""
         return self.metadata.table_uuid
 
     @property
@@ -65,7 +65,7 @@ class MetadataVersion:
 
     @property
     def snapshot_ids(self) -> frozenset[int]:
-        """Ids of the snapshots in the metadata."""
+        """The ids of the version's snapshots."""
         return frozenset(snapshot.snapshot_id for snapshot in self.metadata.snapshots)
 
 
@@ -83,12 +83,12 @@ class ViewMetadataVersion:
 
     @property
     def previous(self) -> tuple[str, ...]:
-        """Empty: a view's metadata has no log."""
+        """No locations: a view's metadata has no log."""
         return ()
 
     @property
     def snapshot_ids(self) -> frozenset[int]:
-        """Empty: a view has no snapshots."""
+        """No ids: a view has no snapshots."""
         return frozenset()
 
 
@@ -100,7 +100,7 @@ V = TypeVar("V", MetadataVersion, ViewMetadataVersion)
 
 
 class Lease(Protocol[V]):
-    """Everything that one commit holds of a metastore, over all its attempts: for one name, and used by one thread.
+    """The locks and requests that one commit holds of a metastore over all its attempts, for one name and one thread.
 
     A lease is a context, at whose end whatever it holds is given back. It begins with nothing: an optimistic attempt
     loads and swaps; an attempt that must not lose to others acquires the lock before.
@@ -131,7 +131,8 @@ class Lease(Protocol[V]):
         ...
 
     def begin(self) -> None:
-        """Announces that a swap of a present version follows, whose metadata file is about to be written.
+        """Announces the swap of an existing version, before its metadata file is written, so that a lock may be asked
+        for meanwhile; does not wait for other writers.
 
         A lease may meanwhile ask for what the swap has to wait for. It waits for nothing that other writers do.
         """
@@ -328,7 +329,7 @@ class ShowsColumns(Protocol):
 
 @dataclass(frozen=True)
 class TableRow:
-    """A table of any kind in a metastore, and where its files are.
+    """A metastore's row of a table of any kind, with the location of its files.
 
     Attributes:
         identifier: its name, as the metastore spells it.
@@ -360,7 +361,7 @@ class TableRow:
 
 @runtime_checkable
 class TableRows(Protocol):
-    """A metastore that lists all of its tables, and where their files are."""
+    """A metastore that lists the locations of all of its tables."""
 
     def rows(self, namespace: str | None = None) -> Iterator[TableRow]:
         """Lists all tables that have files, Iceberg's and others, in bulk.
@@ -371,11 +372,11 @@ class TableRows(Protocol):
         ...
 
     def row(self, identifier: Identifier) -> TableRow | None:
-        """One table, of whatever kind; None if there is none, or it is a view."""
+        """The row of a table of any kind; None if there is none, or it is a view."""
         ...
 
     def rows_with(self, key: str, text: str) -> Iterator[TableRow]:
-        """Lists the tables, of any kind, that now have a text in a property; see `TableRow.has`.
+        """The current rows of tables of any kind whose property contains a text; see `TableRow.has`.
 
         Args:
             key: the name of the property.
@@ -391,7 +392,7 @@ class TableRows(Protocol):
         ...
 
     def partition_locations(self, identifier: Identifier) -> Iterator[str]:
-        """Lists the locations of a table's partitions.
+        """The locations of a table's partitions.
 
         Raises:
             NoSuchTableError: it was dropped or renamed meanwhile.

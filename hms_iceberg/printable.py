@@ -1,4 +1,4 @@
-"""What people are shown of names, paths and values, which may hold characters that a terminal or a browser obeys.
+"""Names, paths and values as text without characters that a terminal or a browser obeys.
 
 Whoever may name a table, a column or a file could otherwise move the cursor of those who look at it, colour what was
 not written, or turn the order of letters round. What is shown goes through here; data stay as they are.
@@ -60,7 +60,7 @@ class PrintableFormatter(logging.Formatter):
 
 
 def log_to_stderr(level: int | str, format: str, datefmt: str | None = None) -> None:
-    """Has the log printed on standard error, unless the process has set one up already."""
+    """Prints the log on standard error, unless the process has set one up already."""
     handler = logging.StreamHandler()
     handler.setFormatter(PrintableFormatter(format, datefmt))
     logging.basicConfig(level=level, handlers=[handler])

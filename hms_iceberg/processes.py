@@ -1,4 +1,4 @@
-"""Whether the process that made a lock, a claim or a journal still lives: told only where it is certain.
+"""Tests whether the process that made a lock, a claim or a journal still lives: only certain answers count.
 
 What a process leaves behind names it by four facts: its host, the running system there (boot and process namespace, so
 that the same number in another container or after a reboot is not taken for it), its number, and when it was started.
@@ -46,7 +46,7 @@ class Process:
 
     @property
     def mark(self) -> str:
-        """All but the host, as one word."""
+        """The process in one word, without its host."""
         system = f"at={self.system}/" if self.system else ""
         started = f"since={self.started}/" if self.started else ""
         return f"{system}{started}pid={self.pid}"

@@ -1,4 +1,4 @@
-"""The storage port: what every other room may ask of a file system or object store.
+"""The storage port: what the package asks of a file system or object store.
 
 A location is the text that table metadata holds (``s3://bucket/key``, ``file:/x``, ``file:///x`` or a plain path).
 Implementations hand locations back in the form they were given. Whether two are one file, `Places` tells.
@@ -27,7 +27,7 @@ PREVIEWED_MANIFEST: Hook[[bytes, str, str], bytes] = Hook("hms_iceberg.arrow.for
 
 @dataclass(frozen=True, slots=True)
 class FileInfo:
-    """One object of a listing.
+    """An object in a listing.
 
     Args:
         location: the location, in the form of the prefix that was listed.
@@ -118,7 +118,7 @@ class KnowsPlaces(Protocol):
 
 
 class Places:
-    """The places of locations in a storage: the one door through which text becomes what is compared.
+    """The places of locations in a storage: locations are compared by these and by nothing else.
 
     Its lifetime is to be that of one operation. A folder is looked at once in it, and only that folder, not those that
     it is in.
@@ -194,7 +194,7 @@ _NO_NAMES = ("", ".", "..")
 
 
 def read_limit_of(storage: Storage) -> ReadLimit:
-    """How much memory the content of one file of a storage may take.
+    """The limit of the memory that the content of one file of a storage may take.
 
     Args:
         storage: where the file is.
@@ -209,11 +209,11 @@ class PreviewsVersions(Protocol):
 
     @property
     def is_previewing(self) -> bool:
-        """Whether its user asked for that."""
+        """Whether the storage's user asked for previews."""
         ...
 
     def of_table(self, location: str) -> Storage:
-        """The same storage, where `read` shows the manifests and manifest lists of one such table in that form.
+        """A view of the storage in which `read` gives the manifests and manifest lists of one table in that form.
 
         Args:
             location: of the table, to which paths in its metadata may be relative.
@@ -272,7 +272,7 @@ class OutputFile(_NamedFile):
         return self.storage.open_output(self.location)
 
     def to_input_file(self) -> InputFile:
-        """This file, opened for reading.
+        """The file, opened for reading.
 
         Raises:
             MissingFileError: it was not written yet.

@@ -74,8 +74,8 @@ class _Lane:
 
 
 def default_workers(items: int, remote: bool = False) -> int:
-    """How many items to read at once: one a processor and at least two, for a remote store at least eight; no more than
-    items.
+    """The number of items to read at once: one a processor and at least two, for a remote store at least eight, and no
+    more than there are.
     """
     processors = os.cpu_count() or 2
     return min(max(8 if remote else 2, processors), max(items, 1))

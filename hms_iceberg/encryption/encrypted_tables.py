@@ -59,8 +59,7 @@ def manifest_bytes(manifest: ManifestFile, reader: FileSource) -> bytes:
 
 
 def decrypted(data: bytes, key_metadata: bytes | None, location: str) -> bytes:
-    """The content of a file, decrypted if `key_metadata` is not None; TamperedFileError if it was changed or exchanged.
-    """
+    """The content of a file, decrypted by `key_metadata` if there is one; TamperedFileError if it was changed."""
     if key_metadata is None:
         return _plain(data, location)
     return decrypt_stream(data, FileKey.decode(key_metadata, location), location)

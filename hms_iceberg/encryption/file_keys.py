@@ -44,8 +44,7 @@ class FileKey:
 
     @classmethod
     def decode(cls, data: bytes, location: str) -> FileKey:
-        """The key in `key_metadata`; other versions, and keys of other encryptions than Apache Iceberg's, are refused.
-        """
+        """The key in `key_metadata`; other versions and other encryptions than Apache Iceberg's are refused."""
         if data[:1] != bytes([_VERSION]):
             raise UnsupportedError(
                 f"Cannot read {location}: its key metadata is of version {data[:1].hex() or 'none'}, known is 01. It "

@@ -152,8 +152,7 @@ class DecryptedFile(io.RawIOBase):
 
 
 class EncryptedOutput:
-    """A file open for writing of which every block is encrypted before it goes to storage; it closes `output` with it.
-    """
+    """A file open for writing whose blocks are encrypted before they go to storage; it closes `output` too."""
 
     def __init__(self, output: Any, key: FileKey) -> None:
         self._output = output

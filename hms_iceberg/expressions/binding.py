@@ -108,8 +108,7 @@ class _Binder:
 
 
 def bound_reference(schema: Schema, field_id: int) -> BoundReference:
-    """The reference to a field by its id; a field in a list or map is refused, since a row can have many values of it.
-    """
+    """The reference to a field by its id; fields in lists and maps are refused, as a row can have many values."""
     field = schema.find_field(field_id)
     name = schema.find_column_name(field_id) or field.name
     path = [field]

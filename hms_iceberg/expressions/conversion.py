@@ -1,4 +1,4 @@
-"""Where a literal lies among the values of a column's type.
+"""The place of a literal among the values of a column's type.
 
 A literal need not be a value of the column's type: 2.5 lies between the ints 2 and 3, 3000000000 above all of them. A
 `LiteralPlace` says so exactly, so that comparisons keep their meaning: `i > 2.5` is `i > 2`, `i = 2.5` is false.
@@ -12,7 +12,6 @@ literals, plus dates for timestamps, decimals for integers and numbers in string
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -46,6 +45,7 @@ from hms_iceberg.spec.data_types import (
     UUIDType,
 )
 from hms_iceberg.spec.values.datetimes import MICROS_PER_DAY, NANOS_PER_DAY, NANOS_PER_MICRO
+from hms_iceberg.spec.values.floats import nearest_single
 from hms_iceberg.spec.values.single_values import INT_RANGE, LONG_RANGE, decimal_value
 
 MAX_FLOAT = (2 - 2**-23) * 2.0**127
@@ -157,7 +157,7 @@ def _to_floating(value: Literal, kind: IcebergType) -> LiteralPlace | None:
         return LiteralPlace(largest, 1) if number > 0 else LiteralPlace(-largest, -1)
     result = float(number)
     if isinstance(kind, FloatType):
-        result = struct.unpack("<f", struct.pack("<f", result))[0]
+        result = nearest_single(result)
     return LiteralPlace(result + 0.0)  # -0.0 + 0.0 is 0.0
 
 

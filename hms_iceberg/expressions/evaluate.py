@@ -28,8 +28,7 @@ def evaluator(columns: Columns, expression: BooleanExpression, case_sensitive: b
 
 
 def value_test(expression: BooleanExpression) -> Test:
-    """A function that says whether one stored value (after the term's transform) matches a bound tree about one term.
-    """
+    """A function that says whether a stored value (after the term's transform) matches a tree about one term."""
     return fold(expression, _ValueVisitor())
 
 

@@ -62,8 +62,7 @@ class FilterReader:
         self._case_sensitive = case_sensitive
 
     def read(self, data: Any, depth: int = 0) -> BooleanExpression:
-        """The unbound predicate of parsed JSON, always true if there is none; `depth` counts the predicates around it.
-        """
+        """The unbound predicate of parsed JSON, always true for none; `depth` counts the predicates around it."""
         if data is None or data is True:
             return AlwaysTrue()
         if data is False:

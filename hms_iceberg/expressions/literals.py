@@ -51,6 +51,7 @@ from hms_iceberg.spec.values.datetimes import (
     parse_time,
     parse_timestamp,
 )
+from hms_iceberg.spec.values.floats import java_text
 from hms_iceberg.spec.values.shapes import Box
 
 
@@ -250,7 +251,7 @@ def literal_sql(value: Literal) -> str:
 def _float_sql(value: float, name: str, suffix: str) -> str:
     if math.isfinite(value):
         return f"{value!r}{suffix}"
-    return f"{name}('{'NaN' if math.isnan(value) else 'Infinity' if value > 0 else '-Infinity'}')"
+    return f"{name}('{java_text(value, single=False)}')"
 
 
 def _decimal_sql(value: Decimal) -> str:

@@ -255,7 +255,7 @@ class _Blocks:
 
     @property
     def _at_the_top(self) -> list[Literal]:
-        """What results at the bottom may be stored as."""
+        """The literals as which results at the bottom of the range may be stored."""
         return self._literals(
             each for each in (self.wrapped, None if self.former is None else self.former[1]) if each is not None
         )

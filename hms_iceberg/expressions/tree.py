@@ -457,7 +457,6 @@ def predicate(operation: Operator, term: str | Term, *arguments: Any) -> Boolean
 
 
 def _depth_above(children: Sequence[BooleanExpression]) -> int:
-    """How deep a condition is that combines others."""
     depth = 1 + max(child.depth for child in children)
     if depth > MAX_DEPTH:
         raise InvalidInputError(

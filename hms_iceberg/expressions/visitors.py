@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class ExpressionVisitor(Generic[T]):
-    """One method for each kind of node: the result for a tree is built from the leaves up."""
+    """A method for each kind of node: the result for a tree is built from the leaves up."""
 
     def visit_true(self) -> T:
         raise NotImplementedError

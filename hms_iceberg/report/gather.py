@@ -30,7 +30,7 @@ def portrait_of(table: Table, most_partitions: int = MOST_PARTITIONS) -> TablePo
 
     Args:
         table: the table, at the version to be shown.
-        most_partitions: how many partitions are told, the largest first.
+        most_partitions: how many partitions are listed, the largest first.
 
     Returns:
         the facts, without anything of the metastore.
@@ -77,7 +77,7 @@ def portrait_of(table: Table, most_partitions: int = MOST_PARTITIONS) -> TablePo
 
 
 def _histogram(values: pl.Series, limits: Sequence[int]) -> tuple[Bin, ...]:
-    """How many values are between limits that follow each other, without the empty bins at both ends."""
+    """A histogram of values between limits that follow each other, without the empty bins at both ends."""
     bins = [Bin(low, high, int(((values >= low) & (values < high)).sum())) for low, high in pairwise(limits)]
     filled = [index for index, each in enumerate(bins) if each.count]
     return tuple(bins[filled[0] : filled[-1] + 1]) if filled else ()

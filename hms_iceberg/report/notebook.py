@@ -1,4 +1,4 @@
-"""What a notebook shows of a catalog, a table, a schema, a partition spec, a snapshot or a scan.
+"""The HTML that notebooks show of a catalog, a table, a schema, a partition spec, a snapshot or a scan.
 
 The style is inside of what is shown, and its colours are those of the report in light and dark.
 """

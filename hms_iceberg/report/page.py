@@ -22,10 +22,10 @@ _WIDTH, _HEIGHT = 600, 120  # Pixels of a chart over time; the page scales it.
 
 @dataclass(frozen=True)
 class Bar:
-    """A bar of a chart: what is said before and behind it, and its length in percent of the longest."""
+    """A bar of a chart: its name, the label behind it, and its length in percent of the longest."""
 
     name: str
-    told: str
+    label: str
     percent: float
 
 
@@ -41,7 +41,7 @@ class Curve:
 
 
 def html_page(title: str, made_ms: int, tables: Sequence[TablePortrait], failures: Sequence[Failure] = ()) -> str:
-    """One page with the pictures of tables, the largest first.
+    """An HTML page with the pictures of tables, the largest first.
 
     Args:
         title: the page's heading.
@@ -85,7 +85,7 @@ def page_templates() -> Environment:
 
 def _bars(bars: Sequence[tuple[str, str, int]]) -> list[Bar]:
     most = max((length for _, _, length in bars), default=0) or 1
-    return [Bar(name, told, round(100 * length / most, 2)) for name, told, length in bars]
+    return [Bar(name, label, round(100 * length / most, 2)) for name, label, length in bars]
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def _curves(table: TablePortrait) -> list[Curve]:
     rows = [(each.timestamp_ms, each.total_rows) for each in lineage if each.total_rows is not None]
     sizes = [(each.timestamp_ms, each.total_bytes) for each in lineage if each.total_bytes is not None]
     curves = []
-    for name, points, told in (("Rows", rows, number), ("Bytes", sizes, size)):
+    for name, points, text_of in (("Rows", rows, number), ("Bytes", sizes, size)):
         if len(points) > 1:
             line = _steps(points)
             curves.append(
@@ -142,8 +142,8 @@ def _curves(table: TablePortrait) -> list[Curve]:
                     name,
                     f"M {line}",
                     f"M 0,{_HEIGHT} L {line} L {_WIDTH},{_HEIGHT} Z",
-                    f"{time(points[0][0])}: {told(points[0][1])}",
-                    f"{time(points[-1][0])}: {told(points[-1][1])}",
+                    f"{time(points[0][0])}: {text_of(points[0][1])}",
+                    f"{time(points[-1][0])}: {text_of(points[-1][1])}",
                 )
             )
     return curves

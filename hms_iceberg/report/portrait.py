@@ -1,4 +1,4 @@
-"""What a picture of a table shows, as values."""
+"""The facts that a picture of a table shows, as values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Bin:
-    """How many values of a histogram are between two limits.
+    """The number of values of a histogram between two limits.
 
     Attributes:
         low: the least value that belongs here.
@@ -70,7 +70,7 @@ class PartitionShare:
 
 @dataclass(frozen=True)
 class Advice:
-    """Something that the table needs.
+    """A maintenance action that the table needs.
 
     Attributes:
         action: the name of the action that would help.
@@ -143,7 +143,7 @@ class TablePortrait:
 
 @dataclass(frozen=True)
 class Failure:
-    """A table of which there is no picture.
+    """A table that could not be drawn.
 
     Attributes:
         name: `db.table`.

@@ -1,4 +1,4 @@
-"""Where the snapshots of a table stand in a picture of its branches: rows from the newest to the oldest, in lanes."""
+"""The layout of a table's snapshots in a picture of its branches: rows from the newest to the oldest, in lanes."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ def drawn(places: Sequence[Placed]) -> list[tuple[str, SnapshotPoint | None]]:
     for each in places:
         if each.joining:
             lines.append((_join(each, width), None))
-        cells = ["●" if lane == each.lane else "│" if lane in each.passing else " " for lane in range(width)]
+        cells = ["│" if lane in each.passing else " " for lane in range(width)]
+        cells[each.lane] = "●"
         lines.append((" ".join(cells), each.snapshot))
     return lines
 

@@ -99,12 +99,12 @@ def _graph(snapshots: Sequence[SnapshotPoint], console: Console) -> Grid:
     grid.add_column(justify="right")
     grid.add_column(overflow="fold", style="bold")
     for line, snapshot in drawn(placed(snapshots)):
-        cells = _told(snapshot) if snapshot is not None else ()
+        cells = _cells(snapshot) if snapshot is not None else ()
         grid.add_row(_text(_plain(line, console)), *map(_text, cells))
     return grid
 
 
-def _told(snapshot: SnapshotPoint) -> tuple[str, ...]:
+def _cells(snapshot: SnapshotPoint) -> tuple[str, ...]:
     change = "".join(
         f"{sign}{number(count)} " for sign, count in (("+", snapshot.added_rows), ("-", snapshot.deleted_rows)) if count
     )
@@ -117,13 +117,13 @@ def _over_time(lineage: Sequence[SnapshotPoint], console: Console) -> Grid:
     for style in ("dim", "cyan", ""):
         grid.add_column(no_wrap=True, style=style)
     width = max(console.width - 40, 10)
-    for name, told, values in (
+    for name, text_of, values in (
         ("rows", number, [each.total_rows for each in lineage]),
         ("bytes", size, [each.total_bytes for each in lineage]),
     ):
         known = [each for each in values if each is not None]
         if known:
-            grid.add_row(name, _plain(sparkline(known, width), console), f"{told(known[0])} to {told(known[-1])}")
+            grid.add_row(name, _plain(sparkline(known, width), console), f"{text_of(known[0])} to {text_of(known[-1])}")
     return grid
 
 
@@ -142,15 +142,15 @@ def _histogram(bins: Sequence[Bin], limits: Callable[[Bin], str], console: Conso
 def _bars(bars: Sequence[tuple[str, int, str]], console: Console) -> Grid:
     """Bars of a length each, with a name before and a text behind."""
     names = max(len(name) for name, _, _ in bars)
-    room = max(console.width - min(names, console.width // 2) - max(len(told) for _, _, told in bars) - 2 * _GAP, 5)
+    room = max(console.width - min(names, console.width // 2) - max(len(label) for _, _, label in bars) - 2 * _GAP, 5)
     most = max(length for _, length, _ in bars) or 1
     grid = _grid()
     grid.add_column(overflow="fold", style="dim", justify="right", max_width=console.width // 2)
     grid.add_column(no_wrap=True, style="cyan")
     grid.add_column(no_wrap=True)
-    for name, length, told in bars:
+    for name, length, label in bars:
         blocks = "█" * max(round(length * room / most), 1 if length else 0)
-        grid.add_row(_text(name), _plain(blocks, console), told)
+        grid.add_row(_text(name), _plain(blocks, console), label)
     return grid
 
 

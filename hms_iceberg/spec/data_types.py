@@ -178,7 +178,7 @@ class NestedType(IcebergType, ABC):
 
     @cached_property
     def nesting(self) -> int:
-        """How many structs, lists and maps are in one another, this type included."""
+        """The depth of structs, lists and maps in one another, this type included."""
         return 1 + max((child.field_type.nesting for child in self.children()), default=0)
 
     def _check_nesting(self) -> None:

@@ -18,7 +18,7 @@ Model = TypeVar("Model", bound="JsonModel")
 
 
 class JsonForm(NamedTuple):
-    """How values of a class become JSON-ready Python, and come back from it."""
+    """The functions that make JSON-ready Python of a class's values, and values of it."""
 
     dump: Callable[[Any], Any]
     read: Callable[[Any], Any]

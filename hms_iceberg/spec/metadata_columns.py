@@ -62,7 +62,8 @@ def is_metadata_column(field_id: int) -> bool:
 
 
 def partition_column(specs: Iterable[PartitionSpec], schema: Schema) -> NestedField:
-    """The column `_partition`: a struct of the partition fields of all specs; a field that a row's spec lacks is null.
+    """The column `_partition`: a struct of the partition fields of all specs; those that a row's
+    spec lacks are null.
     """
     kind = unified_partition_type(specs, schema)
     return NestedField(PARTITION_ID, PARTITION_NAME, kind, False, "Partition to which a row belongs to")

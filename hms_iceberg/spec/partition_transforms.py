@@ -1,4 +1,4 @@
-"""All transforms of partition and sort fields, and the way from text to one.
+"""The registry of transforms of partition and sort fields, by their text.
 
 A new transform is a class in `hms_iceberg.spec.transforms` and one entry of `TRANSFORMS`.
 """

@@ -68,7 +68,7 @@ def has_dot_segments(location: str) -> bool:
 
 
 class Place(NamedTuple):
-    """Where a file or folder is. Equal places are one file, or one folder.
+    """The place of a file or folder. Equal places are one file, or one folder.
 
     Attributes:
         family: what the schemes of one kind of storage have in common: `file`, `s3`, `gs`, `abfs`, `hdfs` …
@@ -82,7 +82,7 @@ class Place(NamedTuple):
 
     @classmethod
     def of(cls, location: str) -> Place:
-        """The place that a text alone tells; see `hms_iceberg.storage.Places` for what a storage adds."""
+        """The place that a location's text alone tells; `hms_iceberg.storage.Places` adds what a storage knows."""
         scheme, authority, path = split_location(location)
         if scheme == "file":
             server = authority.lower()
@@ -99,7 +99,7 @@ class Place(NamedTuple):
 
     @property
     def parent(self) -> Place:
-        """The folder that it is in; the root is in itself."""
+        """The folder of the place; the root is its own."""
         return self._replace(path=self.path.rpartition("/")[0])
 
     @property
@@ -108,7 +108,7 @@ class Place(NamedTuple):
         return self.path.rpartition("/")[2]
 
     def child(self, name: str) -> Place:
-        """What has a name in this folder.
+        """The place of a name in this folder.
 
         Args:
             name: one segment, neither empty nor of dots only.
@@ -116,7 +116,7 @@ class Place(NamedTuple):
         return Place(self.family, self.authority, f"{self.path}/{name}")
 
     def is_in(self, folder: Place) -> bool:
-        """Whether it is a folder, or in it."""
+        """Whether the place is a folder, or in it."""
         if self.family != folder.family or self.authority != folder.authority:
             return False
         return self.path == folder.path or self.path.startswith(f"{folder.path}/")
@@ -126,7 +126,7 @@ class Place(NamedTuple):
         return other.is_in(self)
 
     def below(self, folder: Place) -> str:
-        """The path from a folder that it is in, without a slash at its start."""
+        """The relative path from a folder that the place is in."""
         return self.path[len(folder.path) + 1 :]
 
     def upwards(self) -> Iterator[Place]:
@@ -138,7 +138,7 @@ class Place(NamedTuple):
         yield Place(self.family, self.authority, "")
 
     def anywhere(self) -> Place:
-        """The same path on whatever server: what is kept, or not let in, is compared by it.
+        """The place with the same path on any server, by which files that are kept, or not let in, are compared.
 
         One server can have names that nobody tells of: its address, `localhost`, an alias, a gateway with the interface
         of another store. Two places that may be one are equal so, and some that are not: then a file is kept that could

@@ -27,7 +27,7 @@ class IcebergType(JsonModel):
 
     @property
     def nesting(self) -> int:
-        """How many structs, lists and maps are in one another, this type included; 0 for types that are not nested."""
+        """The depth of structs, lists and maps in one another, this type included; 0 for types that are not nested."""
         return 0
 
     @property

@@ -1,4 +1,4 @@
-"""Which types a column may be promoted to.
+"""The types that a column may be promoted to.
 
 Source: Iceberg specification, "Schema Evolution".
 """

@@ -28,8 +28,7 @@ class TableProperty:
         """The default as the property would be set; empty if there is none."""
         return ""
 
-    def check(self, text: str) -> None:
-        ...
+    def check(self, text: str) -> None: ...
 
     def matches(self, name: str) -> bool:
         return name == self.name
@@ -124,7 +123,7 @@ class TextProperty(TableProperty):
 
 @dataclass(frozen=True, slots=True)
 class ChoiceProperty(TextProperty):
-    """One of some words, in upper or lower case."""
+    """A choice among words, in upper or lower case."""
 
     KIND: ClassVar[str] = "choice"
 

@@ -1,4 +1,4 @@
-"""How much memory what one file holds may take when it is read: files are small that hold very much, if they mean harm.
+"""A limit of the memory that one file's content may take: malicious files are small and hold very much.
 
 The same bound holds for whatever is inflated or repeated: gzip of metadata, blocks of Avro, blobs of Puffin, and values
 of JSON. It is checked before they are made.
@@ -26,7 +26,7 @@ _COPIES_OF_TEXT = 2
 
 @dataclass(frozen=True)
 class ReadLimit:
-    """How much memory the content of one file may take, as a whole.
+    """A limit of the memory that the content of one file may take, as a whole.
 
     Metadata of 70,000 snapshots take about 300 MB.
 
@@ -54,7 +54,7 @@ class ReadLimit:
         return cls(int(text))
 
     def inflated(self, stored: int) -> int:
-        """How many bytes compressed data may become.
+        """The limit of what compressed data may become.
 
         Args:
             stored: their size in the file.
@@ -62,7 +62,7 @@ class ReadLimit:
         return min(most_bytes(stored), self.most // _COPIES_OF_TEXT)
 
     def refused(self, what: str) -> CorruptFileError:
-        """The error if something would take more.
+        """The error that says that a file's content would take too much memory.
 
         Args:
             what: what it is.
@@ -93,12 +93,13 @@ DEFAULT_LIMIT = ReadLimit()
 
 
 def most_bytes(size: int) -> int:
-    """How many bytes compressed data of a size may become in any case."""
+    """The size that compressed data may reach in any case."""
     return _PLAIN_BYTES + _MOST_RATIO * size
 
 
 def whole_frame(codec: Any, compressed: bytes, most: int) -> bytes:
-    """A frame of zstd or LZ4, decompressed with cramjam: a usual size is tried first, as frames need not tell theirs.
+    """A frame of zstd or LZ4, decompressed with cramjam; a usual size is tried first, as frames
+    need not tell theirs.
     """
     import cramjam
 

@@ -72,7 +72,7 @@ class Summary(dict[str, str], JsonModel):
 
     @property
     def additional_properties(self) -> dict[str, str]:
-        """All keys but the operation."""
+        """The members of the summary without the operation."""
         return {key: value for key, value in self.items() if key != OPERATION}
 
 
@@ -124,7 +124,7 @@ class Snapshot(JsonModel):
         return self.summary.operation
 
     def manifests(self, io: FileSource) -> list[ManifestFile]:
-        """Its manifests, in the order of its manifest list.
+        """The snapshot's manifests, in the order of its manifest list.
 
         Args:
             io: reads files by location: `table.io`.
@@ -217,7 +217,7 @@ def new_snapshot_id(taken: Collection[int] = ()) -> int:
 
 @dataclass(frozen=True)
 class BlobMetadata:
-    """One blob of a statistics file: what was computed, from which snapshot, over which fields."""
+    """A blob of a statistics file: what was computed, from which snapshot, over which fields."""
 
     type: str
     snapshot_id: int

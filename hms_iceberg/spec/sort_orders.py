@@ -32,7 +32,7 @@ class SortDirection(str, Enum):
 
 
 class NullOrder(str, Enum):
-    """Where nulls go, whatever the direction."""
+    """The position of nulls, whatever the direction."""
 
     NULLS_FIRST = "nulls-first"
     NULLS_LAST = "nulls-last"
@@ -43,7 +43,7 @@ class NullOrder(str, Enum):
 
 @dataclass(frozen=True)
 class SortField(JsonModel):
-    """One key of a sort order.
+    """A key of a sort order.
 
     Args:
         source_id: id of the source column; the first one if a transform takes several.

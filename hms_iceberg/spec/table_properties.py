@@ -381,7 +381,7 @@ _BY_NAME = {each.name: each for each in _OF_TABLES if not isinstance(each, Colum
 
 
 def settings_rows() -> Iterator[SettingsRow]:
-    """All properties as rows of a page, in the order of this module; names of families end in `<column>`."""
+    """The rows of a page of all properties, in the order of this module; names of families end in `<column>`."""
     for each in _ALL:
         name = f"{each.name}<column>" if isinstance(each, ColumnProperty) else each.name
         choices = each.choices if isinstance(each, ChoiceProperty) else ()
@@ -401,7 +401,7 @@ def check_properties(properties: Mapping[str, str]) -> None:
 
 
 def metadata_folder(location: str, properties: Mapping[str, str]) -> str:
-    """Where metadata files go: `write.metadata.path`, relative ones below the location, by default `metadata`
+    """The folder of metadata files: `write.metadata.path`, relative ones below the location, by default `metadata`
     (specification, "Path Construction").
     """
     path = (METADATA_PATH.of(properties) or "metadata").rstrip("/")

@@ -38,7 +38,7 @@ class SQLViewRepresentation:
 
 @dataclass(frozen=True)
 class UnknownViewRepresentation:
-    """A view in a form that this version of the specification does not know; it is kept as it is.
+    """A representation of a view that this version of the specification does not know; it is kept as it is.
 
     Attributes:
         members: its members as parsed JSON, `type` among them.
@@ -52,7 +52,7 @@ ViewRepresentation = SQLViewRepresentation | UnknownViewRepresentation
 
 @dataclass(frozen=True)
 class ViewVersion:
-    """A view at some time; it never changes.
+    """A version of a view; it never changes.
 
     Attributes:
         version_id: its number; given by the view, whatever it is here, when the version is added to one.
@@ -99,20 +99,20 @@ class ViewVersion:
 
     @property
     def dialects(self) -> list[str]:
-        """The dialects that it has a query in, in lower case."""
+        """The dialects of the version's queries, in lower case."""
         return [each.dialect.lower() for each in self._queries()]
 
     def _queries(self) -> list[SQLViewRepresentation]:
         return [each for each in self.representations if isinstance(each, SQLViewRepresentation)]
 
     def behaves_like(self, other: ViewVersion) -> bool:
-        """Whether the two differ in number and time only."""
+        """Whether both versions differ in number and time only."""
         return replace(self, version_id=0, timestamp_ms=0) == replace(other, version_id=0, timestamp_ms=0)
 
 
 @dataclass(frozen=True)
 class ViewHistoryEntry:
-    """Since when a version was the current one."""
+    """A time since when a version was the current one."""
 
     timestamp_ms: int
     version_id: int
@@ -120,7 +120,7 @@ class ViewHistoryEntry:
 
 @dataclass(frozen=True)
 class ViewMetadata(JsonModel):
-    """All that is known of a view, under the specification's names."""
+    """The metadata of a view, under the specification's names."""
 
     _json_home: ClassVar[str] = "hms_iceberg.spec.view_metadata"
     view_uuid: str

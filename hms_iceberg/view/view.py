@@ -160,8 +160,7 @@ class View:
         return self.change(lambda metadata: set_view_properties(metadata, {}, names))
 
     def change(self, change: Callable[[ViewMetadata], ViewMetadata]) -> View:
-        """Applies a function to the view's newest metadata and commits the result; repeats it if another writer was
-        first.
+        """Commits the result of a function on the view's newest metadata, calling it again if another writer was first.
 
         Raises:
             NoSuchViewError: it was dropped.

@@ -60,7 +60,9 @@ class Package:
     def __init__(self, root: Path = ROOT) -> None:
         files = [each for each in sorted(root.rglob("*.py")) if "genthrift" not in each.parts]
         self.texts = {
-            ".".join(each.relative_to(root).with_suffix("").parts).removesuffix("__init__").rstrip("."): each.read_text()
+            ".".join(each.relative_to(root).with_suffix("").parts)
+            .removesuffix("__init__")
+            .rstrip("."): each.read_text()
             for each in files
         }
         self.trees = {name: ast.parse(text) for name, text in self.texts.items()}

@@ -1,4 +1,4 @@
-"""What each primitive type is in Arrow, and which Arrow types of data and of files may stand for it.
+"""The Arrow type of each primitive type, and the Arrow types of data and of files that may stand for it.
 
 A new type has its line in each of three tables: the Arrow type that it is read as, the types of users' data that fit
 it without loss, and the types of data files that mean the same to every reader of Iceberg.
@@ -227,7 +227,9 @@ def is_lossless(kind: pa.DataType, target: IcebergType) -> bool:
 
 def byte_width(kind: IcebergType) -> int | None:
     """The length of every value of a type, if it is bytes of one length."""
-    return kind.length if isinstance(kind, FixedType) else _UUID_BYTES if isinstance(kind, UUIDType) else None
+    if isinstance(kind, FixedType):
+        return kind.length
+    return _UUID_BYTES if isinstance(kind, UUIDType) else None
 
 
 def stands_for(

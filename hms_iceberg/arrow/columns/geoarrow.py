@@ -72,8 +72,7 @@ def is_shape(field: pa.Field) -> bool:
 
 
 def shape_of(field: pa.Field) -> GeometryType | GeographyType:
-    """The Iceberg type of a field of shapes; ValueError if they are not WKB or no name tells their coordinate system.
-    """
+    """The Iceberg type of a field of shapes; ValueError if they are not WKB or have an unknown coordinate system."""
     crs, edges = _parameters(field)
     system = DEFAULT_CRS if crs is None else crs
     return GeometryType(system) if edges in (None, _PLANAR) else GeographyType(system, edges)
@@ -150,19 +149,17 @@ def footer_corners(chunks: Sequence[Any], kind: GeometryType | GeographyType) ->
     return corners_of(whole, kind)
 
 
-def told_shape(column: Any) -> pa.Field | None:
+def shape_of_footer(column: Any) -> pa.Field | None:
     """A column of shapes as GeoArrow names its system and edges; None if the footer does not say that it is one."""
-    told = json.loads(column.logical_type.to_json())
-    if told["Type"] not in ("Geometry", "Geography"):
+    logical = json.loads(column.logical_type.to_json())
+    if logical["Type"] not in ("Geometry", "Geography"):
         return None
-    edges = told.get("algorithm", DEFAULT_EDGE_ALGORITHM) if told["Type"] == "Geography" else "planar"
-    return pa.field("", ShapeType(json.dumps({"crs": told.get("crs", DEFAULT_CRS), "edges": edges.lower()})))
+    edges = logical.get("algorithm", DEFAULT_EDGE_ALGORITHM) if logical["Type"] == "Geography" else "planar"
+    return pa.field("", ShapeType(json.dumps({"crs": logical.get("crs", DEFAULT_CRS), "edges": edges.lower()})))
 
 
 def _extent(chunk: Any) -> Extent:
-    told = chunk.geo_statistics if getattr(chunk, "is_geo_stats_set", False) else None
-    low, high = (
-        [math.nan if (each := getattr(told, axis + end, None)) is None else each for axis in "xyzm"]
-        for end in ("min", "max")
-    )
+    statistics = chunk.geo_statistics if getattr(chunk, "is_geo_stats_set", False) else None
+    found = {end: [getattr(statistics, axis + end, None) for axis in "xyzm"] for end in ("min", "max")}
+    low, high = ([math.nan if each is None else each for each in found[end]] for end in ("min", "max"))
     return Extent(low, high, math.nan, math.nan)

@@ -76,7 +76,10 @@ class WriterCalendar:
             return Rule(None) if self.julian_dates else None
         if not pa.types.is_timestamp(kind):
             return None
-        zone = self.int96 if int96 else self.instants if kind.tz is not None else None
+        if int96:
+            zone = self.int96
+        else:
+            zone = self.instants if kind.tz is not None else None
         return None if zone is None else Rule(zone)
 
 

@@ -19,7 +19,7 @@ from hms_iceberg.spec.data_types import IcebergType, NestedField, NestedType
 
 
 def null_mask(array: pa.Array) -> pa.Array | None:
-    """Where an array is null, or None if it has no nulls."""
+    """A mask of the nulls of an array, or None if it has none."""
     return array.is_null() if array.null_count else None
 
 

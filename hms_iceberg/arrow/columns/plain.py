@@ -1,4 +1,4 @@
-"""Arrow arrays of any layout as equal ones of the plain layout that `arrow_types.plain_type` names.
+"""Arrow arrays of any layout as equal ones of the plain layout that `arrow_types.plain_type` names; and dictionaries.
 
 pyarrow's own casts and kernels are not relied on here: that of list views takes ranges for neighbours and reads beyond
 its buffers, and few kernels know views, or dictionaries and runs of anything but plain values. What an array says of
@@ -10,6 +10,7 @@ Source: Arrow's columnar format, "Physical memory layout".
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,8 @@ import pyarrow.compute as pc
 
 from hms_iceberg.arrow.columns import nested
 from hms_iceberg.arrow.columns.arrow_schema import child_fields
-from hms_iceberg.arrow.columns.arrow_types import plain_type
+from hms_iceberg.arrow.columns.arrow_types import is_bytes, is_text, plain_type
+from hms_iceberg.spec.json_model import column_names
 
 _MOST_ELEMENTS = (1 << 31) - 1
 
@@ -92,7 +94,7 @@ def _list(array: pa.Array) -> pa.ListArray:
 
 
 def _ranges(array: pa.Array) -> tuple[Any, Any]:
-    """Where in its values each list of a view, or of lists of one size, begins, and how long it is."""
+    """First value and length of each list of a view, or of lists of one size."""
     if pa.types.is_fixed_size_list(array.type):
         size = array.type.list_size
         return np.arange(array.offset, array.offset + len(array)) * size, np.full(len(array), size)
@@ -102,3 +104,27 @@ def _ranges(array: pa.Array) -> tuple[Any, Any]:
 def _check_offsets(offsets: Any, length: int) -> None:
     if len(offsets) and (offsets[0] < 0 or offsets[-1] > length or (np.diff(offsets) < 0).any()):
         raise pa.ArrowInvalid(f"a list is outside of its {length} values")
+
+
+def with_dictionaries(rows: pa.RecordBatchReader, columns: Sequence[str]) -> pa.RecordBatchReader:
+    """The rows with columns of text or bytes as dictionaries, which take less memory where values repeat."""
+    names = column_names(columns, "dictionary_columns")
+    places = [
+        place
+        for place, field in enumerate(rows.schema)
+        if field.name in names and (is_text(field.type) or is_bytes(field.type))
+    ]
+    if not places:
+        return rows
+    schema = rows.schema
+    for place in places:
+        field = schema.field(place)
+        schema = schema.set(place, field.with_type(pa.dictionary(pa.int32(), field.type)))
+
+    def encoded(batch: pa.RecordBatch) -> pa.RecordBatch:
+        arrays = batch.columns
+        for place in places:
+            arrays[place] = arrays[place].dictionary_encode()
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    return pa.RecordBatchReader.from_batches(schema, map(encoded, rows))

@@ -47,7 +47,7 @@ Converter = Callable[[pa.Array], pa.Array]
 
 
 class FileProjection:
-    """How the batches of one file become columns of a table's types.
+    """The conversion of the batches of one file to columns of a table's types.
 
     `constants` are stored values by field id for columns that the file lacks. `leaves` has to be read, in ascending
     order. A column that cannot become the table's type raises TypeMismatchError.
@@ -210,7 +210,6 @@ def _constant(constants: Mapping[int, Any], field_id: int) -> str:
 
 
 def leaf_count(field: pa.Field) -> int:
-    """How many leaves a field of a file has."""
     children = child_fields(field.type)
     return sum(map(leaf_count, children)) if children else 1
 

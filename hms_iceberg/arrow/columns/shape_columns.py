@@ -80,7 +80,7 @@ def extents(column: pa.BinaryArray) -> Extents:
 
 
 def meets(column: pa.BinaryArray, box: Box, kind: GeometryType | GeographyType) -> np.ndarray[Any, Any]:
-    """Which shapes (WKB) of a column have a box that has a point in common with `box`, as booleans; no null has."""
+    """A mask of the shapes (WKB) of a column whose box has a point in common with `box`; no null has."""
     found = extents(column)
     west, east = found.low[:, 0], found.high[:, 0]
     if isinstance(kind, GeographyType):
@@ -147,7 +147,7 @@ def _extents(column: pa.BinaryArray) -> Extents:
 
 
 def _bytes_of(column: pa.BinaryArray) -> tuple[Any, Any, Any, Any]:
-    """All bytes of a column, where each value begins, how long it is, and which are no nulls."""
+    """The bytes of a column, where each value begins, how long it is, and which are no nulls."""
     _, ends, content = column.buffers()
     data = np.frombuffer(content, np.uint8) if content is not None else np.empty(0, np.uint8)
     places = np.frombuffer(ends, np.int32)[column.offset : column.offset + len(column) + 1].astype(np.int64)

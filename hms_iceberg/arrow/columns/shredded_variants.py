@@ -139,8 +139,8 @@ def _object(kind: pa.DataType) -> _Typed:
             if len(group) < _LEAST_ROWS:
                 singly.append(group)
             else:
-                made.append(_objects([each if len(group) == len(each) else each.take(group) for each in columns],
-                                     names, rows.ids(group[0])))  # fmt: skip
+                chosen_columns = [each if len(group) == len(each) else each.take(group) for each in columns]
+                made.append(_objects(chosen_columns, names, rows.ids(group[0])))
                 places.append(group)
         chosen = np.concatenate(singly)
         made.append(pa.array(_objects_singly(columns, names, rows, plain, chosen), pa.binary()))

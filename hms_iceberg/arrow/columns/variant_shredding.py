@@ -1,4 +1,4 @@
-"""Variants taken apart into typed columns, as Parquet files hold them.
+"""Variants taken apart into typed columns, as Parquet files hold them. Only those at the top level of a file are.
 
 A field gets a column of its own if a tenth of the rows have it and all its values are of one type, as in Java. Types
 that Spark does not read from such columns get none: time, UUID, and timestamps with nanoseconds.
@@ -9,12 +9,13 @@ Source: Apache Parquet, "Variant Shredding".
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
+from hms_iceberg.arrow.columns.arrow_schema import child_fields
 from hms_iceberg.arrow.columns.nested import make_struct, struct_children
 from hms_iceberg.spec.values.decimals import decimal_value
 from hms_iceberg.spec.variant.layout import (
@@ -50,11 +51,13 @@ _OTHERS = {
     Kind.STRING: pa.string(),
 }
 _Names = Sequence[str]
+_OPTIONS_OF_COLUMNS = ("use_dictionary", "write_statistics")
+_PARTS = [pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)]
 
 
 @dataclass
 class _Seen:
-    """What was seen of the values at one place; a family is a type, or what its values have in common."""
+    """Statistics of the values at one place; a family is a type, or a group of types with one typed column."""
 
     rows: int = 0
     families: set[Any] = field(default_factory=set)
@@ -264,3 +267,57 @@ def _decimal_reader(precision: int, scale: int) -> Callable[[bytes], Any]:
 
 def _number(value: bytes, at: int) -> int:
     return int.from_bytes(value[at:], "little", signed=True)
+
+
+# ------------------------------------------------------------------------------------------------ files
+
+
+def with_shredded_variants(
+    schema: pa.Schema, options: Mapping[str, Any], batches: Sequence[pa.RecordBatch], rows: int
+) -> tuple[pa.Schema, Mapping[str, Any]]:
+    """The schema of a file whose variants are shredded as its first rows suggest, and the options of its writer.
+
+    The options of a variant's value count for its other columns too; `rows` of the batches are looked at.
+    """
+    if not batches:
+        return schema, options
+    fields = list(schema)
+    changed = dict(options)
+    for place, column_field in enumerate(schema):
+        if not is_variant(column_field.type):
+            continue
+        column = pa.concat_batches(batches).column(place).slice(0, rows)
+        kind = shredded_type(column)
+        if kind is None:
+            continue
+        fields[place] = column_field.with_type(kind)
+        for name in _OPTIONS_OF_COLUMNS:
+            listed = changed.get(name)
+            if isinstance(listed, list) and f"{column_field.name}.value" in listed:
+                changed[name] = [*listed, *_paths(kind.field("typed_value"), column_field.name)]
+    return pa.schema(fields), changed
+
+
+def shredded_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """A batch whose variants are shredded as a schema says."""
+    columns = [
+        column if column.type == field.type else shredded(column, field.type)
+        for column, field in zip(batch.columns, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def is_variant(kind: pa.DataType) -> bool:
+    """Whether a column of a file's layout holds variants; no struct of a table has fields without ids."""
+    fields = child_fields(kind)
+    return pa.types.is_struct(kind) and fields == _PARTS and not any(field.metadata for field in fields)
+
+
+def _paths(field: pa.Field, prefix: str) -> Iterator[str]:
+    """The dotted paths of the Parquet columns of a field."""
+    path = f"{prefix}.{field.name}"
+    children = child_fields(field.type)
+    if not children:
+        yield path
+    for child in children:
+        yield from _paths(child, f"{path}.list" if pa.types.is_list(field.type) else path)

@@ -35,8 +35,7 @@ class RowDeletes(Protocol):
     """Rows of one data file to delete; how many are new is their length."""
 
     @property
-    def file(self) -> DataFile:
-        ...
+    def file(self) -> DataFile: ...
 
     def __len__(self) -> int: ...
 

@@ -197,7 +197,7 @@ class KeySet:
         self._deleted = deleted
 
     def deleted(self, columns: Sequence[pa.Array]) -> Any:
-        """Which rows are deleted, as a numpy array of booleans."""
+        """A mask of the rows whose keys are deleted."""
         frame = _frame(self.ids, self.columns, columns)
         names = self._deleted.columns
         if len(names) == 1 and frame.dtypes[0].is_integer():  # a fifth of the time of a join; text gains nothing

@@ -97,17 +97,15 @@ def _rows(request: MetadataRequest, file: DataFile, schema: Schema, target: pa.S
     }
     for found in _vector(request, file) if file.file_format.upper() == "PUFFIN" else _file(request, file, schema):
         rows = len(found["pos"])
-        columns = [
-            conform(
-                found[field.name]
-                if field.name in found
-                else _partition(field, values, rows)
-                if field.field_id == PARTITION_ID
-                else constant(constants.get(field.name), field.field_type, rows),
-                kind.type,
-            )
-            for field, kind in zip(schema.fields, target, strict=True)
-        ]
+        columns = []
+        for field, kind in zip(schema.fields, target, strict=True):
+            if field.name in found:
+                column = found[field.name]
+            elif field.field_id == PARTITION_ID:
+                column = _partition(field, values, rows)
+            else:
+                column = constant(constants.get(field.name), field.field_type, rows)
+            columns.append(conform(column, kind.type))
         yield pa.RecordBatch.from_arrays(columns, schema=target)
 
 

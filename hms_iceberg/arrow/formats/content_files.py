@@ -61,8 +61,7 @@ class ContentWriter(Protocol):
     def close(self, **fields: Any) -> DataFile:
         """Finishes the file and makes it visible; `fields` are members of `DataFile` that the writer cannot know."""
 
-    def abandon(self) -> None:
-        ...
+    def abandon(self) -> None: ...
 
 
 class ContentFormat:
@@ -183,8 +182,7 @@ class ContentReader(Protocol):
     def bytes_of(self, rows: RowRange, leaves: Sequence[int]) -> int:
         """Compressed bytes of some leaves of a range; of the whole range if the format does not tell."""
 
-    def close(self) -> None:
-        ...
+    def close(self) -> None: ...
 
 
 def open_reader(

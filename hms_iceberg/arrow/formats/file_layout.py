@@ -64,14 +64,15 @@ def sanitized(name: str) -> str:
     """
     units = name.encode("utf-16-be", "surrogatepass")
     characters = [chr(int.from_bytes(units[at : at + 2], "big")) for at in range(0, len(units), 2)]
-    return "".join(
-        character
-        if character == "_" or character.isalpha() or (position and character.isdecimal())
-        else f"_{character}"
-        if character.isdecimal()
-        else f"_x{ord(character):X}"
-        for position, character in enumerate(characters)
-    )
+    return "".join(_sanitized(character, at_start=not at) for at, character in enumerate(characters))
+
+
+def _sanitized(character: str, at_start: bool) -> str:
+    if character == "_" or character.isalpha():
+        return character
+    if character.isdecimal():
+        return f"_{character}" if at_start else character
+    return f"_x{ord(character):X}"
 
 
 def _file_fields(fields: tuple[NestedField, ...], prefix: str) -> list[NestedField]:
@@ -213,7 +214,7 @@ class MeasuredWriter:
         """Writes what is still held, and the file's end."""
 
     def _split_offsets(self, size: int) -> tuple[int, ...] | None:
-        """Where the file of this many bytes can be split; None if it does not say."""
+        """Offsets where the file of this many bytes can be split; None if it does not say."""
         return None
 
     def abandon(self) -> None:

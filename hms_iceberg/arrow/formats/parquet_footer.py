@@ -104,7 +104,7 @@ def with_types(end: bytes, types: Mapping[int, bytes]) -> bytes:
 
 
 def _ends(footer: CompactThrift, types: Mapping[int, bytes]) -> Iterator[tuple[int, int, int]]:
-    """Where the elements of the columns end, the number of the last thing that each says, and the column's id."""
+    """For each column to change: the offset of its element's end, the number of its last field, and the column's id."""
     for number, kind in footer.fields():
         if number != _SCHEMA:
             footer.skip(kind)

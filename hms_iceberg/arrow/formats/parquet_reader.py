@@ -145,8 +145,7 @@ class ParquetReader:
     def matching(
         self, ranges: Sequence[RowRange], schema: Schema, field_ids: set[int], may_match: RangesTest
     ) -> list[RowRange]:
-        """The row groups whose statistics do not rule a filter out, which is bound to `schema` and tests `field_ids`.
-        """
+        """The row groups whose statistics do not rule out a filter on `field_ids`, bound to `schema`."""
         found = [RangeMetrics(each.rows, self.metrics(schema, field_ids, [each.index])) for each in ranges]
         return [each for each, may in zip(ranges, may_match(found), strict=True) if may]
 
@@ -220,7 +219,7 @@ class ParquetReader:
         return sum(group.column(leaf).total_compressed_size for leaf in leaves)
 
     def _rows_within_bytes(self, rows: RowRange, leaves: Sequence[int]) -> int:
-        """How many rows of the row group take about ``_BATCH_BYTES`` in memory."""
+        """The number of rows of the row group that take about `_BATCH_BYTES` in memory."""
         group = self.footer.row_group(rows.index)
         size = sum(group.column(leaf).total_uncompressed_size for leaf in leaves)
         return max(_LEAST_BATCH_ROWS, _BATCH_BYTES * rows.rows // max(size, 1))
@@ -267,7 +266,7 @@ class WholeRanges:
     def matching(
         self, ranges: Sequence[RowRange], schema: Schema, field_ids: set[int], may_match: RangesTest
     ) -> list[RowRange]:
-        """All of the ranges, since there are no statistics to rule one out by."""
+        """Every range, since there are no statistics to rule one out by."""
         return list(ranges)
 
     def is_int96(self, leaf: int) -> bool:

@@ -21,10 +21,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hms_iceberg.arrow.columns.nested import struct_children
+from hms_iceberg.arrow.columns.variant_shredding import shredded_batch, with_shredded_variants
 from hms_iceberg.arrow.formats.file_layout import HELD_BYTES, ContentOutput, FileLayout
 from hms_iceberg.arrow.formats.parquet_encryption import encryption
 from hms_iceberg.arrow.formats.parquet_footer import NamingOutput, has_no_name, unnamed_types
-from hms_iceberg.arrow.formats.shredded_layout import shredded_batch, with_shredded_variants
 from hms_iceberg.arrow.metrics.batch_metrics import SHAPES, BatchMetrics
 from hms_iceberg.arrow.metrics.file_footer import FileFooter
 from hms_iceberg.arrow.metrics.footer_metrics import MetricsMode, data_file_from_parquet
@@ -134,7 +134,7 @@ def _population_of(arrays: list[pa.Array]) -> float:
 
 
 def _population(sample: float, distinct: float) -> float:
-    """How many values there are, if so many of a sample differ: `distinct = n * (1 - exp(-sample / n))`."""
+    """The number of values of which `distinct` differ in a sample: `distinct = n * (1 - exp(-sample / n))`."""
     low, high = float(distinct), sample * 1000.0
     if not distinct or _expected(high, sample) <= distinct:
         return high
@@ -145,7 +145,7 @@ def _population(sample: float, distinct: float) -> float:
 
 
 def _expected(population: float, rows: float) -> float:
-    """How many values rows have, of so many that there are."""
+    """The number of different values that rows drawn from a population have."""
     return -population * math.expm1(-rows / population) if population else 0.0
 
 

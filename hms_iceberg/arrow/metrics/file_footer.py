@@ -44,7 +44,7 @@ _UNORDERED = ("INTERVAL", "UNKNOWN", "UNDEFINED", "GEOMETRY", "GEOGRAPHY", "VARI
 
 @dataclass(frozen=True, slots=True)
 class ChunkStatistics:
-    """What may be believed of a column in one row group.
+    """The credible statistics of a column in one row group.
 
     Nulls are None if nothing tells them. `extremes` are in the file's form, None if nothing tells them or no value has
     any.
@@ -73,7 +73,7 @@ class FileFooter:
 
     @property
     def rows(self) -> int:
-        """How many rows the row groups have, which readers go by, as some writers left the footer's own number 0."""
+        """The number of rows of the row groups, which readers go by, as some writers left the footer's own number 0."""
         return sum(self.metadata.row_group(index).num_rows for index in range(self.metadata.num_row_groups))
 
     def check(self, location: str) -> None:

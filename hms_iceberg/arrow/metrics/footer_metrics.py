@@ -1,4 +1,4 @@
-"""Which column metrics a table keeps (write.metadata.metrics.*), and those of Parquet files from their footers.
+"""The column metrics that a table keeps (write.metadata.metrics.*), and those of Parquet files from their footers.
 
 Only footers are read, so that a migration can take in thousands of files. Source: Iceberg specification, "Data File
 Fields", "Appendix D: Single-value serialization"; Iceberg documentation, "Configuration"; Parquet's statistics.
@@ -48,7 +48,7 @@ _TRUNCATE = re.compile(r"truncate\(\s*(\d+)\s*\)")
 
 @dataclass(frozen=True, slots=True)
 class MetricsMode:
-    """Which metrics are kept for one column; bounds are cut to `width` code points or bytes, None keeps them whole."""
+    """The metrics kept for one column; bounds are cut to `width` code points or bytes, None keeps them whole."""
 
     counts: bool
     bounds: bool
@@ -234,7 +234,8 @@ def leaves_of_footer(footer: pq.FileMetaData, mapping: NameMapping | None, locat
 
 
 def calendar_rules(footer: pq.FileMetaData, leaves: list[FileLeaf]) -> dict[int, Rule]:
-    """How values of a file's leaves become proleptic, by the leaf's place; empty for a file of the proleptic calendar.
+    """The rules that make values of a file's leaves proleptic, by the leaf's place; empty for a file of the proleptic
+    calendar.
     """
     if not any(pa.types.is_temporal(leaf.type) for leaf in leaves):
         return {}
@@ -249,7 +250,7 @@ def calendar_rules(footer: pq.FileMetaData, leaves: list[FileLeaf]) -> dict[int,
 
 
 def split_offsets(footer: pq.FileMetaData) -> tuple[int, ...] | None:
-    """Where each row group starts, ascending; None for a file without rows or with offsets that make no sense."""
+    """The start of each row group, ascending; None for a file without rows or with offsets that make no sense."""
     starts = []
     for index in range(footer.num_row_groups):
         group = footer.row_group(index)

@@ -132,7 +132,9 @@ def _stored(raw: Any, kind: pa.DataType) -> Any:
 
 def _family(kind: pa.DataType) -> IcebergType | None:
     """The type whose bounds are cut as those of a column are."""
-    return StringType() if is_text(kind) else BinaryType() if is_bytes(kind) else None
+    if is_text(kind):
+        return StringType()
+    return BinaryType() if is_bytes(kind) else None
 
 
 def _value(value: Any, kind: pa.DataType) -> bytes:

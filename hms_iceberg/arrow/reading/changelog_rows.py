@@ -35,7 +35,7 @@ _NUMBERS = (CHANGE_ORDINAL, COMMIT_SNAPSHOT_ID)
 
 @dataclass(frozen=True)
 class ChangelogOptions:
-    """How inserted and deleted rows are combined into changes.
+    """The way in which inserted and deleted rows are combined into changes.
 
     `identity` columns tell rows apart; values of `key` find the row before and after an update, an empty one leaves
     inserts and deletes as they are. `net` takes out rows that came and went over all snapshots; `carryovers` leaves in

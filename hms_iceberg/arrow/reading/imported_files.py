@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from hms_iceberg.arrow.columns.arrow_schema import field_id_of
 from hms_iceberg.arrow.columns.arrow_types import byte_width, is_bytes, stands_for
-from hms_iceberg.arrow.columns.geoarrow import check_shape, told_shape
+from hms_iceberg.arrow.columns.geoarrow import check_shape, shape_of_footer
 from hms_iceberg.arrow.columns.nested import leaf_arrays
 from hms_iceberg.arrow.columns.projection import FileLeaf, FileProjection, file_leaves
 from hms_iceberg.arrow.formats.content_files import ContentReader, open_reader
@@ -174,13 +174,13 @@ class FileImport:
             wanted = known[leaf.field_id].field_type if leaf.field_id in known else None
             if not isinstance(wanted, (GeometryType, GeographyType)):
                 continue
-            told = told_shape(footer.schema.column(leaf.index))
+            shape = shape_of_footer(footer.schema.column(leaf.index))
             try:
-                if told is None:
+                if shape is None:
                     raise ValueError(
                         f"its footer does not say that they are of type {type(wanted).__name__[:-4].upper()}"
                     )
-                check_shape(told, wanted)
+                check_shape(shape, wanted)
             except ValueError as error:
                 raise TypeMismatchError(
                     f"Cannot add {location}: its column {'.'.join(leaf.path)!r} is {wanted} in the table, but {error}. "

@@ -90,7 +90,7 @@ class ScanContext:
         return self._reading < (os.cpu_count() or 1)
 
     def projection(self, reader: ContentReader, wanted: tuple[NestedField, ...], file: DataFile) -> FileProjection:
-        """How a file's columns become the wanted ones; files of the same columns share the answer."""
+        """The projection of a file to the wanted columns; files of the same columns share it."""
         constants = self.constants(file)
         for known in tuple(self._projections):
             if known.fits(reader.schema, wanted, constants):
@@ -137,8 +137,7 @@ def _read(context: ScanContext, task: FileScanTask, deleted_by: Sequence[DataFil
 
 
 def count_live(context: ScanContext, task: FileScanTask) -> int | None:
-    """Counts the live, matching rows of a task's file from metadata and position deletes; None if rows have to be read.
-    """
+    """Counts the live, matching rows of a task's file by metadata and position deletes; None if rows must be read."""
     rows = task.file.record_count
     if not isinstance(task.residual, AlwaysTrue) or rows < 0:
         return None
@@ -214,14 +213,14 @@ class _Deletes:
         return other._positions is not None and not len(np.setdiff1d(self._positions, other._positions, True))
 
     def positions_in(self, rows: RowRange) -> int:
-        """How many rows of a range are removed by their position."""
+        """The number of rows of a range that are removed by their position."""
         if self._positions is None:
             return 0
         first, last = np.searchsorted(self._positions, (rows.start, rows.start + rows.rows))
         return int(last - first)
 
     def removed(self, position: int, count: int, made: _Columns) -> Any | None:
-        """Which rows of a batch are removed, as a numpy array; None for none."""
+        """A mask of the rows of a batch that are removed; None for none."""
         mask = None
         if self._positions is not None:
             first, last = np.searchsorted(self._positions, (position, position + count))
@@ -366,7 +365,7 @@ class _TaskReader:
         return _batch(arrays, rows, self._context.arrow_schema)
 
     def _wanted_rows(self, removed: Any | None, position: int, count: int, made: _Columns) -> Any | None:
-        """Which rows are wanted: not deleted, unless marked, and not filtered out; a numpy array, None for all."""
+        """A mask of the rows that are neither deleted (unless marked) nor filtered out; None for all."""
         keep = None if removed is None or self._context.marks_deleted else ~removed
         if self._only is not None:
             chosen = self._only.removed(position, count, made)

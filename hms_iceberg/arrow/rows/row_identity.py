@@ -114,7 +114,7 @@ def identity_frame(rows: pa.Table) -> pl.DataFrame:
 
 
 def unmatched(left: pa.Table, right: pa.Table) -> tuple[Any, Any]:
-    """Which rows of two bags are left over when equal rows are paired off, as booleans."""
+    """Masks of the rows of two bags that are left over when equal rows are paired off."""
     remain = np.ones(left.num_rows, np.bool_), np.ones(right.num_rows, np.bool_)
     if not left.num_rows or not right.num_rows:
         return remain
@@ -131,7 +131,7 @@ def unmatched(left: pa.Table, right: pa.Table) -> tuple[Any, Any]:
 
 
 def net_changes(rows: pa.Table, signs: Any) -> Any:
-    """Which rows of a history are left over when rows that were inserted (1) and deleted (-1) again are paired off.
+    """A mask of the rows of a history that are left over when inserted (1) and deleted (-1) ones are paired off.
 
     Rows come oldest first; of each row the latest of what is left over is True.
     """

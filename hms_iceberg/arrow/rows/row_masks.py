@@ -29,7 +29,8 @@ Column = Callable[[BoundReference], pa.Array]
 
 
 def matching_rows(expression: BooleanExpression, column: Column, rows: int) -> pa.BooleanArray:
-    """Which rows match a bound predicate, without nulls; `column` must be null also where a struct around a field is.
+    """A mask without nulls of the rows that match a bound predicate; `column` must be null also where a struct around a
+    field is.
     """
     return fold(expression, _Masks(column, rows))
 

@@ -32,8 +32,7 @@ class RowOrder(ABC):
         self._nulls_last = list(nulls_last)
 
     @abstractmethod
-    def keys(self, batches: Sequence[pa.RecordBatch]) -> pl.DataFrame:
-        ...
+    def keys(self, batches: Sequence[pa.RecordBatch]) -> pl.DataFrame: ...
 
     def sort(self, rows: pa.Table | pa.RecordBatch) -> pa.Table | pa.RecordBatch:
         """The rows in order; rows that are equal in it keep theirs."""

@@ -1,4 +1,4 @@
-"""Where new data files go, and what they are called: the layouts of Iceberg Java.
+"""Locations and names of new data files: the layouts of Iceberg Java.
 
 Source: Iceberg documentation, "Configuration" (``write.data.path``, ``write.object-storage.*``).
 """
@@ -26,7 +26,7 @@ _DEPRECATED_PATHS = (OBJECT_STORAGE_PATH, FOLDER_STORAGE_PATH)
 
 @dataclass(frozen=True)
 class LocationRules:
-    """Where a table's data files go.
+    """The layout of a table's data files.
 
     `context` are parts of the table's location that names below another folder begin with. Names may begin with a hash
     (`object_storage`), with the partition behind it or not (`partitioned_paths`).
@@ -60,8 +60,7 @@ class LocationRules:
 
 
 class DataLocations:
-    """Names the files that one write makes: `operation_id` is part of every name, `suffix` stands before the extension.
-    """
+    """Names the files of one write: `operation_id` is part of every name, `suffix` stands before the extension."""
 
     def __init__(
         self,

@@ -243,17 +243,16 @@ _GONE = re.compile(r"RESOURCE_NOT_FOUND|NO_SUCH_KEY|kNotFound|NOT_FOUND|BlobNotF
 
 @contextmanager
 def decoding(location: str, form: str, where: str = "") -> Iterator[None]:
-    """Turns errors of reading a file within a block into typed ones that name the file: damaged, or not readable now.
-    """
+    """Turns errors of reading a file within a block into typed ones: the file is damaged, or not readable now."""
     try:
         yield
     except _DECODING_ERRORS as error:
-        if _is_told_already(error):
+        if _is_typed(error):
             raise
         raise _read_error(error, location) or _damage(error, location, form, where) from error
 
 
-def _is_told_already(error: BaseException) -> bool:
+def _is_typed(error: BaseException) -> bool:
     """Whether an error needs no translation: it is typed already, or a limit of Arrow's arrays."""
     if isinstance(error, CorruptFileError):
         return isinstance(error, CorruptDataFileError)

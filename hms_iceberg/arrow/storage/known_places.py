@@ -1,4 +1,4 @@
-"""What a storage adds to the place that a location's text tells: links, nameservices, mounts, accounts."""
+"""The places of locations by links, nameservices, mounts and accounts, which a storage knows."""
 
 from __future__ import annotations
 

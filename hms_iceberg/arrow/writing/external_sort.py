@@ -197,7 +197,7 @@ class _SortedRun:
 
 
 def _ranks(row: pa.RecordBatch, ordered: list[pa.RecordBatch], order: RowOrder) -> tuple[int, int]:
-    """How many of the ordered rows are below a row, and how many are not above it."""
+    """The numbers of ordered rows that are below a row, and that are not above it."""
     count = sum(batch.num_rows for batch in ordered)
     positions = order.positions(order.keys([row, *ordered, row]))
     below, upto = (positions == 0).arg_true()[0], (positions == count + 1).arg_true()[0]

@@ -55,14 +55,14 @@ class VaultKeys:
             with urllib.request.urlopen(request, timeout=_SECONDS) as answer:
                 return json.load(answer)["data"]
         except urllib.error.HTTPError as error:
-            told = error.read(2000).decode("utf-8", "replace")
-            refused = what == "decrypt" and error.code == 400 and "(too old)" not in told
-            if refused and ("ciphertext" in told or "authentication" in told):
+            answer = error.read(2000).decode("utf-8", "replace")
+            refused = what == "decrypt" and error.code == 400 and "(too old)" not in answer
+            if refused and ("ciphertext" in answer or "authentication" in answer):
                 raise TamperedFileError(
                     f"Vault refuses a key that table key {table_key_id!r} is said to encrypt: it was changed, or "
                     f"another key encrypted it."
                 ) from error
-            raise _unavailable(table_key_id, f"{error.code} {told}") from error
+            raise _unavailable(table_key_id, f"{error.code} {answer}") from error
         except (OSError, ValueError, KeyError) as error:
             raise _unavailable(table_key_id, str(error)) from error
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 import re
-import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -60,6 +59,7 @@ from hms_iceberg.spec.partition_transforms import (
     Transform,
     YearTransform,
 )
+from hms_iceberg.spec.values.floats import nearest_single
 
 
 @dataclass(frozen=True)
@@ -114,8 +114,7 @@ _SUFFIXES: dict[str, IcebergType] = {
 
 
 def number_literal(text: str, suffix: str) -> Literal:
-    """The literal of a number: `1`, `1.5` (a decimal), `1e3` (a double), and with Spark's suffixes L, S, Y, D, F, BD.
-    """
+    """The literal of a number: `1`, `1.5` (decimal), `1e3` (double), and with Spark's suffixes L, S, Y, D, F, BD."""
     if not suffix and text.isdigit() and text.isascii() and len(text) < MAX_DIGITS:
         return Literal(int(text), LongType())
     kind = _SUFFIXES.get(suffix.lower())
@@ -139,7 +138,7 @@ def number_literal(text: str, suffix: str) -> Literal:
 def _floating(value: float, kind: IcebergType) -> Literal:
     if isinstance(kind, FloatType):
         try:
-            value = struct.unpack("<f", struct.pack("<f", value))[0]
+            value = nearest_single(value)
         except OverflowError:
             raise ValueError(f"{value!r} is beyond the range of a float; write it as a double: {value!r}D") from None
     return Literal(value, kind)

@@ -31,7 +31,7 @@ if (field) field.addEventListener("input", () => {
     const article = row.dataset.article && document.getElementById(row.dataset.article);
     if (article) article.hidden = row.hidden;
   }
-  document.getElementById("told").textContent = wanted.length ? found + " found" : "";
+  document.getElementById("count").textContent = wanted.length ? found + " found" : "";
 });
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("button.copy");

@@ -1,4 +1,4 @@
-"""What a client asks a REST catalog for: the changes between two versions, and what must hold for them.
+"""The changes between two versions, and the requirements for them, as a client sends them to a REST catalog.
 
 The requirements are those of Apache Iceberg's clients. Source: Iceberg's REST protocol, `TableUpdate` and
 `TableRequirement`.

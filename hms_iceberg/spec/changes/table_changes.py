@@ -63,7 +63,7 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class TableChange:
-    """One change as a request asks for it: its kind, and what it does."""
+    """A change that a request asks for: its kind, and the function that makes it."""
 
     kind: str
     step: Step

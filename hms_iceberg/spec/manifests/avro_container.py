@@ -219,8 +219,8 @@ def read_contents(
 ) -> Iterator[tuple[AvroBlock, bytes]]:
     """The blocks of a container, decompressed; memory is bounded by the file's size and its number of records."""
     size = len(container.data)
-    told = min(_BYTES_OF_RECORD * (expected or 0), _MOST_RATIO_OF_RECORDS * size)
-    left = min(max(most_bytes(size), told), limit.most // 2)
+    by_count = min(_BYTES_OF_RECORD * (expected or 0), _MOST_RATIO_OF_RECORDS * size)
+    left = min(max(most_bytes(size), by_count), limit.most // 2)
     for block in read_blocks(container, what):
         raw = decompress(container.data[block.start : block.end], container.codec, what, left)
         if block.records > len(raw):
@@ -238,8 +238,7 @@ _UNDECODABLE = (EOFError, IndexError, ValueError, UnicodeDecodeError, OverflowEr
 def read_records(
     container: AvroContainer, schema: Any, what: str, expected: int | None = None
 ) -> Iterator[dict[str, Any]]:
-    """Records decoded by fastavro with `schema`, of the same binary layout as the writer's (logical types may differ).
-    """
+    """Records decoded with `schema`, of the same binary layout as the writer's (logical types may differ)."""
     for block, raw in read_contents(container, what, expected):
         stream = io.BytesIO(raw)
         try:

@@ -1,4 +1,4 @@
-"""Where the fields of a manifest or manifest list are in a file that anybody may have written.
+"""The positions of fields in manifests and manifest lists of any writer.
 
 Fields are found by their ids; their names and order in the file do not matter, and optional ones may be missing.
 A layout is made once per distinct schema text.
@@ -76,10 +76,14 @@ class PartitionFieldLayout:
     avro_type: Any
     convert: Callable[[Any], Any] | None
 
+    def stored(self, value: Any) -> Any:
+        """The stored value of one that was read without logical types."""
+        return value if value is None or self.convert is None else self.convert(value)
+
 
 @dataclass(frozen=True, slots=True)
 class EntryLayout:
-    """How to take the entries of a manifest apart.
+    """The names under which a file holds the fields of manifest entries.
 
     `parsed` is the schema for fastavro without logical types, so that values come out as they are stored: dates and
     timestamps as integers, decimals and UUIDs as bytes. `bare` is the same as JSON.
@@ -103,15 +107,12 @@ class EntryLayout:
     def partition_values(self, record: Mapping[str, Any]) -> tuple[Any, ...]:
         """The partition tuple as stored values."""
         partition = record[self.entry["data_file"]][self.data_file["partition"]]
-        return tuple(
-            value if (value := partition[field.name]) is None or field.convert is None else field.convert(value)
-            for field in self.partition
-        )
+        return tuple(field.stored(partition[field.name]) for field in self.partition)
 
 
 @dataclass(frozen=True, slots=True)
 class ManifestListLayout:
-    """How to take the rows of a manifest list apart."""
+    """The names under which a file holds the fields of a manifest list."""
 
     parsed: Any
     fields: Mapping[str, str]
@@ -233,7 +234,7 @@ def _resolve(avro_type: Any, named: dict[str, Any]) -> Any:
 
 
 def _converter(avro_type: Any) -> Callable[[Any], Any] | None:
-    """How a value that was read without logical types becomes a stored value."""
+    """The function from a value that was read without logical types to the stored value, None if they are equal."""
     if not isinstance(avro_type, dict):
         return None
     logical = avro_type.get("logicalType")

@@ -42,7 +42,7 @@ class FileSource(Protocol):
 
 
 class DataFileContent(IntEnum):
-    """What the rows of a content file are (field 134 of ``data_file``)."""
+    """The kind of a content file's rows (field 134 of `data_file`)."""
 
     DATA = 0
     POSITION_DELETES = 1
@@ -71,7 +71,7 @@ class Record(tuple[Any, ...]):
 
 
 class ManifestContent(IntEnum):
-    """What a manifest tracks (field 517 of ``manifest_file``)."""
+    """The kind of a manifest's files (field 517 of `manifest_file`)."""
 
     DATA = 0
     DELETES = 1
@@ -83,7 +83,7 @@ class ManifestContent(IntEnum):
 
 
 class ManifestEntryStatus(IntEnum):
-    """What happened to a file in the snapshot that wrote the entry (field 0 of ``manifest_entry``)."""
+    """The status of a file in the snapshot that wrote the entry (field 0 of `manifest_entry`)."""
 
     EXISTING = 0
     ADDED = 1
@@ -190,7 +190,7 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class ManifestEntry:
-    """One row of a manifest: a file, and when it was added, carried over or removed.
+    """A row of a manifest: a file, and when it was added, carried over or removed.
 
     ``snapshot_id``, ``sequence_number`` (the data sequence number) and ``file_sequence_number`` are None in an
     entry that is to inherit them from the manifest list; entries that were read have them filled in.
@@ -210,7 +210,7 @@ class ManifestEntry:
 
 @dataclass(frozen=True, slots=True)
 class FieldSummary:
-    """What the partitions of a manifest hold in one partition field; bounds are single-value bytes.
+    """The summary of one partition field over the files of a manifest; bounds are single-value bytes.
 
     ``contains_nan`` is None if the writer did not say.
     """
@@ -223,7 +223,7 @@ class FieldSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestFile:
-    """One row of a manifest list: where a manifest is and what may be said of it without reading it.
+    """A row of a manifest list: the location of a manifest and what is known of its content.
 
     Counts are None if a v1 writer left them out: they must then be taken as possibly more than zero.
     ``sequence_number`` is None only before a manifest list assigned it (it is then the commit's own).

@@ -1,4 +1,4 @@
-"""What a table of a format version may have, and which properties may be set.
+"""The features that a format version allows, and the properties that may be set.
 
 Source: Iceberg specification, "Primitive Types" (added by version), "Default values", Appendix E; Iceberg
 documentation, "Configuration", reserved table properties.

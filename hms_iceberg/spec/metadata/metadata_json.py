@@ -61,8 +61,7 @@ NO_SNAPSHOT = -1
 
 
 def metadata_to_json(metadata: TableMetadata) -> bytes:
-    """The content of a metadata file, uncompressed; metadata that breaks a rule of the specification is never written.
-    """
+    """The content of a metadata file, uncompressed; metadata that breaks the specification is never written."""
     check_metadata(metadata)
     text = json.dumps(metadata_to_dict(metadata), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     try:

@@ -279,6 +279,6 @@ def append_metadata_log(
 
 
 def previous_versions_max(metadata: TableMetadata) -> int:
-    """How many entries the metadata log keeps, by the table's properties; at least one."""
+    """The number of entries that the metadata log keeps, by the table's properties; at least one."""
     text = metadata.properties.get(METADATA_PREVIOUS_VERSIONS_MAX.name, "").strip()
     return max(1, int(text)) if text.lstrip("+-").isdigit() else METADATA_PREVIOUS_VERSIONS_MAX.default

@@ -27,7 +27,7 @@ SPEC_HTML: Hook[[PartitionSpec], str] = Hook("hms_iceberg.report.notebook")
 
 @dataclass(frozen=True)
 class PartitionField(JsonModel):
-    """One value of the partition tuple.
+    """A field of the partition tuple.
 
     Args:
         source_id: id of the source column; the first one if a transform takes several.

@@ -98,7 +98,7 @@ class TruncateTransform(Transform):
         return True
 
     def satisfies_order_of(self, other: Transform) -> bool:
-        """True for a truncation to a width that divides this one's order: the same, or one that both types accept."""
+        """True for truncations to no greater width."""
         return self == other or (isinstance(other, TruncateTransform) and other.width <= self.width)
 
     def __str__(self) -> str:

@@ -19,7 +19,7 @@ _EPOCH_YEAR = 1970
 
 @dataclass(frozen=True)
 class TimeTransform(Transform, ABC):
-    """What year, month, day and hour share."""
+    """A transform to a unit of time: year, month, day or hour."""
 
     _granularity: ClassVar[int] = 0  # coarse to fine
     redundant_as: ClassVar[str | None] = "time"
@@ -39,7 +39,7 @@ class TimeTransform(Transform, ABC):
         return True
 
     def satisfies_order_of(self, other: Transform) -> bool:
-        """True for the same and any coarser unit of time."""
+        """True for this and any coarser unit of time."""
         return isinstance(other, TimeTransform) and other._granularity <= self._granularity
 
 

@@ -1,4 +1,4 @@
-"""What each transform says of itself, and those that compute nothing: identity, void, and unknown ones.
+"""The base class of transforms, and those that compute nothing: identity, void, and unknown ones.
 
 Source: Iceberg specification, "Partition Transforms".
 """
@@ -199,7 +199,7 @@ class VoidTransform(Transform):
         return True
 
     def satisfies_order_of(self, other: Transform) -> bool:
-        """Only of itself: nulls are in no other order."""
+        """True for void only: nulls are in no other order."""
         return other.is_void
 
     def to_human_string(self, source_type: IcebergType, value: Any) -> str:

@@ -48,10 +48,8 @@ def days_from_civil(year: int, month: int, day: int) -> int:
 def format_date(days: int) -> str:
     """ISO text of a date, such as "2017-11-16"; years beyond four digits carry a sign, as ISO 8601 has it."""
     year, month, day = civil_from_days(days)
-    if 0 <= year <= 9999:
-        text = f"{year:04d}"
-    else:
-        text = f"{'-' if year < 0 else '+' if year > 9999 else ''}{abs(year):04d}"
+    sign = "-" if year < 0 else "+"
+    text = f"{year:04d}" if 0 <= year <= 9999 else f"{sign}{abs(year):04d}"
     return f"{text}-{month:02d}-{day:02d}"
 
 

@@ -52,5 +52,5 @@ def check_precision(value: Decimal, kind: DecimalType) -> Decimal:
 
 
 def decimal_bytes(precision: int) -> int:
-    """How many bytes an unscaled decimal of this precision needs, sign included."""
+    """The number of bytes that an unscaled decimal of this precision needs, sign included."""
     return ((10**precision - 1).bit_length() + 8) // 8

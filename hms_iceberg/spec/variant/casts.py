@@ -40,6 +40,7 @@ from hms_iceberg.spec.data_types import (
 )
 from hms_iceberg.spec.values.datetimes import MICROS_PER_DAY, format_date, format_timestamp, parse_date, parse_timestamp
 from hms_iceberg.spec.values.decimals import decimal_value
+from hms_iceberg.spec.values.floats import java_text, nearest_single
 from hms_iceberg.spec.variant.layout import (
     ARRAY,
     OBJECT,
@@ -146,8 +147,7 @@ def _numbers(metadata: bytes) -> dict[str, int]:
 
 
 def caster(kind: IcebergType) -> Cast:
-    """A function of the type and value of a primitive that gives the stored value of `kind`, None if it cannot be cast.
-    """
+    """A function of a primitive's type and value that gives the stored value of `kind`, None if it cannot be cast."""
     if isinstance(kind, DecimalType):
         return _to_decimal(kind)
     return _CASTS[type(kind)]
@@ -233,7 +233,7 @@ def _to_float(kind: Kind, value: Any) -> float | None:
 
 def _single(number: float) -> float:
     try:
-        return float(struct.unpack("<f", struct.pack("<f", number))[0])
+        return nearest_single(number)
     except OverflowError:
         return float("inf") if number > 0 else float("-inf")
 
@@ -245,7 +245,9 @@ def _to_double(kind: Kind, value: Any) -> float | None:
         text = value.strip(_JAVA_BLANKS)
         match = _REAL.fullmatch(text)
         special = _SPECIAL.get(text.lower())
-        return float(match[1]) if match else None if special is None else float(special)
+        if match is not None:
+            return float(match[1])
+        return None if special is None else float(special)
     return value / 1_000_000 if kind is Kind.TIMESTAMPTZ else None
 
 
@@ -281,7 +283,7 @@ def _to_string(kind: Kind, value: Any) -> str | None:
     if kind in BOOLEANS:
         return "true" if value else "false"
     if kind in FLOATS:
-        return _java_text(value, kind is Kind.FLOAT)
+        return java_text(value, kind is Kind.FLOAT)
     if kind in DECIMALS:
         plain = f"{value:f}"
         return plain.rstrip("0").rstrip(".") if "." in plain else plain
@@ -295,33 +297,6 @@ def _to_string(kind: Kind, value: Any) -> str | None:
 
 
 _UNREAD = frozenset((Kind.TIME, Kind.TIMESTAMPTZ_NS, Kind.TIMESTAMP_NS))  # types that Spark does not know
-
-
-def _java_text(value: float, is_single: bool) -> str:
-    """A number as Java writes it, such as 1.0E10."""
-    if value != value or value in (float("inf"), float("-inf")):
-        return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
-    text = _shortest(value) if is_single else repr(value)
-    sign, digits, exponent = Decimal(text).as_tuple()
-    assert isinstance(exponent, int)
-    figures = "".join(map(str, digits)).lstrip("0")
-    if not figures:
-        return "-0.0" if sign else "0.0"
-    point = len(figures) + exponent
-    figures = figures.rstrip("0") or "0"
-    if -3 < point <= 7:
-        padded = figures.ljust(point, "0") if point > 0 else "0" * (1 - point) + figures
-        whole, rest = padded[: max(point, 1)], padded[max(point, 1) :]
-        found = f"{whole}.{rest or '0'}"
-    else:
-        found = f"{figures[0]}.{figures[1:] or '0'}E{point - 1}"
-    return "-" + found if sign else found
-
-
-def _shortest(value: float) -> str:
-    """The shortest text of a number of 32 bits."""
-    texts = (repr(float(f"{value:.{digits}g}")) for digits in range(1, 18))
-    return next(text for text in texts if _single(float(text)) == value)
 
 
 def _to_date(kind: Kind, value: Any) -> int | None:

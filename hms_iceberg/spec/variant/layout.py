@@ -241,7 +241,7 @@ def _offsets(parts: Sequence[bytes]) -> list[int]:
 
 
 def number_size(number: int) -> int:
-    """How many bytes an unsigned number takes."""
+    """The number of bytes that an unsigned number takes."""
     size = max((number.bit_length() + 7) // 8, 1)
     if size > 4:
         raise ValueError("a variant has more than 4 GiB")

@@ -25,6 +25,7 @@ from hms_iceberg.spec.values.datetimes import (
     format_timestamp_nanos,
 )
 from hms_iceberg.spec.values.decimals import DECIMAL_CONTEXT, decimal_value
+from hms_iceberg.spec.values.floats import java_text, shortest_single
 from hms_iceberg.spec.variant.layout import (
     ARRAY,
     OBJECT,
@@ -140,7 +141,9 @@ def _time(kind: Kind, number: int) -> Any:
     if kind in _NANOS or not _LEAST_DAY <= days <= _MOST_DAY:
         import numpy as np  # only for what Python's own types cannot hold
 
-        return np.int64(number).view(f"datetime64[{'D' if kind == Kind.DATE else 'ns' if kind in _NANOS else 'us'}]")
+        if kind == Kind.DATE:
+            return np.int64(number).view("datetime64[D]")
+        return np.int64(number).view("datetime64[ns]" if kind in _NANOS else "datetime64[us]")
     if kind == Kind.DATE:
         return (_EPOCH + dt.timedelta(days=number)).date()
     at = _EPOCH + dt.timedelta(microseconds=number)
@@ -168,8 +171,8 @@ def _to_json(kind: Kind, data: bytes) -> str:
     if kind in (Kind.FLOAT, Kind.DOUBLE):
         number = _to_python(kind, data)
         if not math.isfinite(number):
-            return _text("NaN" if number != number else "Infinity" if number > 0 else "-Infinity")
-        return _shortest(number, data) if kind == Kind.FLOAT else repr(number)
+            return _text(java_text(number, single=False))
+        return repr(shortest_single(number) if kind == Kind.FLOAT else number)
     if kind in (Kind.NULL, Kind.TRUE, Kind.FALSE, Kind.STRING, *_INTEGERS):
         return _text(_to_python(kind, data))
     if kind in _DECIMALS:
@@ -188,13 +191,3 @@ def _to_json(kind: Kind, data: bytes) -> str:
 
 def _text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
-
-
-def _shortest(number: float, data: bytes) -> str:
-    """The shortest text of a number of 32 bits."""
-    return next(
-        text
-        for digits in range(1, 18)
-        for text in (repr(float(f"{number:.{digits}g}")),)
-        if struct.pack("<f", float(text)) == data
-    )

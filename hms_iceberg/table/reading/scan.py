@@ -13,7 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
-from hms_iceberg.arrow.columns.dictionaries import with_dictionaries
+from hms_iceberg.arrow.columns.plain import with_dictionaries
 from hms_iceberg.arrow.reading.read import count_rows, read_all, read_tasks, up_to
 from hms_iceberg.errors import InvalidInputError, NoSuchRefError, NoSuchSnapshotError
 from hms_iceberg.expressions.residuals import inclusive_projection

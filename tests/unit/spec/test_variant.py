@@ -96,6 +96,7 @@ def test_numbers_of_32_bits_have_their_shortest_text_and_nan_is_text() -> None:
         return Variant(metadata_bytes([]), Kind.FLOAT.header + np.float32(number).tobytes()).to_json()
 
     assert [of(1.1), of(16_777_216), of(-0.0), of(float("nan"))] == ["1.1", "16777216.0", "-0.0", '"NaN"']
+    assert [of(np.finfo(np.float32).max), of(1e-45)] == ["3.4028235e+38", "1e-45"]
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,7 @@ class AvroReader(WholeRanges):
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([self._fields[index][0] for index in chosen]))
 
     def _rules(self, schema: pa.Schema) -> list[Rule | None]:
-        """How the values of its leaves become proleptic."""
+        """A rule for each leaf that makes its values proleptic."""
         return [self._calendar.rule(leaf.type) for leaf in file_leaves(schema)]
 
     def is_uuid(self, path: tuple[str, ...]) -> bool:

@@ -29,7 +29,7 @@ UTC_NAMES = frozenset({"UTC", "GMT", "Etc/UTC", "Etc/GMT", "Z", ""})
 
 @dataclass(frozen=True, slots=True)
 class Stripe:
-    """Where a stripe lies, in bytes, and how many rows it has."""
+    """The place of a stripe, in bytes, and its number of rows."""
 
     offset: int
     index_length: int
@@ -40,8 +40,7 @@ class Stripe:
 
 @dataclass(frozen=True, slots=True)
 class StripeFooter:
-    """The streams of a stripe: kind and column with first byte and length; encodings by column; the writer's time zone.
-    """
+    """The streams of a stripe (kind and column, first byte and length), encodings by column, and the time zone."""
 
     streams: dict[tuple[int, int], tuple[int, int]]
     encodings: list[int]

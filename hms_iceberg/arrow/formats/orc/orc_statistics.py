@@ -42,8 +42,7 @@ _NANO_MILLIS = (1 << 63) // 1_000_000
 def metrics_from_tail(
     layout: OrcLayout, leaves: Sequence[FileLeaf], schema: Schema, modes: Mapping[int, MetricsMode]
 ) -> ColumnMetrics:
-    """Metrics of an ORC file; fields inside lists and maps have sizes only, and a column without statistics has none.
-    """
+    """Metrics of an ORC file; fields in lists and maps have sizes only, a column without statistics has none."""
     metrics = ColumnMetrics()
     columns = layout.leaf_columns()
     times = Counter(leaf.field_id for leaf in leaves)

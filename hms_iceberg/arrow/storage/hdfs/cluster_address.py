@@ -1,4 +1,4 @@
-"""Which NameNodes a location means: an address, a nameservice, the default file system, or a table of mounts."""
+"""The NameNodes of a location: an address, a nameservice, the default file system, or a table of mounts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Hadoop's clients are told about a cluster: the files of a configuration folder, and catalog properties."""
+"""Hadoop's settings of a cluster: the files of a configuration folder, and catalog properties."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a NameNode asks of those who connect, who a client is to it, and what helps if it is not let in."""
+"""The login to a NameNode: what it asks of clients, who a client is to it, and remedies if it is refused."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Login:
         return {name: value for name, value in own.items() if value}
 
     def advice(self, reason: str) -> str:
-        """What the user can do when Kerberos gives no ticket."""
+        """A remedy when Kerberos gives no ticket."""
         if self.keytab:
             return (
                 f"the keytab {self.keytab} gives no Kerberos ticket to {self.principal} ({reason}): check {_PRINCIPAL} "
@@ -62,7 +62,7 @@ class Login:
         )
 
     def advice_if_refused(self, reason: str) -> str:
-        """What the user can do when the NameNode refuses a ticket or token."""
+        """A remedy when the NameNode refuses a ticket or token."""
         found = os.environ.get(tokens.VARIABLE)
         other = f"get a new token for {tokens.VARIABLE}, or " if found else ""
         return f"the NameNode does not accept this login ({reason}): {other}run {self._kinit}"
@@ -132,7 +132,7 @@ def has_kerberos(settings: Mapping[str, str]) -> bool:
 
 
 def protection_advice(settings: Mapping[str, str]) -> str | None:
-    """What the user can do when DataNodes end connections, as they do with clients that protect data in another way."""
+    """A remedy when DataNodes end connections, as they do with clients that protect data in another way."""
     if not has_kerberos(settings) or settings.get(_PROTECTION):
         return None
     return (

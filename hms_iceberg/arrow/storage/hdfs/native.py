@@ -120,7 +120,7 @@ class HdfsInput(io.RawIOBase):
         return at
 
     def _length(self, size: int | None) -> int:
-        """How many bytes there are of so many from the position on."""
+        """The number of bytes that `read(size)` gives at the position."""
         left = max(self._size - self._position, 0)
         return left if size is None or size < 0 else min(size, left)
 
@@ -192,7 +192,7 @@ class HdfsOutput(io.RawIOBase):
 
 
 # The client's own are 181 seconds without a NameNode; with these it is about seven, of ten that are promised.
-_PATIENCE = {
+_FAILOVER_TIMEOUTS = {
     "dfs.client.failover.max.attempts": "6",
     "dfs.client.failover.sleep.base.millis": "500",
     "dfs.client.failover.sleep.max.millis": "1000",
@@ -226,7 +226,7 @@ class NativeHdfs(fs.FileSystemHandler):
         process = os.getpid()
         with self._lock:
             if process not in self._clients:
-                settings = {**_PATIENCE, **self._address.settings}
+                settings = {**_FAILOVER_TIMEOUTS, **self._address.settings}
                 try:
                     # The folder was read already.
                     client = Client(self._address.url, settings, os.devnull, **self._login.arguments)

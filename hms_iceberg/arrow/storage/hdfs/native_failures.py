@@ -1,4 +1,4 @@
-"""What went wrong, out of the texts in which hdfs-native and the NameNode say it."""
+"""Typed errors made of the texts of hdfs-native and the NameNode."""
 
 from __future__ import annotations
 

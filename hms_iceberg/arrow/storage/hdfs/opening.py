@@ -34,8 +34,10 @@ def open_hdfs(scheme: str, authority: str, properties: Mapping[str, str]) -> fs.
     client = properties.get(_CLIENT, _CLIENTS[0]).strip().lower()
     if client not in _CLIENTS:
         raise ConfigurationError(f"Property {_CLIENT} must be native or libhdfs, but is {properties[_CLIENT]!r}.")
-    if not authority and (authority := own_authority(scheme, properties)):
-        check_default(authority, hadoop_settings(properties))
+    if not authority:
+        authority = own_authority(scheme, properties)
+        if authority:
+            check_default(authority, hadoop_settings(properties))
     if client == "libhdfs":
         return _libhdfs(scheme, authority, properties)
     if find_spec("hdfs_native") is None:

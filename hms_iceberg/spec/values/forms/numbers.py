@@ -7,7 +7,6 @@ written before a column was promoted.
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from struct import Struct
@@ -30,6 +29,7 @@ from hms_iceberg.spec.values.decimals import (
     decimal_to_bytes,
     decimal_value,
 )
+from hms_iceberg.spec.values.floats import java_text, nearest_single, shortest_single
 from hms_iceberg.spec.values.forms.form import (
     INT_RANGE,
     LONG_RANGE,
@@ -117,26 +117,6 @@ def _finite(value: Any) -> float:
     return number
 
 
-def _single(value: Any) -> float:
-    """The nearest 32-bit float, as the double that holds it exactly."""
-    number: float = struct.unpack("<f", struct.pack("<f", _finite(value)))[0]
-    return number
-
-
-def _shortest_single(value: Any) -> float:
-    """A number with as few digits as read back to the same 32-bit float: 1.1 rather than 1.100000023841858."""
-    number = _single(value)
-    return next(short for digits in range(1, 18) if _reads_back(short := float(f"{number:.{digits}g}"), number))
-
-
-def _reads_back(short: float, number: float) -> bool:
-    """Whether a shorter decimal text reads back as the same 32-bit float."""
-    try:
-        return _single(short) == number
-    except OverflowError:
-        return False
-
-
 def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ValueError("expected a number")
@@ -184,8 +164,7 @@ def _float(kind: IcebergType, value: Any) -> float:
     number = _double(kind, value)
     if not math.isfinite(number):
         return number
-    rounded: float = struct.unpack("<f", struct.pack("<f", number))[0]
-    return rounded
+    return nearest_single(number)
 
 
 def _decimal(kind: DecimalType, value: Any) -> Decimal:
@@ -193,47 +172,6 @@ def _decimal(kind: DecimalType, value: Any) -> Decimal:
         raise ValueError("expected a decimal.Decimal, an integer or text")
     number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
     return check_precision(number, kind)
-
-
-# -------------------------------------------------------------------------------------------------------- text
-
-
-def _java_float(value: float, single: bool) -> str:
-    """Digits as Java's Float and Double print them: plain from 0.001 to 10,000,000, else with an exponent."""
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    sign = "-" if math.copysign(1.0, value) < 0 else ""
-    if value == 0:
-        return sign + "0.0"
-    digits, exponent = _shortest_digits(abs(value), single)
-    if -3 <= exponent < 7:
-        if exponent < 0:
-            return f"{sign}0.{'0' * (-exponent - 1)}{digits}"
-        whole = digits[: exponent + 1].ljust(exponent + 1, "0")
-        return f"{sign}{whole}.{digits[exponent + 1 :] or '0'}"
-    return f"{sign}{digits[0]}.{digits[1:] or '0'}E{exponent}"
-
-
-def _shortest_digits(value: float, single: bool) -> tuple[str, int]:
-    """The shortest digits that read back as the value, and the decimal exponent of the first one."""
-    if single:
-        packed = struct.pack("<f", value)
-        texts = (f"{value:.{precision}e}" for precision in range(9))
-        text = next(each for each in texts if _packed(float(each)) == packed)
-    else:
-        text = next(each for each in (f"{value:.{p}e}" for p in range(17)) if float(each) == value)
-    mantissa, exponent = text.split("e")
-    return mantissa.replace(".", "").rstrip("0") or "0", int(exponent)
-
-
-def _packed(value: float) -> bytes | None:
-    """A number in 32 bits; None if it is too large for them, as the largest rounded to fewer digits is."""
-    try:
-        return struct.pack("<f", value)
-    except OverflowError:
-        return None
 
 
 # ------------------------------------------------------------------------------------------------------ records
@@ -269,10 +207,10 @@ _LONG_INTEGER = ValueForms(
 _SINGLE = ValueForms(
     to_bytes=number_writer(FLOAT),
     from_bytes=number_reader(FLOAT),
-    to_json=lambda _, value: _shortest_single(value),
-    from_json=lambda _, value: _single(_number(value)),
+    to_json=lambda _, value: shortest_single(nearest_single(_finite(value))),
+    from_json=lambda _, value: nearest_single(_number(value)),
     from_python=_float,
-    text=lambda _, value: _java_float(value, single=True),
+    text=lambda _, value: java_text(value, single=True),
     hash=_hash_double,
     avro="float",
 )
@@ -282,7 +220,7 @@ _DOUBLE_NUMBER = ValueForms(
     to_json=lambda _, value: _finite(value),
     from_json=lambda _, value: _number(value),
     from_python=_double,
-    text=lambda _, value: _java_float(value, single=False),
+    text=lambda _, value: java_text(value, single=False),
     hash=_hash_double,
     avro="double",
 )

@@ -105,8 +105,7 @@ def _shortest(text: str, end: str = "") -> str:
 
 
 def _short_clock(text: str) -> str:
-    """Text without trailing groups of three zeros in the fraction, and without seconds of zero, as Java prints times.
-    """
+    """Text without trailing groups of three zeros in the fraction and without seconds of zero, as Java has it."""
     while "." in text and text.endswith("000"):
         text = text[:-3].removesuffix(".")
     return text[:-3] if len(text) == 8 and text.endswith(":00") else text
