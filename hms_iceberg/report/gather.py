@@ -44,8 +44,6 @@ def portrait_of(table: Table, most_partitions: int = MOST_PARTITIONS) -> TablePo
     deletes = plan.delete_files
     positions = deletes.filter(pl.col("content") == int(DataFileContent.POSITION_DELETES))
     vectors = positions.filter(pl.col("file_format").str.to_lowercase() == "puffin").height
-    applied = plan.assignments.group_by("data_file").len()["len"]
-    without = pl.zeros(plan.files.height - applied.len(), dtype=pl.Int64, eager=True)
     partitions, partition_count = _partitions(table, most_partitions)
     return TablePortrait(
         name=name,
@@ -65,7 +63,7 @@ def portrait_of(table: Table, most_partitions: int = MOST_PARTITIONS) -> TablePo
         equality_delete_files=deletes.height - positions.height,
         deleted_positions=int(positions["record_count"].sum()),
         file_sizes=_histogram(plan.files["file_size_in_bytes"], _SIZE_LIMITS),
-        deletes_per_file=_histogram(applied.cast(pl.Int64).append(without), _COUNT_LIMITS),
+        deletes_per_file=_histogram(plan.count_deletes(), _COUNT_LIMITS),
         snapshots=_history(metadata),
         partitions=partitions,
         partition_count=partition_count,

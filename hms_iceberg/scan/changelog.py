@@ -83,7 +83,7 @@ class ChangelogScanTask:
     change_ordinal: int
     commit_snapshot_id: int
     task: FileScanTask
-    deleted_by: tuple[DataFile, ...] | None = None
+    deleted_by: Sequence[DataFile] | None = None
 
     @property
     def file(self) -> DataFile:
@@ -130,7 +130,7 @@ class SnapshotChanges:
         yield from self.inserts()
 
     def _task(
-        self, change: ChangeType, task: FileScanTask, deleted_by: tuple[DataFile, ...] | None = None
+        self, change: ChangeType, task: FileScanTask, deleted_by: Sequence[DataFile] | None = None
     ) -> ChangelogScanTask:
         return ChangelogScanTask(change, self.ordinal, self.snapshot.snapshot_id, task, deleted_by)
 
@@ -281,8 +281,8 @@ class _SnapshotDiffer:
         for deletes in changed:
             files = self._files(manifests, deletes).frame
             both = files.filter(files["file_path"].is_in(gone_paths) | files["file_path"].is_in(listed))
-            _, pairs = self._index(deletes).assign(both, deletes.frame)
-            paths.append(both["file_path"].gather(pairs["data_file"].unique()))
+            _, runs = self._index(deletes).assign(both, deletes.frame)
+            paths.append(both["file_path"].gather(runs["data_file"].unique()))
         return pl.concat(paths).unique()
 
     def _index(self, deletes: KeptFiles) -> DeleteIndex:

@@ -1,4 +1,4 @@
-"""Which delete files apply to which data files, as joins of two frames.
+"""Which delete files apply to which data files, as runs of delete files in an order of their own.
 
 - A deletion vector applies to the data file it names, and replaces position delete files for it.
 - A position delete file applies to the one data file that it names (or whose path is both of its bounds), else to the
@@ -8,24 +8,27 @@
 - An equality delete file applies to the files of its partition, or of all if its spec is unpartitioned; if the
   file's data sequence number is less than its own, and the bounds of both leave a common key possible.
 
+The delete files of one kind, reach and key are put in the order of their sequence numbers, so that those which apply to
+a data file are all from one on: a run, of whatever length. Pairs are not made, of which there may be a square.
+
 Source: Iceberg specification, "Scan Planning".
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
 from hms_iceberg.errors import CorruptManifestError
 from hms_iceberg.lazy import pl
-from hms_iceberg.scan.partition_columns import PartitionColumns, decode_bounds, has_bounds
-from hms_iceberg.spec.data_types import DoubleType, FloatType, IcebergType, PrimitiveType
-from hms_iceberg.spec.manifests.manifest_values import DELETE_FILE_PATH_ID, DataFileContent
+from hms_iceberg.scan.delete_keys import CommonKeys
+from hms_iceberg.scan.delete_runs import joined, no_runs, used_deletes
+from hms_iceberg.scan.partition_columns import PartitionColumns
+from hms_iceberg.spec.data_types import IcebergType
+from hms_iceberg.spec.manifests.manifest_values import DataFileContent
 
-__all__ = ["DELETE_FILE_PATH_ID", "DeleteIndex", "key_metric_columns"]
-
-# How many pairs of data file and delete file are looked at in one go.
-_PAIRS_AT_ONCE = 4_000_000
+_Side = Literal["left", "right"]
 
 
 @dataclass(frozen=True)
@@ -43,33 +46,33 @@ class DeleteIndex:
     key_types: Mapping[int, IcebergType]
 
     def assign(self, files: pl.DataFrame, deletes: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """The delete files that apply to any file, and the pairs of data file and delete file.
+        """The delete files that apply to any file, and which of them apply to which.
 
         Args:
-            files: data files, with the metrics of all keys (see :func:`key_metric_columns`).
+            files: data files, with the metrics of all keys (see :func:`hms_iceberg.scan.delete_keys.key_metric_columns`).
             deletes: delete files with the same, and the column ``referenced_data_file`` filled in from bounds.
 
         Returns:
-            The delete files of the pairs; and the pairs: ``data_file`` (row in ``files``) and ``delete_file`` (row in
-            the returned delete files), sorted.
+            The delete files that apply to any file, in an order of their own; and the runs of them that do, as in
+            `hms_iceberg.scan.tasks.ScanPlan.assignments`.
 
         Raises:
             CorruptManifestError: two deletion vectors for one file, or one that is older than its file.
         """
         if files.height == 0 or deletes.height == 0:
-            return deletes.clear(), _no_pairs()
+            return deletes.clear(), no_runs()
         data = files.with_row_index("data_file")
         delete = deletes.with_row_index("delete_file")
         is_position = delete["content"] == int(DataFileContent.POSITION_DELETES)
         is_vector = is_position & (delete["file_format"] == "PUFFIN")
+        order = _Order()
         vectors = self._vectors(data, delete.filter(is_vector))
-        positions = self._positions(data, delete.filter(is_position & ~is_vector), vectors)
-        equality = self._equality(data, delete.filter(~is_position))
-        pairs = pl.concat([vectors, positions, *equality])
-        used = pairs.select(pl.col("delete_file").unique().sort())
-        renumbered = used.with_row_index("number")
-        pairs = pairs.join(renumbered, on="delete_file").select("data_file", pl.col("number").alias("delete_file"))
-        return deletes[used["delete_file"]], pairs.sort("data_file", "delete_file")
+        order.add_pairs(vectors)
+        self._positions(data, delete.filter(is_position & ~is_vector), vectors, order)
+        self._equality(data, delete.filter(~is_position), order)
+        ordered = order.deletes()
+        used, runs = used_deletes(order.runs(), len(ordered))
+        return deletes[ordered.filter(used)], runs
 
     def _vectors(self, data: pl.DataFrame, vectors: pl.DataFrame) -> pl.DataFrame:
         if vectors.height == 0:
@@ -91,103 +94,106 @@ class DeleteIndex:
             )
         return pairs.select("data_file", "delete_file")
 
-    def _positions(self, data: pl.DataFrame, deletes: pl.DataFrame, vectors: pl.DataFrame) -> pl.DataFrame:
-        if deletes.height == 0:
-            return vectors.clear()
+    def _positions(self, data: pl.DataFrame, deletes: pl.DataFrame, vectors: pl.DataFrame, order: _Order) -> None:
         data = data.join(vectors, on="data_file", how="anti")
-        in_order = pl.col("sequence_number") <= pl.col("sequence_number_delete")
         by_path = deletes.filter(pl.col("referenced_data_file").is_not_null()).select(
             "delete_file", "sequence_number", pl.col("referenced_data_file").alias("file_path")
         )
-        named = data.join(by_path, on="file_path", suffix="_delete").filter(in_order)
-        found = [named.select("data_file", "delete_file")]
-        rest = deletes.filter(pl.col("referenced_data_file").is_null())
-        for spec_id, group in _by_spec(rest):
+        named = data.join(by_path, on="file_path", suffix="_delete")
+        in_order = named.filter(pl.col("sequence_number") <= pl.col("sequence_number_delete"))
+        order.add_pairs(in_order.select("data_file", "delete_file"))
+        for spec_id, group in _by_spec(deletes.filter(pl.col("referenced_data_file").is_null())):
             own = data.filter(pl.col("spec_id") == spec_id)
-            for pairs in self._same_partition(own, group, spec_id, ("sequence_number",)):
-                found.append(pairs.filter(in_order).select("data_file", "delete_file"))
-        return pl.concat(found)
+            order.add(*self._same_partition(own, group, spec_id, "left"))
 
-    def _equality(self, data: pl.DataFrame, deletes: pl.DataFrame) -> Iterator[pl.DataFrame]:
-        in_order = pl.col("sequence_number") < pl.col("sequence_number_delete")
-        metrics = [name for field_id in self.key_types for name in key_metric_columns(field_id)]
-        keys = [_is_key(field_id) for field_id in self.key_types]
-        kept = ("sequence_number", *metrics)
-        for spec_id, group in _by_spec(self._with_keys(deletes)):
+    def _equality(self, data: pl.DataFrame, deletes: pl.DataFrame, order: _Order) -> None:
+        keys = CommonKeys(data, self.key_types, data.height + deletes.height)
+        for spec_id, of_spec in _by_spec(deletes):
             everywhere = spec_id in self.unpartitioned
             own = data if everywhere else data.filter(pl.col("spec_id") == spec_id)
-            for pairs in self._same_partition(own, group, None if everywhere else spec_id, kept, keys):
-                yield self._with_common_key(pairs.filter(in_order))
-
-    def _with_keys(self, deletes: pl.DataFrame) -> pl.DataFrame:
-        """Adds a column for each key that says which delete files have it."""
-        # Not with `list.contains`, which is wrong for some lists in polars 1.30.
-        lists = deletes["equality_ids"].to_list()
-        return deletes.with_columns(
-            pl.Series(_is_key(key), [key in (ids or ()) for ids in lists], dtype=pl.Boolean) for key in self.key_types
-        )
+            for ids, group in _by_key(of_spec):
+                found, ranges = self._same_partition(own, group, None if everywhere else spec_id, "right")
+                order.add(found, keys.possible(ranges, found, ids))
 
     def _same_partition(
-        self,
-        data: pl.DataFrame,
-        deletes: pl.DataFrame,
-        spec_id: int | None,
-        kept: Collection[str],
-        of_deletes: Collection[str] = (),
-    ) -> Iterator[pl.DataFrame]:
-        """Pairs of equal partitions; of all files if the spec id is None."""
+        self, data: pl.DataFrame, deletes: pl.DataFrame, spec_id: int | None, side: _Side
+    ) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Delete files by partition and sequence number, and which of them apply to which data file.
+
+        Args:
+            data: the data files.
+            deletes: delete files of one spec.
+            spec_id: the spec; None if partitions do not matter.
+            side: left if a delete file applies to files as new as itself, right if to older ones only.
+        """
         columns = () if spec_id is None else self.partitions.columns(spec_id)
-        keys = [name for name in columns if data.height and data.schema[name] != _null()]
-        left = _with_zero_signs(data.select("data_file", *kept, *keys), keys)
-        right = _with_zero_signs(deletes.select("delete_file", *kept, *of_deletes, *keys), keys)
+        keys = [name for name in columns if data.height and data.schema[name] != pl.Null]
+        known = pl.col("sequence_number").is_not_null()
+        left = _with_zero_signs(data.filter(known).select("data_file", "sequence_number", *keys), keys)
+        right = _with_zero_signs(deletes.filter(known), keys)
         keys = [name for name in left.columns if name in keys or name.startswith("zero_")]
-        step = max(1, _PAIRS_AT_ONCE // max(1, data.height)) if not keys else deletes.height
-        for start in range(0, deletes.height, step):
-            part = right.slice(start, step)
-            if keys:
-                yield left.join(part, on=keys, suffix="_delete", nulls_equal=True)
-            else:
-                yield left.join(part, how="cross", suffix="_delete")
-
-    def _with_common_key(self, pairs: pl.DataFrame) -> pl.DataFrame:
-        """Pairs whose metrics leave a row possible that the delete file deletes."""
-        possible = pl.Series([True]).new_from_index(0, pairs.height)
-        for field_id, key_type in self.key_types.items():
-            if not isinstance(key_type, PrimitiveType):
-                continue
-            possible &= _overlaps(pairs, field_id, key_type) | ~pairs[_is_key(field_id)]
-        return pairs.filter(possible).select("data_file", "delete_file")
+        left, right = _numbered(left, right, keys)
+        right = right.sort("partition", "sequence_number", "delete_file")
+        numbers = right["sequence_number"].unique().sort()
+        step = len(numbers) + 1
+        codes = _code(right, numbers, step, "left")
+        after = (left["partition"].cast(pl.Int64) + 1) * step
+        ranges = left.select(
+            "data_file",
+            codes.search_sorted(_code(left, numbers, step, side), "left").cast(pl.UInt32).alias("first"),
+            codes.search_sorted(after, "left").cast(pl.UInt32).alias("end"),
+        )
+        return right, ranges.filter(pl.col("first") < pl.col("end"))
 
 
-def key_metric_columns(field_id: int) -> tuple[str, str, str, str, str]:
-    """Names of the columns that hold a key's metrics: values, nulls, NaN, lower and upper bound as stored."""
-    return f"values_{field_id}", f"nulls_{field_id}", f"nans_{field_id}", f"lower_{field_id}", f"upper_{field_id}"
+@dataclass
+class _Order:
+    """The order of delete files while it is made, and the runs in it."""
+
+    _deletes: list[pl.Series] = field(default_factory=list)
+    _runs: list[pl.DataFrame] = field(default_factory=list)
+    _length: int = 0
+
+    def add(self, deletes: pl.DataFrame, runs: pl.DataFrame) -> None:
+        """Puts delete files behind those that there are.
+
+        Args:
+            deletes: the delete files.
+            runs: which rows of these apply to which data file.
+        """
+        self._runs.append(runs.with_columns(pl.col("first", "end") + pl.lit(self._length, pl.UInt32)))
+        self._deletes.append(deletes["delete_file"])
+        self._length += deletes.height
+
+    def add_pairs(self, pairs: pl.DataFrame) -> None:
+        """Puts delete files behind those that there are, each with the data files that it names."""
+        ordered = pairs.sort("data_file", "delete_file")
+        deletes = ordered.select(pl.col("delete_file").unique(maintain_order=True)).with_row_index("first")
+        runs = ordered.join(deletes, on="delete_file").with_columns((pl.col("first") + 1).alias("end"))
+        self.add(deletes, joined(runs.sort("data_file", "first"), "data_file"))
+
+    def deletes(self) -> pl.Series:
+        """The rows of the delete files in their order."""
+        return pl.concat([_no_pairs()["delete_file"], *self._deletes])
+
+    def runs(self) -> pl.DataFrame:
+        """All runs."""
+        return pl.concat([no_runs(), *self._runs]).sort("data_file", "first")
 
 
-def _is_key(field_id: int) -> str:
-    return f"is_key_{field_id}"
+def _numbered(left: pl.DataFrame, right: pl.DataFrame, keys: Collection[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Both with the number of their partition; of the left those only whose partition the right has."""
+    if not keys:
+        number = pl.lit(0, pl.UInt32).alias("partition")
+        return left.with_columns(number), right.with_columns(number)
+    groups = right.select(keys).unique(maintain_order=True).with_row_index("partition")
+    return tuple(each.join(groups, on=list(keys), nulls_equal=True) for each in (left, right))  # type: ignore[return-value]
 
 
-def _overlaps(pairs: pl.DataFrame, field_id: int, key_type: IcebergType) -> pl.Series:
-    values, nulls, nans, lower, upper = key_metric_columns(field_id)
-    data_nulls, delete_nulls = pairs[nulls], pairs[f"{nulls}_delete"]
-    both_null = (data_nulls != 0).fill_null(True) & (delete_nulls != 0).fill_null(True)
-    data_all_null = (data_nulls == pairs[values]).fill_null(False)
-    delete_all_null = (delete_nulls == pairs[f"{values}_delete"]).fill_null(False)
-    apart = (data_all_null & (delete_nulls == 0).fill_null(False)) | (
-        delete_all_null & (data_nulls == 0).fill_null(False)
-    )
-    if has_bounds(key_type):
-        data_lower, data_upper = decode_bounds(pairs[lower], key_type), decode_bounds(pairs[upper], key_type)
-        delete_lower = decode_bounds(pairs[f"{lower}_delete"], key_type)
-        delete_upper = decode_bounds(pairs[f"{upper}_delete"], key_type)
-        known = data_lower.is_not_null() & data_upper.is_not_null()
-        known &= delete_lower.is_not_null() & delete_upper.is_not_null()
-        if isinstance(key_type, FloatType | DoubleType):
-            # NaN equals NaN, and is within no bounds.
-            known &= (pairs[nans] == 0).fill_null(False) | (pairs[f"{nans}_delete"] == 0).fill_null(False)
-        apart |= known & ((data_lower > delete_upper) | (delete_lower > data_upper)).fill_null(False)
-    return both_null | ~apart
+def _code(frame: pl.DataFrame, numbers: pl.Series, step: int, side: _Side) -> pl.Series:
+    """Numbers that sort as partition and sequence number do."""
+    rank = numbers.search_sorted(frame["sequence_number"], side)
+    return frame["partition"].cast(pl.Int64) * step + rank.cast(pl.Int64)
 
 
 def _with_zero_signs(frame: pl.DataFrame, keys: Collection[str]) -> pl.DataFrame:
@@ -203,9 +209,14 @@ def _by_spec(deletes: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
         yield spec_id, deletes.filter(deletes["spec_id"] == spec_id)
 
 
+def _by_key(deletes: pl.DataFrame) -> Iterator[tuple[tuple[int, ...], pl.DataFrame]]:
+    """Equality delete files by the ids of their key."""
+    rows: dict[tuple[int, ...], list[int]] = {}
+    for row, ids in enumerate(deletes["equality_ids"].to_list()):
+        rows.setdefault(tuple(sorted(ids or ())), []).append(row)
+    for key, found in rows.items():
+        yield key, deletes[found]
+
+
 def _no_pairs() -> pl.DataFrame:
     return pl.DataFrame(schema={"data_file": pl.UInt32, "delete_file": pl.UInt32})
-
-
-def _null() -> object:
-    return pl.Null

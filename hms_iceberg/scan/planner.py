@@ -18,7 +18,8 @@ from hms_iceberg.expressions.residuals import inclusive_projection, strict_proje
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, BooleanExpression
 from hms_iceberg.expressions.visitors import complement
 from hms_iceberg.lazy import pl
-from hms_iceberg.scan.delete_index import DeleteIndex, key_metric_columns
+from hms_iceberg.scan.delete_index import DeleteIndex
+from hms_iceberg.scan.delete_keys import key_metric_columns
 from hms_iceberg.scan.manifests.cache import ManifestCache, ManifestFrame, cache_of
 from hms_iceberg.scan.manifests.entry_frames import DELETE_ONLY, FILE_COLUMNS, METRIC_COLUMNS, file_dtypes
 from hms_iceberg.scan.manifests.manifest_source import ManifestSource, manifests_of, named_snapshot, named_table
@@ -186,7 +187,7 @@ def file_metrics(plan: ScanPlan, storage: Storage, types: Mapping[int, IcebergTy
         types: field ids and types.
 
     Returns:
-        Columns as in ``plan.files``, and those of :func:`~hms_iceberg.scan.delete_index.key_metric_columns`.
+        Columns as in ``plan.files``, and those of :func:`~hms_iceberg.scan.delete_keys.key_metric_columns`.
     """
     planner = Planner(plan.metadata, plan.schema, plan.row_filter, manifest_source(plan.metadata, storage, None))
     manifests = [] if plan.snapshot is None else manifests_of(plan.snapshot, storage)

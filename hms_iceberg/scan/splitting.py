@@ -67,7 +67,7 @@ class ScanTaskGroup:
     @property
     def size_bytes(self) -> int:
         """Bytes of the data that is read and of the deletes that apply to it."""
-        return sum(task.length + _delete_bytes(task) for task in self.tasks)
+        return sum(task.length + task.delete_files.content_bytes for task in self.tasks)
 
     @property
     def files_count(self) -> int:
@@ -129,15 +129,8 @@ def _offsets(file: DataFile) -> list[int]:
     return offsets[1:] if ascending and offsets and offsets[-1] < file.file_size_in_bytes else []
 
 
-def _delete_bytes(task: FileScanTask) -> int:
-    return sum(
-        each.file_size_in_bytes if each.content_size_in_bytes is None else each.content_size_in_bytes
-        for each in task.delete_files
-    )
-
-
 def _weight(task: FileScanTask, options: SplitOptions) -> int:
-    return max(task.length + _delete_bytes(task), (1 + len(task.delete_files)) * options.open_file_cost)
+    return max(task.length + task.delete_files.content_bytes, (1 + len(task.delete_files)) * options.open_file_cost)
 
 
 @dataclass(eq=False)

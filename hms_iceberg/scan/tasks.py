@@ -19,8 +19,10 @@ from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.expressions.visitors import bound_predicates
 from hms_iceberg.lazy import pl
 from hms_iceberg.printable import printable
+from hms_iceberg.scan.delete_runs import sums_of_runs, used_deletes
 from hms_iceberg.scan.metadata_filter import file_constants, is_of_file
 from hms_iceberg.scan.partition_columns import PartitionColumns
+from hms_iceberg.scan.task_deletes import DeleteFiles, PlannedDeletes
 from hms_iceberg.spec.data_types import IcebergType, StructType, UUIDType
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
@@ -80,8 +82,8 @@ class FileScanTask(msgspec.Struct, eq=False, gc=False):
             snapshot_id: the snapshot that added the file.
         """
         remaining = AlwaysTrue() if residual is None else residual
-        deletes = tuple(delete_files), tuple(delete_sequence_numbers)
-        rows = _OneRow((file, *deletes, remaining, data_sequence_number, file_sequence_number), snapshot_id)
+        deletes = DeleteFiles.of(delete_files, delete_sequence_numbers)
+        rows = _OneRow((file, deletes, remaining, data_sequence_number, file_sequence_number), snapshot_id)
         return cls(rows, 0, byte_range)
 
     def part(self, start: int, length: int) -> FileScanTask:
@@ -100,33 +102,32 @@ class FileScanTask(msgspec.Struct, eq=False, gc=False):
         return file
 
     @property
-    def delete_files(self) -> tuple[DataFile, ...]:
+    def delete_files(self) -> DeleteFiles:
         """The delete files and deletion vectors that apply to it."""
-        files: tuple[DataFile, ...] = self._rows.value(self._row)[1]
+        files: DeleteFiles = self._rows.value(self._row)[1]
         return files
 
     @property
     def delete_sequence_numbers(self) -> tuple[int, ...]:
         """Data sequence numbers of ``delete_files``, in their order."""
-        numbers: tuple[int, ...] = self._rows.value(self._row)[2]
-        return numbers
+        return self.delete_files.sequence_numbers
 
     @property
     def residual(self) -> BooleanExpression:
         """The part of the filter that the file's partition does not decide; bound to the plan's schema."""
-        residual: BooleanExpression = self._rows.value(self._row)[3]
+        residual: BooleanExpression = self._rows.value(self._row)[2]
         return residual
 
     @property
     def data_sequence_number(self) -> int:
         """The file's data sequence number."""
-        number: int = self._rows.value(self._row)[4]
+        number: int = self._rows.value(self._row)[3]
         return number
 
     @property
     def file_sequence_number(self) -> int | None:
         """The sequence number of the snapshot that added the file."""
-        number: int | None = self._rows.value(self._row)[5]
+        number: int | None = self._rows.value(self._row)[4]
         return number
 
     def is_followed_by(self, other: FileScanTask) -> bool:
@@ -169,8 +170,8 @@ class FileScanTask(msgspec.Struct, eq=False, gc=False):
         return f"FileScanTask({printable(told)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        file, deletes, numbers, *rest = self._rows.value(self._row)
-        return FileScanTask.of, (file, deletes, *rest, numbers, self.byte_range, self.snapshot_id)
+        file, deletes, *rest = self._rows.value(self._row)
+        return FileScanTask.of, (file, tuple(deletes), *rest, deletes.sequence_numbers, self.byte_range, self.snapshot_id)
 
 
 class _Rows(Protocol):
@@ -179,7 +180,7 @@ class _Rows(Protocol):
         """The snapshot that was planned."""
 
     def value(self, row: int) -> tuple[Any, ...]:
-        """File, delete files, their sequence numbers, residual, both sequence numbers of a row."""
+        """File, delete files, residual, both sequence numbers of a row."""
         ...
 
 
@@ -270,25 +271,22 @@ class _Shared:
     def __init__(self, plan: ScanPlan) -> None:
         self.plan = plan
         self.lock = threading.RLock()
-        self._deletes: list[DataFile] | None = None
-        self._numbers: list[int] = []
-        self._assigned: dict[int, list[int]] = {}
+        self._deletes: PlannedDeletes | None = None
+        self._runs: dict[int, list[tuple[int, int]]] = {}
         self._evaluators: dict[int, Callable[[tuple[Any, ...]], BooleanExpression]] = {}
         self._residuals: dict[tuple[int, tuple[Any, ...]], BooleanExpression] = {}
         tests = bound_predicates(plan.row_filter)
         self._file_columns = frozenset(each.ref.field_id for each in tests if is_of_file(each))
 
-    def deletes_of(self, row: int) -> tuple[tuple[DataFile, ...], tuple[int, ...]]:
-        """The delete files of a data file, and their sequence numbers."""
+    def deletes_of(self, row: int) -> DeleteFiles:
+        """The delete files of a data file."""
         if self._deletes is None:
-            for data_file, delete_file in self.plan.assignments.iter_rows():
-                self._assigned.setdefault(data_file, []).append(delete_file)
-            self._numbers = self.plan.delete_files["sequence_number"].to_list()
-            self._deletes = content_files(self.plan.delete_files, self.plan.partitions)
-        mine = self._assigned.get(row)
-        if mine is None:
-            return (), ()
-        return tuple(self._deletes[each] for each in mine), tuple(self._numbers[each] for each in mine)
+            for data_file, first, end in self.plan.assignments.iter_rows():
+                self._runs.setdefault(data_file, []).append((first, end))
+            numbers = self.plan.delete_files["sequence_number"].to_list()
+            files = content_files(self.plan.delete_files, self.plan.partitions)
+            self._deletes = PlannedDeletes(files, numbers, in_order=True)
+        return DeleteFiles(self._deletes, tuple(self._runs.get(row, ())))
 
     def residual(self, file: DataFile) -> BooleanExpression:
         """The filter that is left to test in a file, given its partition."""
@@ -337,7 +335,7 @@ class _PlannedRows:
         decided = part["all_match"].to_list() if "all_match" in part.columns else [False] * part.height
         numbers = (part[name].to_list() for name in ("sequence_number", "file_sequence_number"))
         return [
-            (file, *shared.deletes_of(self._start + row), AlwaysTrue() if done else shared.residual(file), data, added)
+            (file, shared.deletes_of(self._start + row), AlwaysTrue() if done else shared.residual(file), data, added)
             for row, (file, done, data, added) in enumerate(zip(files, decided, *numbers, strict=True))
         ]
 
@@ -361,7 +359,7 @@ class ScanRequest:
         all_deletes: the filter leaves out no delete of the files, as where rows are changed; so it is of whole files.
         table_name: what errors call the table; None takes its location.
         stats: ids and types of fields whose metrics the plan's data files have in columns beside the others; see
-            :func:`~hms_iceberg.scan.delete_index.key_metric_columns`.
+            :func:`~hms_iceberg.scan.delete_keys.key_metric_columns`.
     """
 
     metadata: TableMetadata
@@ -426,8 +424,8 @@ class ScanPlan:
             every row matches.
         delete_files: the same for each delete file that applies to a file of the plan, with ``content``,
             ``equality_ids``, ``referenced_data_file``, ``content_offset`` and ``content_size_in_bytes``.
-        assignments: which deletes apply to which file: ``data_file`` (row in ``files``) and ``delete_file`` (row in
-            ``delete_files``), sorted.
+        assignments: which deletes apply to which file, as runs: ``data_file`` (row in ``files``), ``first`` and
+            ``end`` (rows in ``delete_files`` of the first and of the one after the last), sorted.
         metrics: what planning looked at.
         file_filter: by what files were chosen of which all rows are wanted, bound; None if by `row_filter`.
     """
@@ -461,18 +459,15 @@ class ScanPlan:
         Args:
             mask: which of its files.
         """
-        files = self.files.with_row_index("data_file").filter(mask).with_row_index("new_data_file")
-        assigned = self.assignments.join(files.select("data_file", "new_data_file"), on="data_file", how="inner")
-        used = assigned.select("delete_file").unique().sort("delete_file").with_row_index("new_delete_file")
-        deletes = self.delete_files.with_row_index("delete_file").join(used, on="delete_file", how="inner")
-        assignments = assigned.join(used, on="delete_file", how="inner").select(
-            pl.col("new_data_file").alias("data_file"), pl.col("new_delete_file").alias("delete_file")
-        )
+        files = self.files.with_row_index("data_file").filter(mask).with_row_index("new")
+        assigned = self.assignments.join(files.select("data_file", "new"), on="data_file", how="inner")
+        runs = assigned.select(pl.col("new").alias("data_file"), "first", "end").sort("data_file", "first")
+        used, assignments = used_deletes(runs, self.delete_files.height)
         return replace(
             self,
-            files=files.drop("data_file", "new_data_file"),
-            delete_files=deletes.sort("new_delete_file").drop("delete_file", "new_delete_file"),
-            assignments=assignments.cast(self.assignments.schema).sort("data_file", "delete_file"),
+            files=files.drop("data_file", "new"),
+            delete_files=self.delete_files.filter(used),
+            assignments=assignments,
         )
 
     def of_paths(self, paths: Iterable[str]) -> ScanPlan:
@@ -481,5 +476,13 @@ class ScanPlan:
 
     def with_deletes(self) -> ScanPlan:
         """The plan of the files that any delete file applies to."""
-        rows = pl.int_range(len(self), dtype=pl.UInt32, eager=True)
-        return self.subset(rows.is_in(self.assignments["data_file"].implode()))
+        return self.subset(self.count_deletes() > 0)
+
+    def count_deletes(self, values: pl.Series | None = None) -> pl.Series:
+        """How many delete files apply to each data file.
+
+        Args:
+            values: what each delete file counts, a number or a truth; None for one.
+        """
+        each = pl.ones(self.delete_files.height, pl.Int64, eager=True) if values is None else values
+        return sums_of_runs(self.assignments, each, len(self))

@@ -117,7 +117,7 @@ def count_rows(plans: Iterable[ScanPlan], metadata: TableMetadata, storage: Stor
     nothing = Schema()
     total = 0
     for plan in plans:
-        files = plan.files.with_row_index("data_file").join(plan.assignments, on="data_file", how="anti")
+        files = plan.files.with_row_index("data_file").filter(plan.count_deletes() == 0)
         known = files.filter(pl.col("all_match") & (pl.col("record_count") >= 0))
         total += int(known["record_count"].sum())
         if known.height == len(plan):

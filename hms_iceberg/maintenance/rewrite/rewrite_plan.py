@@ -98,27 +98,12 @@ def plan_rewrite(
 
 def _files_with_deletes(plan: ScanPlan) -> pl.DataFrame:
     """The plan's files with their row numbers, how many delete files apply, and how many rows are surely deleted."""
-    deletes = plan.delete_files.select(
-        pl.int_range(pl.len(), dtype=pl.UInt32).alias("delete_file"),
-        (pl.col("content") == DataFileContent.POSITION_DELETES.value).alias("by_position"),
-        pl.col("referenced_data_file").is_not_null().alias("of_one_file"),
-        pl.col("record_count").alias("deleted"),
-    )
-    counts = (
-        plan.assignments.with_columns(pl.col("delete_file").cast(pl.UInt32))
-        .join(deletes, on="delete_file", how="left")
-        .group_by("data_file")
-        .agg(
-            pl.len().alias("delete_files"),
-            pl.col("deleted").filter(pl.col("by_position") & pl.col("of_one_file")).sum().alias("deleted"),
-        )
-        .with_columns(pl.col("data_file").cast(pl.UInt32))
-    )
-    return (
-        plan.files.with_columns(pl.int_range(pl.len(), dtype=pl.UInt32).alias("row"))
-        .join(counts, left_on="row", right_on="data_file", how="left", maintain_order="left")
-        .with_columns(pl.col("delete_files").fill_null(0), pl.col("deleted").fill_null(0))
-    )
+    deletes = plan.delete_files
+    of_one_file = deletes["referenced_data_file"].is_not_null()
+    is_sure = (deletes["content"] == DataFileContent.POSITION_DELETES.value) & of_one_file
+    deleted = plan.count_deletes(deletes["record_count"].zip_with(is_sure, pl.zeros(deletes.height, pl.Int64, eager=True)))
+    rows = pl.int_range(pl.len(), dtype=pl.UInt32).alias("row")
+    return plan.files.with_columns(rows, plan.count_deletes().alias("delete_files"), deleted.alias("deleted"))
 
 
 def _runs(

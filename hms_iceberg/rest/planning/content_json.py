@@ -11,7 +11,8 @@ import msgspec
 from hms_iceberg.expressions.json_filters import filter_to_json
 from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.lazy import pl
-from hms_iceberg.scan.delete_index import key_metric_columns
+from hms_iceberg.scan.delete_keys import key_metric_columns
+from hms_iceberg.scan.delete_runs import pairs_of
 from hms_iceberg.scan.tasks import ScanPlan, content_files, residuals
 from hms_iceberg.spec.data_types import IcebergType
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
@@ -53,12 +54,13 @@ def tasks_json(
         task["data-file"].update(metrics)
     deletes: list[dict[str, Any]] = []
     if plan.has_deletes:
-        part = plan.assignments.filter(plan.assignments["data_file"].is_between(start, start + rows.height - 1))
+        runs = plan.assignments.filter(plan.assignments["data_file"].is_between(start, start + rows.height - 1))
+        part = pairs_of(runs)
         used = part["delete_file"].unique().sort()
         numbers = {row: number for number, row in enumerate(used.to_list())}
         of_plan = content_files(plan.delete_files[used.to_list()], plan.partitions) if numbers else []
         deletes = [_file_json(file, types[file.spec_id]) for file in of_plan]
-        for data_file, delete_file in part.select("data_file", "delete_file").iter_rows():
+        for data_file, delete_file in part.iter_rows():
             tasks[data_file - start].setdefault("delete-file-references", []).append(numbers[delete_file])
     return {"file-scan-tasks": tasks, "delete-files": deletes}
 

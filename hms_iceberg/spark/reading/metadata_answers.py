@@ -12,7 +12,7 @@ from typing import Any
 from hms_iceberg.expressions.residuals import residual_evaluator
 from hms_iceberg.expressions.tree import AlwaysTrue
 from hms_iceberg.lazy import pl
-from hms_iceberg.scan.delete_index import key_metric_columns
+from hms_iceberg.scan.delete_keys import key_metric_columns
 from hms_iceberg.scan.manifests.manifest_source import manifests_of
 from hms_iceberg.scan.partition_columns import stored_bounds
 from hms_iceberg.scan.planner import file_metrics

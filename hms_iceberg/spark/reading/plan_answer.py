@@ -14,6 +14,7 @@ from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, BooleanExpression
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.appends import snapshot_or_current
+from hms_iceberg.scan.delete_runs import pairs_of
 from hms_iceberg.scan.metadata_filter import with_metadata_columns
 from hms_iceberg.scan.partition_columns import field_types
 from hms_iceberg.scan.tasks import ScanPlan
@@ -64,7 +65,7 @@ def plan_answer(whole: ScanPlan, table: str, form: AnswerForm, aggregates: Seque
     plan, in_workers = split(whole, form.lacking_types)
     partitions = _Partitions(plan, table, form.partition_column)
     groups = _EqualityGroups(plan, table)
-    positions = plan.assignments.filter(~pl.col("delete_file").is_in(groups.delete_files.implode()))
+    positions = pairs_of(groups.positions)
     formats = plan.files["file_format"].str.to_uppercase()
     kinds = formats.unique(maintain_order=True).to_list()
     is_keyed = plan.files["key_metadata"].null_count() < plan.files.height
@@ -253,24 +254,26 @@ class _EqualityGroups:
     and compared by sequence number, however many commits wrote them."""
 
     def __init__(self, plan: ScanPlan, table: str) -> None:
-        deletes = plan.delete_files.with_row_index("delete_file").filter(
-            pl.col("content") == int(DataFileContent.EQUALITY_DELETES)
-        )
-        self.delete_files = deletes["delete_file"]
         self.groups: list[dict[str, Any]] = []
         reach: dict[tuple[Any, ...], int] = {}
-        group_of: dict[int, int] = {}
-        for row in deletes.iter_rows(named=True):
+        group_of: list[int | None] = [None] * plan.delete_files.height
+        for number, row in enumerate(plan.delete_files.iter_rows(named=True)):
+            if row["content"] != int(DataFileContent.EQUALITY_DELETES):
+                continue
             key = (tuple(sorted(row["equality_ids"] or ())), *self._reach(plan, row))
             if key not in reach:
                 reach[key] = len(self.groups)
                 self.groups.append({"columns": key_schema(key[0], plan.schema, plan.metadata, table), "files": []})
-            group_of[row["delete_file"]] = reach[key]
-            self.groups[reach[key]]["files"].append(row["delete_file"])
+            group_of[number] = reach[key]
+            self.groups[reach[key]]["files"].append(number)
         paths = plan.delete_files["file_path"].to_list()
         for group in self.groups:
             group["key"] = _digest([group["columns"], [paths[number] for number in group["files"]]])
-        self.assignments = self._assignments(plan, group_of)
+        # No run goes beyond the deletes of one key and reach.
+        groups = pl.Series(group_of, dtype=pl.Int32).gather(plan.assignments["first"])
+        self.positions = plan.assignments.filter(groups.is_null())
+        keyed = plan.assignments.select("data_file", groups.alias("group")).filter(groups.is_not_null())
+        self.assignments = keyed.unique().sort("data_file", "group")
 
     @staticmethod
     def _reach(plan: ScanPlan, row: dict[str, Any]) -> tuple[Any, ...]:
@@ -278,15 +281,6 @@ class _EqualityGroups:
             return ()
         columns = plan.partitions.columns(row["spec_id"])
         return (row["spec_id"], *(repr(row[column]) for column in columns))
-
-    @staticmethod
-    def _assignments(plan: ScanPlan, group_of: dict[int, int]) -> pl.DataFrame:
-        known = pl.DataFrame(
-            {"delete_file": list(group_of), "group": list(group_of.values())},
-            schema={"delete_file": plan.assignments.schema["delete_file"], "group": pl.Int32},
-        )
-        joined = plan.assignments.join(known, on="delete_file", how="inner")
-        return joined.select("data_file", "group").unique().sort("data_file", "group")
 
 
 def _digest(value: Any) -> str:

@@ -134,10 +134,7 @@ def split(plan: ScanPlan, lacking_types: Collection[str]) -> tuple[ScanPlan, Sca
     deletes |= _of_unheld_keys(plan, lacking_types)
     if not others.any() and not deletes.any():
         return plan, None
-    numbers = plan.delete_files.with_row_index("delete_file").filter(deletes)["delete_file"]
-    touched = plan.assignments.filter(pl.col("delete_file").is_in(numbers.implode()))["data_file"]
-    rows = plan.files.with_row_index("data_file")["data_file"]
-    mask = others | rows.is_in(touched.implode())
+    mask = others | (plan.count_deletes(deletes) > 0)
     in_workers = replace(plan.subset(mask), row_filter=fold(plan.row_filter, _WithoutVariants()))
     return plan.subset(~mask), in_workers
 

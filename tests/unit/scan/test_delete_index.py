@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from hms_iceberg.errors import CorruptManifestError
-from hms_iceberg.scan.delete_index import DELETE_FILE_PATH_ID
 from hms_iceberg.spec.data_types import DoubleType, LongType, NestedField, StringType
-from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
+from hms_iceberg.spec.manifests.manifest_values import DELETE_FILE_PATH_ID, DataFile, DataFileContent
 from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
@@ -281,7 +280,7 @@ def test_sequence_numbers_of_deletes_come_with_the_task() -> None:
 
 
 def test_many_global_deletes_over_many_files_are_assigned_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hms_iceberg.scan.delete_index._PAIRS_AT_ONCE", 100)
+    monkeypatch.setattr("hms_iceberg.scan.delete_keys._AT_ONCE", 100)
     table = ManifestTable(SCHEMA)
     table.commit(*(data(f"{n:02}", (n, n), 0) for n in range(40)))
     table.commit(*(equality(f"d{n:02}", (n, n + 1), 0) for n in range(0, 40, 4)))

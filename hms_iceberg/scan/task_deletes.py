@@ -1,0 +1,194 @@
+"""The delete files of a task: a part of those of the plan, which all tasks share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, chain
+from typing import Any, overload
+
+from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
+
+Run = tuple[int, int]
+
+
+class PlannedDeletes:
+    """Delete files in the order of their plan.
+
+    Args:
+        files: the delete files.
+        numbers: their data sequence numbers.
+        in_order: whether those of one kind, partition and key follow each other by sequence number, so that all from
+            one on apply to a data file, but for those that have no key in common with it.
+    """
+
+    def __init__(self, files: Sequence[DataFile], numbers: Sequence[int], in_order: bool = False) -> None:
+        self.files = files
+        self.numbers = numbers
+        self.in_order = in_order
+
+    def bytes_of(self, first: int, end: int) -> int:
+        """Bytes of the content of some files in a row."""
+        return self._bytes_before[end] - self._bytes_before[first]
+
+    def end_of_group(self, row: int) -> int:
+        """The row after the last delete file of the same kind, partition and key."""
+        return self._ends[row]
+
+    @cached_property
+    def _bytes_before(self) -> list[int]:
+        return list(accumulate(map(_content_bytes, self.files), initial=0))
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        ends = [len(self.files)] * len(self.files)
+        groups = [_group(file) for file in self.files]
+        for row in range(len(groups) - 2, -1, -1):
+            ends[row] = ends[row + 1] if groups[row] == groups[row + 1] else row + 1
+        return ends
+
+
+@dataclass(frozen=True)
+class EqualityGroup:
+    """Equality delete files of one key and partition that apply to a data file.
+
+    Args:
+        plan: all delete files.
+        runs: where they are among these.
+    """
+
+    plan: PlannedDeletes
+    runs: tuple[Run, ...]
+
+    def __len__(self) -> int:
+        return sum(end - first for first, end in self.runs)
+
+    @property
+    def files(self) -> list[DataFile]:
+        """The files."""
+        return [self.plan.files[row] for first, end in self.runs for row in range(first, end)]
+
+    @property
+    def first(self) -> int:
+        """The row of the first."""
+        return self.runs[0][0]
+
+    @property
+    def end(self) -> int:
+        """The row after the last of the plan that has the same key and partition."""
+        return self.plan.end_of_group(self.first)
+
+
+class DeleteFiles(Sequence[DataFile]):
+    """Delete files that apply to a data file; equal to a tuple of them.
+
+    Args:
+        plan: all delete files of the plan.
+        runs: first row, and row after the last, of those that apply.
+    """
+
+    __slots__ = ("_length", "_plan", "_runs")
+
+    def __init__(self, plan: PlannedDeletes, runs: tuple[Run, ...] = ()) -> None:
+        self._plan = plan
+        self._runs = runs
+        self._length = sum(end - first for first, end in runs)
+
+    @classmethod
+    def of(cls, files: Sequence[DataFile], numbers: Sequence[int] = ()) -> DeleteFiles:
+        """The delete files of one task.
+
+        Args:
+            files: the files.
+            numbers: their data sequence numbers, where these matter.
+        """
+        if isinstance(files, DeleteFiles):
+            return files
+        return cls(PlannedDeletes(tuple(files), tuple(numbers)), ((0, len(files)),) if files else ())
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[DataFile]:
+        return chain.from_iterable(self._plan.files[first:end] for first, end in self._runs)
+
+    @overload
+    def __getitem__(self, index: int) -> DataFile: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[DataFile, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> DataFile | tuple[DataFile, ...]:
+        return tuple(self)[index]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, (DeleteFiles, tuple)):
+            return NotImplemented
+        return len(self) == len(other) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return DeleteFiles.of, (tuple(self), self.sequence_numbers)
+
+    @property
+    def sequence_numbers(self) -> tuple[int, ...]:
+        """The data sequence numbers of the files, in their order."""
+        return tuple(chain.from_iterable(self._plan.numbers[first:end] for first, end in self._runs))
+
+    @property
+    def content_bytes(self) -> int:
+        """Bytes of the content of all."""
+        return sum(self._plan.bytes_of(first, end) for first, end in self._runs)
+
+    @property
+    def has_equality_deletes(self) -> bool:
+        """Whether any is an equality delete file."""
+        return any(True for _ in self.equality_groups())
+
+    def positions(self) -> list[DataFile]:
+        """The position delete files and deletion vectors."""
+        return [
+            self._plan.files[row]
+            for first, end in self._within_groups()
+            if self._plan.files[first].content is not DataFileContent.EQUALITY_DELETES
+            for row in range(first, end)
+        ]
+
+    def equality_groups(self) -> Iterator[EqualityGroup]:
+        """The equality delete files, by key and partition."""
+        group: list[Run] = []
+        for first, end in self._within_groups():
+            if self._plan.files[first].content is not DataFileContent.EQUALITY_DELETES:
+                continue
+            if group and self._plan.end_of_group(group[0][0]) != self._plan.end_of_group(first):
+                yield EqualityGroup(self._plan, tuple(group))
+                group = []
+            group.append((first, end))
+        if group:
+            yield EqualityGroup(self._plan, tuple(group))
+
+    def _within_groups(self) -> Iterator[Run]:
+        """The runs, cut where groups end."""
+        for start, end in self._runs:
+            first = start
+            while first < end:
+                cut = min(end, self._plan.end_of_group(first))
+                yield first, cut
+                first = cut
+
+
+def _content_bytes(file: DataFile) -> int:
+    return file.file_size_in_bytes if file.content_size_in_bytes is None else file.content_size_in_bytes
+
+
+def _group(file: DataFile) -> tuple[Any, ...]:
+    """What the files of a group have in common; position deletes are one, whatever they are about."""
+    if file.content is not DataFileContent.EQUALITY_DELETES:
+        return (DataFileContent.POSITION_DELETES,)
+    return file.content, tuple(sorted(file.equality_ids or ())), file.partition_key

@@ -1,0 +1,88 @@
+"""Work that once grew faster than what it was done on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from hms_iceberg.spec.data_types import LongType, NestedField
+from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent, ManifestEntry, ManifestEntryStatus
+from hms_iceberg.spec.partition_transforms import IdentityTransform
+from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.values.single_values import to_bytes
+from tests.support.snapshots import LOCATION, ManifestTable
+
+SCHEMA = Schema(NestedField(1, "id", LongType()), NestedField(2, "part", LongType()))
+BY_PART = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "part"))
+
+
+@dataclass(frozen=True)
+class Wall:
+    """Work of any size.
+
+    Args:
+        what: what is done.
+        make: prepares a size, and gives the work.
+        sizes: what sizes are measured.
+    """
+
+    what: str
+    make: Callable[[int], Callable[[], Any]]
+    sizes: tuple[int, ...]
+
+
+def planned(kind: DataFileContent) -> Callable[[int], Callable[[], Any]]:
+    """Planning a partition to which each of many commits added a data file and a delete file."""
+
+    def make(size: int) -> Callable[[], Any]:
+        table = checkpoints(size, kind)
+        return lambda: sum(len(task.delete_files) for task in table.plan().tasks())
+
+    return make
+
+
+def checkpoints(size: int, kind: DataFileContent) -> ManifestTable:
+    """A partition to which each of many commits added a data file, and deletes of earlier rows anywhere."""
+    table = ManifestTable(SCHEMA, BY_PART)
+    bounds = {"lower_bounds": {1: to_bytes(LongType(), 0)}, "upper_bounds": {1: to_bytes(LongType(), 9)}}
+    more: dict[str, Any] = {"value_counts": {1: 9}, "null_value_counts": {1: 0}, **bounds}
+    keys = {"equality_ids": (1,)} if kind is DataFileContent.EQUALITY_DELETES else {}
+    table.commit(
+        *(entry(number, file(f"data/{number}", DataFileContent.DATA, **more)) for number in range(size)),
+        *(entry(number, file(f"deletes/{number}", kind, **keys, **more)) for number in range(size)),
+    )
+    return table
+
+
+def file(name: str, content: DataFileContent, **more: Any) -> DataFile:
+    """A file of one partition."""
+    return DataFile(
+        file_path=f"{LOCATION}/{name}.parquet",
+        file_format="PARQUET",
+        record_count=9,
+        file_size_in_bytes=100,
+        content=content,
+        partition=(1,),
+        **more,
+    )
+
+
+def entry(number: int, added: DataFile) -> ManifestEntry:
+    """An entry of a file that one of many commits added."""
+    return ManifestEntry(ManifestEntryStatus.EXISTING, number + 1, number + 1, number + 1, added)
+
+
+WALLS = {
+    "equality deletes, planned": Wall(
+        "a partition of so many commits, each a data file and an equality delete file",
+        planned(DataFileContent.EQUALITY_DELETES),
+        (1_000, 3_000, 10_000),
+    ),
+    "position deletes, planned": Wall(
+        "a partition of so many commits, each a data file and a position delete file of the partition",
+        planned(DataFileContent.POSITION_DELETES),
+        (1_000, 3_000, 10_000),
+    ),
+}
