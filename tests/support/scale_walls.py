@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+import atexit
+import os
+import random
+import shutil
+import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hms_iceberg.arrow.columns.arrow_schema import to_arrow
+from hms_iceberg.arrow.reading.read import read_tasks
+from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 
 from hms_iceberg.spec.data_types import LongType, NestedField
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent, ManifestEntry, ManifestEntryStatus
@@ -15,6 +27,7 @@ from hms_iceberg.spec.values.single_values import to_bytes
 from tests.support.snapshots import LOCATION, ManifestTable
 
 SCHEMA = Schema(NestedField(1, "id", LongType()), NestedField(2, "part", LongType()))
+ROWS_READ = 2_000
 BY_PART = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "part"))
 
 
@@ -56,6 +69,31 @@ def checkpoints(size: int, kind: DataFileContent) -> ManifestTable:
     return table
 
 
+def read(size: int) -> Callable[[], Any]:
+    """Reading a table to which each of many commits wrote some rows anew: their keys, then the rows."""
+    folder = tempfile.mkdtemp(prefix="scale-")
+    atexit.register(shutil.rmtree, folder)
+    table, storage, source = ManifestTable(SCHEMA), ArrowStorage(), random.Random(size)
+    arrow_schema, entries = to_arrow(SCHEMA), []
+    for number in range(size):
+        keys = sorted(source.sample(range(ROWS_READ * 100), ROWS_READ))
+        rows = pa.table([pa.array(keys, pa.int64()), pa.array([1] * ROWS_READ, pa.int64())], schema=arrow_schema)
+        for content, ids in ((DataFileContent.EQUALITY_DELETES, (1,)), (DataFileContent.DATA, None)):
+            path = f"{folder}/{number}-{content.name}.parquet"
+            pq.write_table(rows, path)
+            made = file("", content, equality_ids=ids)
+            made = replace(made, file_path=path, record_count=ROWS_READ, file_size_in_bytes=os.path.getsize(path))
+            entries.append(entry(number, replace(made, partition=())))
+    table.commit(*entries)
+
+    def work() -> int:
+        tasks = table.plan().tasks()
+        batches = read_tasks(tasks, SCHEMA, SCHEMA, table.metadata, storage)
+        return sum(batch.num_rows for batch in batches)
+
+    return work
+
+
 def file(name: str, content: DataFileContent, **more: Any) -> DataFile:
     """A file of one partition."""
     return DataFile(
@@ -84,5 +122,8 @@ WALLS = {
         "a partition of so many commits, each a data file and a position delete file of the partition",
         planned(DataFileContent.POSITION_DELETES),
         (1_000, 3_000, 10_000),
+    ),
+    "equality deletes, read": Wall(
+        "a table of so many commits, each of 2,000 rows written anew by their key", read, (100, 200, 400)
     ),
 }
