@@ -176,6 +176,15 @@ class SharedCache(Generic[K, V]):
         with self._lock:
             self._drop(key)
 
+    def resized(self, key: K, value: V) -> None:
+        """A value has another size than before: others may have to be forgotten.
+
+        Args:
+            key: its key.
+            value: the value.
+        """
+        self._keep_within_bound(key, value)
+
     def _drop(self, key: K) -> None:
         self._known.pop(key, None)
         self._total -= self._sizes.pop(key, 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, chain
+from itertools import accumulate, chain, groupby
 from typing import Any, overload
 
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
@@ -32,21 +32,21 @@ class PlannedDeletes:
         """Bytes of the content of some files in a row."""
         return self._bytes_before[end] - self._bytes_before[first]
 
-    def end_of_group(self, row: int) -> int:
-        """The row after the last delete file of the same kind, partition and key."""
-        return self._ends[row]
+    def group(self, row: int) -> Run:
+        """The delete files in a row of the same kind, partition and key as one: the first, and that after the last."""
+        return self._groups[row]
 
     @cached_property
     def _bytes_before(self) -> list[int]:
         return list(accumulate(map(_content_bytes, self.files), initial=0))
 
     @cached_property
-    def _ends(self) -> list[int]:
-        ends = [len(self.files)] * len(self.files)
-        groups = [_group(file) for file in self.files]
-        for row in range(len(groups) - 2, -1, -1):
-            ends[row] = ends[row + 1] if groups[row] == groups[row + 1] else row + 1
-        return ends
+    def _groups(self) -> list[Run]:
+        groups: list[Run] = []
+        for _, rows in groupby(range(len(self.files)), key=lambda row: _kind(self.files[row])):
+            found = list(rows)
+            groups += [(found[0], found[-1] + 1)] * len(found)
+        return groups
 
 
 @dataclass(frozen=True)
@@ -75,9 +75,9 @@ class EqualityGroup:
         return self.runs[0][0]
 
     @property
-    def end(self) -> int:
-        """The row after the last of the plan that has the same key and partition."""
-        return self.plan.end_of_group(self.first)
+    def whole(self) -> Run:
+        """The first row, and that after the last, of all delete files of the plan that have this key and partition."""
+        return self.plan.group(self.first)
 
 
 class DeleteFiles(Sequence[DataFile]):
@@ -166,7 +166,7 @@ class DeleteFiles(Sequence[DataFile]):
         for first, end in self._within_groups():
             if self._plan.files[first].content is not DataFileContent.EQUALITY_DELETES:
                 continue
-            if group and self._plan.end_of_group(group[0][0]) != self._plan.end_of_group(first):
+            if group and self._plan.group(group[0][0]) != self._plan.group(first):
                 yield EqualityGroup(self._plan, tuple(group))
                 group = []
             group.append((first, end))
@@ -178,7 +178,7 @@ class DeleteFiles(Sequence[DataFile]):
         for start, end in self._runs:
             first = start
             while first < end:
-                cut = min(end, self._plan.end_of_group(first))
+                cut = min(end, self._plan.group(first)[1])
                 yield first, cut
                 first = cut
 
@@ -187,7 +187,7 @@ def _content_bytes(file: DataFile) -> int:
     return file.file_size_in_bytes if file.content_size_in_bytes is None else file.content_size_in_bytes
 
 
-def _group(file: DataFile) -> tuple[Any, ...]:
+def _kind(file: DataFile) -> tuple[Any, ...]:
     """What the files of a group have in common; position deletes are one, whatever they are about."""
     if file.content is not DataFileContent.EQUALITY_DELETES:
         return (DataFileContent.POSITION_DELETES,)

@@ -20,10 +20,12 @@ from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 
 from hms_iceberg.spec.data_types import LongType, NestedField
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent, ManifestEntry, ManifestEntryStatus
+from hms_iceberg.spec.metadata.metadata_changes import remove_snapshots
 from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.values.single_values import to_bytes
+from hms_iceberg.updates.snapshots.expire_snapshots import unreachable_files
 from tests.support.snapshots import LOCATION, ManifestTable
 
 SCHEMA = Schema(NestedField(1, "id", LongType()), NestedField(2, "part", LongType()))
@@ -94,6 +96,28 @@ def read(size: int) -> Callable[[], Any]:
     return work
 
 
+def expired(size: int) -> Callable[[], Any]:
+    """Finding the files that only an expired snapshot needed, in a table of so many large manifests."""
+    table = ManifestTable(SCHEMA, BY_PART)
+    many = [entry(number, file(f"data/{number:0200}", DataFileContent.DATA)) for number in range(20_000)]
+    table.commit(*many)
+    (manifest,) = table.manifests
+    manifests = []
+    for number in range(size):
+        path = f"{LOCATION}/metadata/copy-{number}.avro"
+        table.storage.files[path] = table.storage.files[manifest.manifest_path]
+        manifests.append(replace(manifest, manifest_path=path))
+    before = table.commit(entry(1, file("data/old", DataFileContent.DATA)))
+    table.commit_manifests(manifests, 10_000_000)
+    metadata = remove_snapshots(table.metadata, {before.snapshot_id}, table.metadata.last_updated_ms)
+
+    def work() -> None:
+        found = unreachable_files(table.metadata, metadata, table.storage)
+        assert found.data_files == (f"{LOCATION}/data/old.parquet",)
+
+    return work
+
+
 def file(name: str, content: DataFileContent, **more: Any) -> DataFile:
     """A file of one partition."""
     return DataFile(
@@ -125,5 +149,8 @@ WALLS = {
     ),
     "equality deletes, read": Wall(
         "a table of so many commits, each of 2,000 rows written anew by their key", read, (100, 200, 400)
+    ),
+    "expiry": Wall(
+        "a table of so many manifests of 20,000 files, of which one snapshot expires", expired, (64, 128, 256)
     ),
 }

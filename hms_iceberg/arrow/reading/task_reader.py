@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 from hms_iceberg.arrow.columns.arrow_schema import constant, to_arrow
 from hms_iceberg.arrow.columns.nested import RowSelection, conform
 from hms_iceberg.arrow.columns.projection import FileProjection
-from hms_iceberg.arrow.deletes.deleted_rows import EqualityDeletes, KeySet, PositionDeletes
+from hms_iceberg.arrow.deletes.deleted_rows import PositionDeletes
+from hms_iceberg.arrow.deletes.equality_deletes import EqualityDeletes, KeySet
 from hms_iceberg.arrow.formats.content_files import ContentReader, check_row_count, open_reader
 from hms_iceberg.arrow.formats.parquet_reader import RangeMetrics, RowRange, rows_only
 from hms_iceberg.arrow.metrics.footer_metrics import ColumnMetrics
@@ -29,10 +30,11 @@ from hms_iceberg.expressions.visitors import bound_predicates, referenced_field_
 from hms_iceberg.scan.manifests.manifest_source import named_snapshot
 from hms_iceberg.scan.metadata_filter import is_of_table, only_tests
 from hms_iceberg.scan.metrics_filter import files_may_match
+from hms_iceberg.scan.task_deletes import DeleteFiles
 from hms_iceberg.scan.tasks import FileScanTask
 from hms_iceberg.spec import metadata_columns as columns
 from hms_iceberg.spec.data_types import LongType, NestedField, StringType, StructType
-from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
+from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.values.single_values import to_bytes
@@ -141,7 +143,7 @@ def count_live(context: ScanContext, task: FileScanTask) -> int | None:
     rows = task.file.record_count
     if not isinstance(task.residual, AlwaysTrue) or rows < 0:
         return None
-    if any(each.content is DataFileContent.EQUALITY_DELETES for each in task.delete_files):
+    if task.delete_files.has_equality_deletes:
         return None
     return rows - _Deletes(context, task.file, task.delete_files, _Wanted()).positions_in(RowRange(0, 0, rows, 0))
 
@@ -188,16 +190,11 @@ class _Deletes:
     """The rows that some delete files remove from a data file."""
 
     def __init__(self, context: ScanContext, file: DataFile, delete_files: Sequence[DataFile], wanted: _Wanted) -> None:
-        by_content: dict[DataFileContent, list[DataFile]] = {}
-        for each in delete_files:
-            by_content.setdefault(each.content, []).append(each)
+        deletes = DeleteFiles.of(delete_files)
         self._keys: list[tuple[KeySet, list[int]]] = [
-            (keys, [wanted.index(column) for column in keys.columns])
-            for keys in context.equality.keys(by_content.get(DataFileContent.EQUALITY_DELETES, []))
+            (keys, [wanted.index(column) for column in keys.columns]) for keys in context.equality.keys(deletes)
         ]
-        self._positions = context.positions.positions(
-            file.file_path, by_content.get(DataFileContent.POSITION_DELETES, [])
-        )
+        self._positions = context.positions.positions(file.file_path, deletes.positions())
 
     @property
     def has_keys(self) -> bool:

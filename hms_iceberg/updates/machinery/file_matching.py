@@ -43,7 +43,7 @@ def live_files(
         StorageError, CorruptManifestError: a manifest cannot be read.
     """
     partitions = partition_columns(metadata)
-    for batch in in_batches(manifests, lambda each: manifest_bytes(each, reader)):
+    for batch in in_batches(manifests, lambda each: manifest_bytes(each, reader), lambda each: each.entries_count or 0):
         alike: dict[Any, list[tuple[bytes, ManifestFile]]] = {}
         for manifest, data in batch:
             if isinstance(data, Exception):

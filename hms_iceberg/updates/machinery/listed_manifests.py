@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import io
 import json
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from itertools import chain, islice
+from itertools import islice
 from typing import Any, TypeVar
 
 from hms_iceberg.encryption.encrypted_tables import list_bytes
@@ -33,30 +34,41 @@ from hms_iceberg.updates.machinery.update import FileReader
 
 T = TypeVar("T")
 _READERS = 8
+# Of a batch: as many files, and no more than so many bytes, decoded, but for the last file.
 _AT_ONCE = 256
+_BYTES_AT_ONCE = 32 * 1024 * 1024
+# Compressed files have at least so many bytes when they are decoded, and so does an entry.
+_EXPANDED = 4
+_ENTRY_BYTES = 512
 
 OnUnreadable = Callable[[Exception], None] | None
 """Gets the error of a file that cannot be read, which is passed over; None has it raised."""
 
 
-def in_batches(items: Iterable[T], content: Callable[[T], bytes]) -> Iterator[list[tuple[T, bytes | Exception]]]:
-    """Items with the content of their files, a few hundred at a time; with the error in place of content that cannot be
-    read.
+def in_batches(
+    items: Iterable[T], content: Callable[[T], bytes], entries: Callable[[T], int] = lambda _: 0
+) -> Iterator[list[tuple[T, bytes | Exception]]]:
+    """Items with the content of their files, as many at a time as are small together; with the error in place of
+    content that cannot be read.
 
     Args:
         items: the items.
         content: reads the file of an item.
+        entries: about how many entries it has.
     """
-
-    def read(part: Sequence[T]) -> list[tuple[T, bytes | Exception]]:
-        return [(item, _contents(content, item)) for item in part]
-
     left = iter(items)
     with ThreadPoolExecutor(_READERS, thread_name_prefix="iceberg-read") as pool:
-        while batch := list(islice(left, _AT_ONCE)):
-            size = max(1, len(batch) // (2 * _READERS))
-            parts = [batch[start : start + size] for start in range(0, len(batch), size)]
-            yield list(chain.from_iterable(pool.map(read, parts)))
+        reading = deque((each, pool.submit(_contents, content, each)) for each in islice(left, _READERS))
+        batch: list[tuple[T, bytes | Exception]] = []
+        size = 0
+        while reading:
+            item, data = reading.popleft()
+            batch.append((item, read := data.result()))
+            size += 0 if isinstance(read, Exception) else max(_EXPANDED * len(read), _ENTRY_BYTES * entries(item))
+            reading.extend((each, pool.submit(_contents, content, each)) for each in islice(left, 1))
+            if not reading or len(batch) >= _AT_ONCE or size >= _BYTES_AT_ONCE:
+                yield batch
+                batch, size = [], 0
 
 
 def _contents(content: Callable[[T], bytes], item: T) -> bytes | Exception:
