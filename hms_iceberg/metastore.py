@@ -348,16 +348,6 @@ class TableRow:
     def __str__(self) -> str:
         return ".".join(self.identifier)
 
-    def has(self, key: str, text: str) -> bool:
-        """Whether a property contains a text; several slashes count as one.
-
-        Args:
-            key: the name of the property.
-            text: what to look for in its value.
-        """
-        value = self.properties.get(key, "")
-        return text in value or text in re.sub("/+", "/", value)
-
 
 @runtime_checkable
 class TableRows(Protocol):
@@ -373,22 +363,6 @@ class TableRows(Protocol):
 
     def row(self, identifier: Identifier) -> TableRow | None:
         """The row of a table of any kind; None if there is none, or it is a view."""
-        ...
-
-    def rows_with(self, key: str, text: str) -> Iterator[TableRow]:
-        """The current rows of tables of any kind whose property contains a text; see `TableRow.has`.
-
-        Args:
-            key: the name of the property.
-            text: what to look for in its value.
-
-        Raises:
-            MetastoreError: the metastore cannot be asked.
-        """
-        ...
-
-    def iceberg_rows_without(self, key: str) -> Iterator[TableRow]:
-        """The Iceberg tables that do not have a property."""
         ...
 
     def partition_locations(self, identifier: Identifier) -> Iterator[str]:

@@ -20,8 +20,9 @@ from hms_iceberg.spec.table_properties import GC_ENABLED
 from hms_iceberg.storage import FileInfo, Places, Storage
 from hms_iceberg.table.changes.manage_snapshots import Time
 from hms_iceberg.table.needed.named_files import OwnFolders, delete_files, files_of
-from hms_iceberg.table.needed.neighbours import Search, fresh_rows
+from hms_iceberg.table.needed.neighbours import Search
 from hms_iceberg.table.needed.others import backup_of, is_journal, names_of, table_rows_of
+from hms_iceberg.table.needed.remembered_rows import asked_once, fresh_rows
 from hms_iceberg.table.reading.scan import milliseconds
 from hms_iceberg.table.table import Table
 from hms_iceberg.table.version_files import version_number
@@ -190,6 +191,7 @@ def _of_nobody(
     """Of files that the table does not name, those that no other table and no undo needs; and the folders of other
     tables."""
     name, metadata, file, storage = table.identifier, table.metadata, table.metadata_location, table.storage
+    rows = None if rows is None else asked_once(rows)
     backup = None if keep_backup or rows is None else backup_of(name, metadata, file, rows, places)
     search = Search(name, metadata, file, folder, places, "" if backup is None else backup.name)
     search.in_listing(listed, storage)

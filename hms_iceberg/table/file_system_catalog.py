@@ -265,21 +265,8 @@ class FileSystemCatalog(FileSystemMetastore):
         own = {"metadata_location": found, "uuid": metadata.table_uuid or ""}
         return TableRow(identifier, metadata.location, {**metadata.properties, **own}, True)
 
-    def rows_with(self, key: str, text: str) -> Iterator[TableRow]:
-        """The tables below the warehouse that have a text in a property; see `TableRow.has`.
-
-        Args:
-            key: the name of the property.
-            text: what to look for in its value.
-        """
-        return (row for row in self.rows() if row.has(key, text))
-
-    def iceberg_rows_without(self, key: str) -> Iterator[TableRow]:
-        """The tables, of whatever kind, that have a text in a property, as they are now."""
-        return (row for row in self.rows() if not row.properties.get(key))
-
     def partition_locations(self, identifier: Identifier) -> Iterator[str]:
-        """The Iceberg tables that do not have a property."""
+        """None: tables that are folders have no partitions that a metastore knows."""
         return iter(())
 
     # ------------------------------------------------------------------------------------------- folders

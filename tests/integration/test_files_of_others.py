@@ -11,14 +11,15 @@ import pyarrow as pa
 import pytest
 
 from hms_iceberg.catalog import Catalog
-from hms_iceberg.errors import CorruptFileError, MigrationError, NoSuchTableError
+from hms_iceberg.errors import CorruptFileError, MetastoreError, MigrationError, NoSuchTableError
+from hms_iceberg.hms.rows.all_rows import HiveTableRows
 from hms_iceberg.maintenance import check_table, expire_snapshots, remove_orphan_files, rewrite_data_files
 from hms_iceberg.maintenance.orphan_files import OrphanFiles
 from hms_iceberg.maintenance.service.policy import Policies, Policy
 from hms_iceberg.maintenance.service.service import MaintenanceService
 from hms_iceberg.migration import add_hive_files, migrate, rollback
 from hms_iceberg.table import Table
-from hms_iceberg.table.needed.neighbours import RememberedRows
+from hms_iceberg.table.needed.remembered_rows import RememberedRows
 from hms_iceberg.table.needed.others import table_rows_of
 from tests.support.hdfs_path import local_path, pyiceberg_files, set_changed
 from tests.support.hive_warehouse import HiveWarehouse, all_files, column_of, write_files
@@ -216,6 +217,39 @@ def test_tables_that_are_renamed_while_they_are_looked_for_are_found(
     assert [local_path(each).name for each in removed(outer, rows=remembered).locations] == ["lost.parquet"]
 
 
+@pytest.mark.parametrize("knows", ["all names at once", "the names of a namespace", "nothing by the pattern"])
+def test_an_expiry_asks_for_the_tables_of_each_namespace_once_and_sees_all_of_them(
+    warehouse: HiveWarehouse, outer: Table, monkeypatch: pytest.MonkeyPatch, knows: str
+) -> None:
+    client, others = warehouse.client, [elsewhere(warehouse.catalog) for _ in range(3)]
+    theirs = next(iter(outer.scan().plan_files())).file.file_path.rpartition("/")[0]
+    for name in others:
+        warehouse.catalog.create_table(f"{name}.t", SCHEMA)
+    warehouse.catalog.create_table(f"{others[0]}.inner", SCHEMA, location=theirs)
+    asked, call = list[str](), client._call
+
+    def counted(method: str, *arguments: Any, **more: Any) -> Any:
+        asked.append(method)
+        if method == "get_table_meta" and knows != "all names at once":
+            if knows == "the names of a namespace":
+                raise MetastoreError("Invalid method name: 'get_table_meta'")
+            return []
+        return call(method, *arguments, **more)
+
+    monkeypatch.setattr(client, "_call", counted)
+    names = [str(row) for row in HiveTableRows(client).rows()]
+    assert {f"{name}.t" for name in others} <= set(names) and len(names) == len(set(names))
+    spaces = len(client.list_databases())
+    outer.overwrite(rows(3))
+    asked.clear()
+    expired = expire_snapshots(outer, older_than=2**62)
+    assert f"table {others[0]}.inner (they are in its folder)" in expired.kept.values()
+    assert asked.count("get_table_objects_by_name_req") <= spaces
+    if knows == "all names at once":
+        assert asked.count("get_table_meta") == asked.count("get_all_databases") == 2
+        assert not {"get_table_names_by_filter", "get_tables"} & set(asked)
+
+
 def test_a_folder_of_another_table_has_no_orphans(warehouse: HiveWarehouse, outer: Table) -> None:
     made = warehouse.create("hive", HIVE)
     write_files(made.table.sd.location, hive_rows(1))
@@ -328,7 +362,7 @@ def test_a_copy_that_was_registered_after_rows_were_remembered_loses_nothing(
 ) -> None:
     outer.append(rows(3))
     remembered = RememberedRows(catalog.metastore.table_rows)  # type: ignore[attr-defined]
-    for _ in (*remembered.rows(), *remembered.iceberg_rows_without("uuid")):
+    for _ in remembered.rows():
         pass
     file, name = outer.metadata_location, f"{namespace}.copy"
     if by.endswith("elsewhere"):

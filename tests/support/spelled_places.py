@@ -74,14 +74,6 @@ class RowsMetastore(InMemoryMetastore):
         pointer = self._rows.get(identifier)
         return None if pointer is None else TableRow(identifier, pointer.location, dict(pointer.properties), True)
 
-    def rows_with(self, key: str, text: str) -> Iterator[TableRow]:
-        """Tables with a text in a property."""
-        return (row for row in self.rows() if row.has(key, text))
-
-    def iceberg_rows_without(self, key: str) -> Iterator[TableRow]:
-        """Iceberg tables without a property."""
-        return (row for row in self.rows() if row.is_iceberg and not row.properties.get(key))
-
     def partition_locations(self, identifier: Identifier) -> Iterator[str]:
         """Locations of a Hive table's partitions."""
         if identifier not in self.hive:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from hms_iceberg.errors import MetastoreError, NoSuchNamespaceError, NoSuchTableError
 from hms_iceberg.hms.connection.client import HmsClient
 from hms_iceberg.hms.connection.thrift_types import ttypes
-from hms_iceberg.hms.rows.table_rows import ICEBERG, TABLE_TYPE, is_iceberg_table
+from hms_iceberg.hms.rows.table_rows import TABLE_TYPE, is_iceberg_table
 from hms_iceberg.metastore import Identifier, TableRow
 
 
@@ -46,7 +46,12 @@ class HiveTableRows:
         self._client = client
 
     def rows(self, namespace: str | None = None) -> Iterator[TableRow]:
-        return _table_rows(self._listed(self._client.list_tables, namespace))
+        def names() -> Mapping[str, Sequence[str]]:
+            if namespace is not None:
+                return {namespace.lower(): self._client.list_tables(namespace.lower())}
+            return self._client.list_all_tables()
+
+        return _table_rows(self._listed(names))
 
     def row(self, identifier: Identifier) -> TableRow | None:
         try:
@@ -55,40 +60,25 @@ class HiveTableRows:
             return None
         return next(_table_rows((row,)), None)
 
-    def rows_with(self, key: str, text: str) -> Iterator[TableRow]:
-        return (row for row in _table_rows(self._with(key, text)) if row.has(key, text))
-
     def is_any_with(self, key: str, text: str) -> bool:
         """Whether any table or view has the text in a property now."""
-        return any(text in (row.parameters or {}).get(key, "") for row in self._with(key, text))
-
-    def iceberg_rows_without(self, key: str) -> Iterator[TableRow]:
-        def names(database: str) -> list[str]:
-            # Any word of this length, as it may be in lower case.
-            typed = self._names(database, TABLE_TYPE, "." * len(ICEBERG), lambda: self._client.list_tables(database))
-            return sorted({*typed} - {*self._names(database, key, "..*", list)})
-
-        found = _table_rows(self._listed(names))
-        return (row for row in found if row.is_iceberg and not row.properties.get(key))
-
-    def _with(self, key: str, text: str) -> Iterator[Any]:
-        """Rows whose property may have the text: the server's filter is coarse, so the caller has to check each row."""
         # The server takes `.` for any character, and may find more: so slashes may be doubled there.
         pattern = f".*{_NOT_PLAIN.sub('.', text).replace('/', '/.*')}.*"
-        every = self._client.list_tables
-        return self._listed(lambda database: self._names(database, key, pattern, lambda: every(database)))
 
-    def _names(self, database: str, key: str, pattern: str, unfiltered: Callable[[], list[str]]) -> list[str]:
-        """Names of rows whose property matches a pattern; those of `unfiltered` if the server cannot filter."""
-        if not key.isidentifier():  # the server's filters have no other keys
-            return unfiltered()
+        def names() -> Mapping[str, Sequence[str]]:
+            return {each: self._names(each, key, pattern) for each in self._client.list_databases()}
+
+        return any(text in (row.parameters or {}).get(key, "") for row in self._listed(names))
+
+    def _names(self, database: str, key: str, pattern: str) -> list[str]:
+        """Names of rows whose property matches a pattern; all if the server cannot filter."""
         try:
             return self._client.list_tables_by_parameter(database, key, pattern)
         except NoSuchNamespaceError:  # dropped meanwhile
             return []
         except MetastoreError as error:  # filters on parameters can be switched off on the server
             logger.info("Looking at all tables of %s without the server's filter: %s", database, error)
-            return unfiltered()
+            return self._client.list_tables(database)
 
     def partition_locations(self, identifier: Identifier) -> Iterator[str]:
         database, name = identifier
@@ -105,7 +95,7 @@ class HiveTableRows:
         if not names or found < len(names):
             self._client.get_table(database, name)
 
-    def _listed(self, names: Callable[[str], list[str]], namespace: str | None = None) -> Iterator[Any]:
+    def _listed(self, names: Callable[[], Mapping[str, Sequence[str]]]) -> Iterator[Any]:
         """The rows of the given names, also if they are renamed during the search, into any namespace.
 
         The server lists the names first and the tables after. So names are asked for again until none is new. A table
@@ -116,8 +106,8 @@ class HiveTableRows:
         again = True
         while True:
             pending = {
-                database: [each for each in names(database) if (database, each.lower()) not in found]
-                for database in (self._client.list_databases() if namespace is None else [namespace.lower()])
+                database: [each for each in told if (database, each.lower()) not in found]
+                for database, told in names().items()
             }
             asked = {(database, each.lower()) for database, missing in pending.items() for each in missing}
             if not asked:

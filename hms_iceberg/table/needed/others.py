@@ -19,6 +19,7 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.places import Place
 from hms_iceberg.storage import Places, Storage
 from hms_iceberg.table.needed.named_files import METADATA_LOCATION, OwnFolders, files_of, folders_of_row, is_in_any
+from hms_iceberg.table.needed.remembered_rows import asked_once
 from hms_iceberg.transaction.workspace import read_version
 
 logger = logging.getLogger(__name__)
@@ -133,7 +134,7 @@ def _backup_of(
     row = rows.row((*identifier[:-1], default_backup_name(identifier[-1])))
     mark = metadata.properties.get(MIGRATION_ID)
     if row is None or row.is_iceberg or not (_is_marked(row, mark) or places.anywhere(row.location) == own.location):
-        same = () if mark is None else rows.rows_with(MIGRATION_ID, mark)
+        same = () if mark is None else rows.rows()
         row = next((each for each in same if not each.is_iceberg and _is_marked(each, mark)), None)
     return None if row is None else hive_folders(row, own, rows, places)
 
@@ -184,6 +185,7 @@ def needed_by_others(
         asked.setdefault(places.anywhere(location), []).append(location)
     if rows is None or not asked:
         return {}
+    rows = asked_once(rows)
     found: dict[Place, str] = {}
     backup = backup_of(identifier, version.metadata, version.location, rows, places)
     if backup is not None and keep_backup:
@@ -223,7 +225,7 @@ def files_of_others(
     """
     places = Places(storage)
     asked = {location: places.anywhere(location) for location in locations}
-    own = OwnFolders.of(version.metadata, version.location, places)
+    own, rows = OwnFolders.of(version.metadata, version.location, places), asked_once(rows)
     backup = backup_of(identifier, version.metadata, version.location, rows, places)
     names = {".".join(identifier).lower(), "" if backup is None else backup.name.lower()}
     owners = looked_for(lambda: Owners(asked.values(), own.all(), names, rows, places))
@@ -308,8 +310,6 @@ def locations_of_partitions(
 def copies_of(version: MetadataVersion, rows: TableRows, places: Places) -> tuple[TableRow, ...]:
     """The Iceberg tables that may be copies of a table, and itself.
 
-    They are asked for by properties: to look at every table of a metastore takes minutes where there are many.
-
     Args:
         version: the version of the table.
         rows: the metastore's rows.
@@ -322,10 +322,7 @@ def copies_of(version: MetadataVersion, rows: TableRows, places: Places) -> tupl
     own = OwnFolders.of(metadata, version.location, places)
     logged = (places.anywhere(entry.metadata_file).parent for entry in metadata.metadata_log)
     folders = frozenset((*own.all(), *logged))
-    uuid = metadata.table_uuid
-    asked = (rows.rows_with("uuid", uuid), rows.iceberg_rows_without("uuid")) if uuid else (rows.rows(),)
-    found = {row.identifier: row for each in asked for row in each}
-    return tuple(row for row in found.values() if may_be_copy(row, uuid, folders, places))
+    return tuple(row for row in rows.rows() if may_be_copy(row, metadata.table_uuid, folders, places))
 
 
 def may_be_copy(row: TableRow, table_uuid: str | None, folders: Collection[Place], places: Places) -> bool:

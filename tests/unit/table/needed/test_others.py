@@ -35,18 +35,14 @@ class Rows:
     def __init__(self, *rows: TableRow, partitions: Mapping[str, tuple[str, ...]] | None = None) -> None:
         self._rows = rows
         self._partitions = partitions or {}
+        self.asked = 0
 
     def rows(self, namespace: str | None = None) -> Iterator[TableRow]:
+        self.asked += 1
         return iter(self._rows)
 
     def row(self, identifier: Identifier) -> TableRow | None:
         return next((row for row in self._rows if str(row) == ".".join(identifier).lower()), None)
-
-    def rows_with(self, key: str, text: str) -> Iterator[TableRow]:
-        return (row for row in self._rows if row.has(key, text))
-
-    def iceberg_rows_without(self, key: str) -> Iterator[TableRow]:
-        return (row for row in self._rows if row.is_iceberg and not row.properties.get(key))
 
     def partition_locations(self, identifier: Identifier) -> Iterator[str]:
         if identifier[1] not in self._partitions:
@@ -205,6 +201,7 @@ def test_whoever_needs_a_file_of_a_table_is_told(world: World) -> None:
     for rows, how, needed in cases:
         found = needed_by_others(("db", "EVENTS"), version, asked_about(world), world.storage, rows, **how)
         assert found == needed, rows._rows
+        assert rows.asked == 1, "all tables of a metastore are told once"
     assert needed_by_others(NAME, version, asked_about(world), world.storage, None) == {}
     assert needed_by_others(NAME, version, (), world.storage, Rows(copy)) == {}
 

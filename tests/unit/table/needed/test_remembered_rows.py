@@ -13,7 +13,7 @@ from hms_iceberg.catalog import load_catalog
 from hms_iceberg.errors import NoSuchTableError
 from hms_iceberg.metastore import TablePointer, TableRow
 from hms_iceberg.table.file_system_catalog import FileSystemCatalog
-from hms_iceberg.table.needed.neighbours import RememberedRows
+from hms_iceberg.table.needed.remembered_rows import RememberedRows, asked_once
 from tests.support.spelled_places import RowsMetastore
 
 ARROW = pa.schema([("id", pa.int64())])
@@ -69,7 +69,7 @@ def test_what_is_about_to_be_deleted_is_compared_with_rows_that_were_asked_for_a
     assert len(asked) == 3
 
 
-def test_partitions_and_rows_without_a_property_are_remembered_and_single_rows_are_not() -> None:
+def test_partitions_are_remembered_and_single_rows_are_not() -> None:
     metastore, name = RowsMetastore(), ("a", "t")
     metastore.add_hive(name, "s3://w/t", ("s3://w/t/p=1",))
     remembered = RememberedRows(metastore)
@@ -77,14 +77,31 @@ def test_partitions_and_rows_without_a_property_are_remembered_and_single_rows_a
     def answers(rows: RememberedRows) -> list[list[str]]:
         row = rows.row(name)
         assert row is not None
-        found = (rows.iceberg_rows_without("uuid"), rows.rows_with("key", "text"))
-        return [list(rows.partition_locations(name)), *(list(map(str, each)) for each in found), [row.location]]
+        return [list(rows.partition_locations(name)), [row.location]]
 
-    assert answers(remembered) == [["s3://w/t/p=1"], [], [], ["s3://w/t"]]
+    assert answers(remembered) == [["s3://w/t/p=1"], ["s3://w/t"]]
     metastore.hive[name] = "s3://w/moved", ("s3://w/t/p=2",)
-    metastore._rows["a", "u"] = TablePointer(("a", "u"), "s3://w/u", {"key": "a text"}, "")
-    assert answers(remembered) == [["s3://w/t/p=1"], [], ["a.u"], ["s3://w/moved"]]
-    assert answers(remembered.fresh()) == [["s3://w/t/p=2"], ["a.u"], ["a.u"], ["s3://w/moved"]]
+    assert answers(remembered) == [["s3://w/t/p=1"], ["s3://w/moved"]]
+    assert answers(remembered.fresh()) == [["s3://w/t/p=2"], ["s3://w/moved"]]
+
+
+def test_rows_are_remembered_with_what_places_and_owners_are_known_by_and_nothing_long() -> None:
+    metastore = RowsMetastore()
+    kept = {"uuid": "u", "metadata_location": "s3://w/u/m.json", "write.data.path": "s3://w/u/d", "snapshot": "true"}
+    shown = {"current-schema": "{}", "default-sort-order": "{}", "spark.sql.sources.schema.part.0": "{}"}
+    metastore._rows["a", "u"] = TablePointer(("a", "u"), "s3://w/u", {**kept, **shown}, "")
+    (row,) = asked_once(metastore).rows()
+    assert row.properties == kept
+
+
+def test_one_question_asks_once_and_who_looks_after_many_tables_goes_on_remembering() -> None:
+    metastore = RowsMetastore()
+    remembered = RememberedRows(metastore)
+    assert asked_once(remembered) is remembered
+    once = asked_once(metastore)
+    assert list(once.rows()) == []
+    metastore.add_hive(("a", "t"), "s3://w/t", None)
+    assert list(once.rows()) == [] and len(list(asked_once(metastore).rows())) == 1
 
 
 def test_where_a_table_is_gone_all_rows_are_asked_for_anew_unless_it_was_unknown_among_them() -> None:

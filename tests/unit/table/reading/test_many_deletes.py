@@ -72,7 +72,7 @@ def plain(table: pa.Table) -> list[tuple[Any, ...]]:
         (["name"], UNPARTITIONED),
         (["id", "name"], BY_NAME),
         (["price", "day"], UNPARTITIONED),
-        (["x", "name"], BY_NAME),
+        (["day", "name"], BY_NAME),
     ],
     ids=lambda given: "-".join(given) if isinstance(given, list) else "",
 )
