@@ -20,12 +20,10 @@ from tests.support.memory_metastore import InMemoryLease, InMemoryMetastore
 from tests.support.tables import NAME, World, data_file, metadata
 
 
-def waits_of(
-    properties: dict[str, str], error: CommitFailedError, at_once: Callable[[int], bool] = lambda attempt: False
-) -> list[float]:
+def waits_of(properties: dict[str, str], error: CommitFailedError, *at_once: Callable[[int], bool]) -> list[float]:
     """Seconds between the attempts of a commit that always loses."""
     waits: list[float] = []
-    policy = commit_policy(properties, at_once)
+    policy = commit_policy(properties, *at_once)
     policy.sleep = waits.append
 
     def lose() -> None:
