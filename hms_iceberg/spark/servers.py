@@ -79,7 +79,11 @@ def thrift_settings(host: str, port: int) -> dict[str, str]:
         host: name or address of the host.
         port: TCP port.
     """
-    return {"spark.hadoop.hive.server2.thrift.bind.host": host, "spark.hadoop.hive.server2.thrift.port": str(port)}
+    return {
+        "spark.hadoop.hive.server2.thrift.bind.host": host,
+        "spark.hadoop.hive.server2.thrift.port": str(port),
+        "spark.hms_iceberg.answers": "hive",  # its clients take the first column for the name
+    }
 
 
 @contextmanager

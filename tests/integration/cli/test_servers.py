@@ -90,6 +90,36 @@ for statement in json.load(sys.stdin):
     print(json.dumps(found))
 """
 
+SQLALCHEMY_CLIENT = """
+import json, sys
+import pandas as pd
+from sqlalchemy import create_engine, inspect
+
+namespace = sys.argv[2]
+engine = create_engine(f"hive://127.0.0.1:{sys.argv[1]}/default")
+frame = pd.DataFrame({"id": [1, 2], "name": ["a", None]})
+told = {}
+with engine.connect() as client:
+    for statement in (
+        f"create table {namespace}.parted (id bigint, city string) using parquet partitioned by (city)",
+        f"create view {namespace}.seen as select id from {namespace}.t",
+    ):
+        client.exec_driver_sql(statement)
+frame.to_sql("t", engine, schema=namespace, if_exists="append", index=False, method="multi")
+seen = inspect(engine)
+told["tables"] = sorted(seen.get_table_names(schema=namespace))
+told["views"] = "seen" in seen.get_view_names(schema=namespace)
+told["has"] = [seen.has_table(name, schema=namespace) for name in ("t", "nosuch")]
+told["columns"] = [each["name"] for each in seen.get_columns("t", schema=namespace)]
+told["indexes"] = [[each["column_names"] for each in seen.get_indexes(name, schema=namespace)] for name in ("t", "parted")]
+read = pd.read_sql(f"select id, name from {namespace}.t order by id", engine)
+told["rows"] = [[number, None if pd.isna(name) else name] for number, name in read.itertuples(index=False)]
+with engine.connect() as client:
+    client.exec_driver_sql("set spark.hms_iceberg.answers=spark")
+    told["spark"] = client.exec_driver_sql(f"show tables in {namespace} like 't'").fetchall()[0][:2]
+print(json.dumps(told, default=list))
+"""
+
 # Each by a client of its own, so that each finds what no client before it has used.
 STATEMENTS = (
     "select 1",
@@ -196,6 +226,21 @@ def test_every_kind_of_statement_runs_after_the_clients_before_it_have_left(
     assert [row[0] for row in told["select operation from {n}.p.snapshots"]] == changes
     assert rows(catalog, f"{namespace}.p") == [(1, "a"), (3, "c")]
     assert rows(catalog, f"{namespace}.o") == [(1, "a"), (3, "c"), (9, "z")]
+
+
+def test_sqlalchemy_and_pandas_find_tables_as_on_hive(thrift_port: int, table: str, namespace: str) -> None:
+    for client in ("pyhive", "sqlalchemy", "pandas"):
+        pytest.importorskip(client, reason="needs clients of Hive: pip install pyhive thrift_sasl pure-sasl sqlalchemy")
+    words = [sys.executable, "-W", "ignore", "-c", SQLALCHEMY_CLIENT, str(thrift_port), namespace]
+    ran = subprocess.run(words, capture_output=True, text=True, timeout=500, check=False)
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    told = json.loads(ran.stdout.splitlines()[-1])
+    assert told["tables"] in (["parted", "seen", "t"], ["parted", "t"]) and told["views"]
+    assert told["has"] == [True, False]
+    assert told["columns"] == ["id", "name"]
+    assert told["indexes"] == [[], [["city"]]]
+    assert told["rows"] == [[1, "a"], [2, None]]
+    assert told["spark"] == [namespace, "t"]
 
 
 def test_beelines_then_eight_clients_side_by_side_write_and_read_tables_by_jdbc(

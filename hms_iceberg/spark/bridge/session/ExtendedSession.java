@@ -72,6 +72,7 @@ final class ExtendedSession {
     own.injectResolutionRule(new RuleBuilder(extension, RuleBuilder.LIKE));
     own.injectResolutionRule(new RuleBuilder(extension, RuleBuilder.SHOW));
     own.injectResolutionRule(new RuleBuilder(extension, RuleBuilder.PARTITIONS));
+    own.injectResolutionRule(new RuleBuilder(extension, RuleBuilder.HIVE_ANSWERS));
     own.injectParser(new StatementParser.Builder(extension));
     return own;
   }
@@ -103,6 +104,7 @@ final class ExtendedSession {
     static final int QUERIED_ONCE = 11;
     static final int SHOW = 12;
     static final int PARTITIONS = 13;
+    static final int HIVE_ANSWERS = 14;
 
     private final Extension extension;
     private final int kind;
@@ -150,6 +152,8 @@ final class ExtendedSession {
           return new Statements.OnlyForIceberg();
         case LIKE:
           return new LikeTables(session);
+        case HIVE_ANSWERS:
+          return new HiveAnswers(session);
         case PARTITIONS:
           return new PartitionStatements();
         case SHOW:
