@@ -92,14 +92,15 @@ class NewRowDelta(Validated):
         Args:
             df: the keys; in a partitioned spec with the columns that partitions are made of.
             columns: the key; by default the table's identifier fields. Dotted names reach into structs.
-            spec: the partition spec of the deletes, by default the table's; deletes of an unpartitioned spec apply to
-                all partitions.
+            spec: the partition spec of the deletes, one that the table has or had, by default its current one;
+                deletes of an unpartitioned spec apply to all partitions.
 
         Returns:
             this change, so that calls can be chained.
 
         Raises:
-            InvalidInputError, SchemaMismatchError, TypeMismatchError, NullValueError: the keys do not fit the table.
+            InvalidInputError, SchemaMismatchError, TypeMismatchError, NullValueError: the keys or the spec do not fit
+                the table.
             UnsupportedError: the table is of format version 1, which has no row deletes.
         """
         self._need_deletes()
@@ -112,10 +113,21 @@ class NewRowDelta(Validated):
                 df,
                 ids,
                 table=self._name,
-                spec=spec,
+                spec=spec and self._own(spec),
                 on_create=self._transaction.track,
             )
         return self
+
+    def _own(self, spec: PartitionSpec) -> PartitionSpec:
+        """The table's own spec with the fields of one that may have been made elsewhere, with another id."""
+        for each in self._metadata.partition_specs:
+            if each.compatible_with(spec) or (each.is_unpartitioned() and spec.is_unpartitioned()):
+                return each
+        fields = ", ".join(map(str, spec.fields)) or "without fields"
+        raise InvalidInputError(
+            f"Cannot write equality deletes of table {self._name} in a partition spec that it never had ({fields}). Give "
+            "one of Table.specs(), or none, and rows with the columns that partitions are made of."
+        )
 
     def delete_positions(self, positions: Mapping[str, Iterable[int]] | pa.Table) -> NewRowDelta:
         """Deletes rows by the location of their data file and their position in it.

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hms_iceberg.spec.data_types import IntegerType, LongType
-from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED
 from tests.support.random_queries.values import (
     ARRAY,
     BINARY,
@@ -93,6 +92,8 @@ class LivingTable:
         name: of the table, with its namespace.
         choose: what happens to it.
         folder: for files.
+        shared: partition fields that other tables have as well, so that joins find the same ones.
+        is_big: whether it gets thousands of rows.
         told: what was done to it.
     """
 
@@ -101,6 +102,7 @@ class LivingTable:
     name: str
     choose: random.Random
     folder: Path
+    shared: Sequence[str] = ()
     is_big: bool = False
     told: list[str] = field(default_factory=list)
     types: dict[str, pa.DataType] = field(default_factory=dict)
@@ -135,7 +137,10 @@ class LivingTable:
             "write.distribution-mode": of(["none", "hash", "range"]),
             "read.split.target-size": of(["134217728", "65536"]),
         }
-        fields = self._partitions(of([0, 1, 1, 1, 2]))
+        fields = list(self.shared)
+        self.partitioned |= {name for name in ALWAYS if any(f"{name})" in each for each in fields)}
+        if not fields or self.choose.random() < 0.4:
+            self.partitioned, fields = set(), self._partitions(of([0, 1, 1, 1, 2]))
         columns = ", ".join(f"{name} {sql_type(kind)}" for name, kind in self.types.items())
         parted = f" partitioned by ({', '.join(fields)})" if fields else ""
         told = ", ".join(f"'{key}'='{each}'" for key, each in properties.items())
@@ -218,16 +223,23 @@ class LivingTable:
             self.columns[name] = list(itertools.compress(values, kept))
 
     def _delete_equal(self) -> None:
+        """Deletes rows by keys in files of all partitions, or of each key's partition where the spec never changed."""
+        specs = self.table.refresh().specs()
+        everywhere = [spec for spec in specs.values() if spec.is_unpartitioned()]
         simple = [name for name in self.pools if name != "id" and not is_float(self.types[name])]
         names = self.choose.sample(simple, self.choose.choice([1, 2]))
+        if not everywhere:
+            names = list(dict.fromkeys([*names, *sorted(self.partitioned)]))
+            if len(specs) > 1 or not set(names) <= {*simple, "id"}:
+                return
         rows = list(zip(*(self.columns[name] for name in names), strict=True))
         keys = list(dict.fromkeys(self.choose.sample(rows, min(2, len(rows)))))
         if not keys:
             return
         columns = {name: [key[place] for key in keys] for place, name in enumerate(names)}
         self.told.append(f"delete equal {columns}")
-        with self.table.refresh().new_row_delta() as delta:
-            delta.delete_equal(arrow(columns, self.types), names, UNPARTITIONED)
+        with self.table.new_row_delta() as delta:
+            delta.delete_equal(arrow(columns, self.types), names, everywhere[0] if everywhere else None)
         self._keep_rows([row not in keys for row in rows])
 
     def _update(self) -> None:

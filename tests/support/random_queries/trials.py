@@ -23,6 +23,14 @@ if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog
 
 TABLES, QUERIES_OF_A_BATCH, SMALLER_TRIALS = 3, 100, 60
+# Partition fields of most tables of a batch.
+SHARED = ((), ("bucket(4, k)",), ("bucket(4, id)",), ("truncate(10, k)",), ("months(dt)",), ("bucket(2, s)", "days(dt)"))
+# What plans do, by words in them.
+PLANS = {
+    "plan: broadcast join": "BroadcastHashJoin", "plan: sorted join": "SortMergeJoin",
+    "plan: hashed join": "ShuffledHashJoin", "plan: nested loop": "NestedLoopJoin", "plan: pruned at run time": "pruning",
+    "plan: bloom filter": "might_contain", "plan: exchange used again": "ReusedExchange",
+}  # fmt: skip
 
 
 @dataclass
@@ -54,6 +62,7 @@ class Outcome:
     rows: tuple[str, ...] = ()
     error: str = ""
     message: str = ""
+    plan: frozenset[str] = field(default=frozenset(), compare=False)
 
     def told(self, other: Outcome) -> str:
         """What it has that another has not."""
@@ -108,8 +117,8 @@ class Trials:
         choose, table = random.Random(f"{self.seed}/{number}/{place}"), list[LivingTable]()
         name = f"{self.namespace}.t{number}_{place}"
         try:
-            is_big = choose.random() < 0.3
-            table.append(LivingTable(self.spark, self.catalog, name, choose, self.folder, is_big))
+            shared, is_big = SHARED[(self.seed + number) % len(SHARED)], choose.random() < 0.3
+            table.append(LivingTable(self.spark, self.catalog, name, choose, self.folder, shared, is_big))
             table[0].live()
         except Exception:
             told = table[0].told if table else []
@@ -137,7 +146,7 @@ class Trials:
         made = Queries(drawing, references).query()
         ours, plain = self._both(made, references, settings)
         self.tally.queries += 1
-        self.tally.features.update(made.features)
+        self.tally.features.update(made.features | ours.plan)
         if ours.error and ours.error == plain.error:
             self.tally.errors[ours.error] += 1
         elif ours.rows:
@@ -191,7 +200,11 @@ class Trials:
         except Exception as error:
             return Outcome(error=error_class(error), message=str(error))
         types = tuple(each.simpleString() for each in frame.schema)
-        return Outcome(types, tuple(rows if is_ordered else sorted(rows)))
+        plan = frame._jdf.queryExecution().executedPlan().toString()
+        found = {feature for feature, word in PLANS.items() if word in plan}
+        if "Join" in plan and "Exchange" not in plan and "Broadcast" not in plan:
+            found.add("plan: join without exchange")
+        return Outcome(types, tuple(rows if is_ordered else sorted(rows)), plan=frozenset(found))
 
     def _fault(self, *lines: Any) -> None:
         self.tally.faults.append("\n    ".join(map(str, lines)))

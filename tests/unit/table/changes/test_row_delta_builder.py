@@ -13,7 +13,8 @@ from hms_iceberg.errors import (
     UnknownColumnError,
     UnsupportedError,
 )
-from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionSpec
+from hms_iceberg.spec.partition_transforms import BucketTransform
+from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionField, PartitionSpec
 from tests.support.row_tables import (
     arrow,
     check,
@@ -80,6 +81,32 @@ def test_equality_deletes_of_an_unpartitioned_spec_apply_everywhere(tmp_path: Pa
     with table.new_row_delta() as delta:
         delta.delete_equal(pa.table({"id": [1, 4]}), ["id"], spec=table.specs()[0])
     assert ids(table) == [0, 2, 3, 5]
+
+
+def test_equality_deletes_of_a_spec_that_the_table_never_had_are_refused(tmp_path: Path) -> None:
+    table = create(tmp_path, spec=BY_CITY)
+    table.append(numbered(0, 6))
+    before = data_files_on_disk(table)
+    other = PartitionSpec(PartitionField(1, 1000, BucketTransform(4), "bucket"))
+    for spec in (UNPARTITIONED, other):
+        with pytest.raises(InvalidInputError, match=r"db\.events.*Table\.specs"), table.new_row_delta() as delta:
+            delta.delete_equal(numbered(1, 2), ["id"], spec=spec)
+    assert data_files_on_disk(table) == before
+    same = PartitionSpec(*BY_CITY.fields, spec_id=7)
+    with table.new_row_delta() as delta:
+        delta.delete_equal(numbered(1, 2), ["id"], spec=same)
+    assert ids(table) == [0, 2, 3, 4, 5]
+
+
+def test_a_spec_whose_fields_were_removed_serves_for_deletes_everywhere(tmp_path: Path) -> None:
+    table = create(tmp_path, version=1, spec=BY_CITY)
+    with table.update_spec() as update:
+        update.remove_field("city")
+    table.set_properties({"format-version": "2"})
+    table.append(numbered(0, 6))
+    with table.new_row_delta() as delta:
+        delta.delete_equal(numbered(1, 2), ["id"], spec=UNPARTITIONED)
+    assert ids(table) == [0, 2, 3, 4, 5]
 
 
 def test_nothing_collected_makes_no_snapshot(tmp_path: Path) -> None:
