@@ -95,7 +95,7 @@ class Queries(Expressions):
         columns: list[Column] = []
         for name, kind in each.types.items():
             pool, is_partitioned = tuple(each.pools.get(name, ())), name in each.partitioned
-            distinct = each.rows if name == "id" else max(len(pool), 1)
+            distinct = max(each.rows if name == "id" else len(pool), 1)
             columns.append(Column(name, kind, pool, distinct, is_partitioned))
             columns += _leaves(name, kind)
         return Relation(f"{{{number}}}", tuple(columns), each.rows, ("id",), number)
