@@ -54,7 +54,6 @@ def decrypted_list(snapshot: Snapshot, data: bytes, reader: object) -> bytes:
 
 
 def manifest_bytes(manifest: ManifestFile, reader: FileSource) -> bytes:
-    """The content of a manifest, decrypted if it is encrypted."""
     return decrypted(reader.read(manifest.manifest_path), manifest.key_metadata, manifest.manifest_path)
 
 

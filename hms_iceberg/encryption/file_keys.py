@@ -57,7 +57,6 @@ class FileKey:
         return cls(record["encryption_key"], record["aad_prefix"] or b"", record["file_length"])
 
     def encode(self) -> bytes:
-        """The key as `key_metadata`."""
         out = io.BytesIO()
         record = {"encryption_key": self.key, "aad_prefix": self.prefix, "file_length": self.length}
         fastavro.schemaless_writer(out, _SCHEMA, record)

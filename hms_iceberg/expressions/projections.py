@@ -272,7 +272,6 @@ class _Blocks:
 
 
 def _fold(result: int) -> int:
-    """The int that a result is stored as."""
     return (result - INT_RANGE[0]) % (1 << 32) + INT_RANGE[0]
 
 

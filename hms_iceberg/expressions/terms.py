@@ -142,7 +142,6 @@ Term = Union[Reference, Transformed, VariantGet]  # noqa: UP007  (an alias is ev
 
 
 def to_term(term: str | Term) -> Term:
-    """The term of a column name, or the term itself."""
     if isinstance(term, (Reference, Transformed, VariantGet)):
         return term
     return Reference(term)

@@ -103,8 +103,6 @@ class AlwaysFalse(BooleanExpression):
 
 
 class _Junction(BooleanExpression):
-    """Flat `and` or `or` of at least two operands."""
-
     __slots__ = ("depth", "operands")
     operands: tuple[BooleanExpression, ...]
     _neutral: ClassVar[type[BooleanExpression]]

@@ -203,7 +203,6 @@ def unbind(expression: BooleanExpression) -> BooleanExpression:
 
 
 def bound_predicates(expression: BooleanExpression) -> Iterator[BoundPredicate]:
-    """All bound tests in a tree, from left to right."""
     if isinstance(expression, BoundPredicate):
         yield expression
     elif isinstance(expression, (And, Or)):

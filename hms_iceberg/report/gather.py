@@ -113,7 +113,6 @@ def _point(snapshot: Snapshot, metadata: TableMetadata, known: dict[int, Snapsho
 
 
 def _partitions(table: Table, most: int) -> tuple[tuple[PartitionShare, ...], int]:
-    """The largest partitions, and how many there are."""
     found = table.inspect.partitions()
     if "partition" not in found.column_names:
         return (), 0
@@ -133,6 +132,5 @@ def _share(row: dict[str, Any]) -> PartitionShare:
 
 
 def _command(action: str, table: str) -> str:
-    """The command line of an action on a table."""
     name = "rewrite-position-deletes" if action == "rewrite_position_delete_files" else action.replace("_", "-")
     return f"hms-iceberg {name} {quote(table)}"

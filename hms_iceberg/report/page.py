@@ -129,7 +129,6 @@ def _center(row: int, lane: int) -> tuple[int, int]:
 
 
 def _curves(table: TablePortrait) -> list[Curve]:
-    """Rows and bytes along the main branch."""
     lineage = [each for each in reversed(table.snapshots) if each.is_current]
     rows = [(each.timestamp_ms, each.total_rows) for each in lineage if each.total_rows is not None]
     sizes = [(each.timestamp_ms, each.total_bytes) for each in lineage if each.total_bytes is not None]

@@ -13,7 +13,6 @@ _TO_SECONDS = len("2026-01-31T12:00:00")
 
 
 def size(count: int) -> str:
-    """A number of bytes, such as `1.5 MiB`."""
     step = max(count.bit_length() - 1, 0) // 10
     value = count / 1024**step
     return f"{value:.0f} {_UNITS[step]}" if step == 0 or value >= 100 else f"{value:.3g} {_UNITS[step]}"
@@ -25,7 +24,6 @@ def number(count: int | None) -> str:
 
 
 def files(count: int) -> str:
-    """A number of files in words, such as `1 file`."""
     return f"{count:,} file{'' if count == 1 else 's'}"
 
 

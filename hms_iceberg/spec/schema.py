@@ -128,7 +128,6 @@ class Schema(JsonModel):
                     raise InvalidSchemaError(self._repeated[field_id])
 
     def _repr_html_(self) -> str:
-        """The schema as HTML, for notebooks."""
         return SCHEMA_HTML(self)
 
     @property

@@ -115,7 +115,6 @@ class Snapshot(JsonModel):
         object.__setattr__(self, "summary", Summary.of(self.summary))
 
     def _repr_html_(self) -> str:
-        """The snapshot as HTML, for notebooks."""
         return SNAPSHOT_HTML(self)
 
     @property

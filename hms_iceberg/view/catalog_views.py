@@ -51,8 +51,7 @@ class CatalogViews(ABC):
     storage: Storage
 
     @abstractmethod
-    def _default_location(self, identifier: Identifier, namespace: Mapping[str, str]) -> str:
-        """The folder of a new table or view."""
+    def _default_location(self, identifier: Identifier, namespace: Mapping[str, str]) -> str: ...
 
     # ---------------------------------------------------------------------------------------------- reading
 

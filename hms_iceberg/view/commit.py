@@ -86,7 +86,6 @@ def view_commit(identifier: Identifier, metastore: ViewMetastore, storage: Stora
 
 
 def _write(base: ViewMetadataVersion | None, metadata: ViewMetadata, workspace: FileWorkspace) -> ViewMetadataVersion:
-    """Writes the metadata file that follows `base`."""
     codec = VIEW_METADATA_COMPRESSION.of(metadata.properties)
     match = _NUMBER.search(base.location.rsplit("/", 1)[-1]) if base else None
     number = int(match.group(1)) + 1 if match else 0

@@ -56,7 +56,6 @@ def arrow_transform(
 
 
 def transform_array(transform: Transform, kind: IcebergType, array: pa.Array) -> pa.Array:
-    """Applies a partition transform to a plain column."""
     if isinstance(transform, VoidTransform):
         return pa.nulls(len(array), to_arrow_type(transform.result_type(kind), False, False))
     if isinstance(transform, IdentityTransform):

@@ -67,7 +67,7 @@ def shape_type(kind: GeometryType | GeographyType) -> ShapeType:
 
 
 def is_shape(field: pa.Field) -> bool:
-    """Whether an Arrow field holds shapes, in Well-Known Binary or any other form of GeoArrow."""
+    """Whether an Arrow field holds shapes, in any form of GeoArrow."""
     return _name(field).startswith(_OTHERS)
 
 

@@ -97,7 +97,6 @@ class Rule:
         return least < self._first_unchanged(kind)
 
     def proleptic(self, array: pa.Array) -> pa.Array:
-        """The values that the writer meant."""
         storage = _storage(array.type)
         raw = array.view(storage)
         first = self._first_unchanged(array.type)

@@ -46,7 +46,6 @@ class Extents:
     edges: bool
 
     def whole(self) -> Extent:
-        """The extent of all shapes together."""
         if not len(self.east):
             nothing = [np.nan] * 4
             return Extent(nothing, nothing, np.nan, np.nan)

@@ -313,7 +313,6 @@ def _decimals(kind: pa.DataType) -> _Primitive:
 
 
 def _raw(array: pa.Array, width: int) -> Any:
-    """The bytes of values of one width, a row each."""
     data = array.buffers()[1]
     if data is None:
         return np.zeros((len(array), width), np.uint8)
@@ -321,7 +320,6 @@ def _raw(array: pa.Array, width: int) -> Any:
 
 
 def _sizes(lengths: Any) -> Any:
-    """Lengths as four bytes each."""
     return lengths.astype("<u4").view(np.uint8).reshape(-1, 4)
 
 

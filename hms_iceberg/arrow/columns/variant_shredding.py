@@ -299,7 +299,6 @@ def with_shredded_variants(
 
 
 def shredded_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """A batch whose variants are shredded as a schema says."""
     columns = [
         column if column.type == field.type else shredded(column, field.type)
         for column, field in zip(batch.columns, schema, strict=True)

@@ -50,7 +50,7 @@ _CACHE_BYTES = 128 * 1024 * 1024
 
 
 class PositionDeletes:
-    """Loads delete files once a scan and answers per data file."""
+    """Loads delete files once a scan."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage

@@ -113,7 +113,7 @@ class ContentFormat:
 
 
 def check_writable(name: str, schema: Schema, properties: Mapping[str, str]) -> None:
-    """Refuses to write files of a format that cannot be written.
+    """Refuses a format that cannot hold the columns, or cannot be encrypted.
 
     Args:
         name: the format.
@@ -151,8 +151,6 @@ def delete_properties(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 class ContentReader(Protocol):
-    """An open content file."""
-
     schema: pa.Schema
     # Whether single leaves of a nested column can be read; otherwise it comes whole.
     reads_nested_fields: bool
@@ -162,16 +160,14 @@ class ContentReader(Protocol):
 
     def matching(
         self, ranges: Sequence[RowRange], schema: Schema, field_ids: set[int], may_match: RangesTest
-    ) -> list[RowRange]:
-        """The ranges whose statistics do not rule a filter out."""
+    ) -> list[RowRange]: ...
 
     def read(
         self, rows: RowRange, leaves: Sequence[int], batch_rows: int, use_threads: bool
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Batches of a range with the position of their first row."""
 
-    def is_int96(self, leaf: int) -> bool:
-        """Whether a leaf holds Parquet's INT96 timestamps."""
+    def is_int96(self, leaf: int) -> bool: ...
 
     def is_uuid(self, path: tuple[str, ...]) -> bool | None:
         """Whether a leaf of bytes is marked as UUIDs, so that Java reads them as such; None if it needs no mark."""

@@ -143,8 +143,6 @@ def _by_id(column: pa.ChunkedArray | pa.Array | pa.Table, what: str) -> dict[int
 
 
 class _Entries:
-    """The entries in the table of a manifest."""
-
     def __init__(self, table: pa.Table, location: str, base: str | None, schema: Schema, spec: PartitionSpec) -> None:
         self._location = location
         self._base = base
@@ -240,7 +238,6 @@ class _Entries:
         return {first: each for first, each in found.items() if first >= _FIRST_STATS}
 
     def _bounds(self, column: pa.Array, kind: IcebergType, first: int, offset: int) -> list[bytes | None]:
-        """Typed bounds as bytes."""
         if isinstance(kind, GeometryType | GeographyType):
             found = _by_id(column, "a bound")
             x, y, z, m = (

@@ -126,7 +126,6 @@ class ParquetReader:
         )
 
     def _decoding(self) -> AbstractContextManager[None]:
-        """Turns errors of reading into typed ones."""
         return decoding(self._location, _FORM) if self._key is None else decrypting(self._location)
 
     @property
@@ -188,7 +187,6 @@ class ParquetReader:
             )
 
     def is_int96(self, leaf: int) -> bool:
-        """Whether a leaf holds INT96 timestamps."""
         return bool(self.footer.schema.column(leaf).physical_type == "INT96")
 
     def is_uuid(self, path: tuple[str, ...]) -> None:

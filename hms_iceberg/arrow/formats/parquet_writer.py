@@ -83,7 +83,6 @@ class Repetition:
     value_bytes: float
 
     def distinct(self, rows: int) -> float:
-        """The number of values that so many rows are likely to have."""
         return _expected(self.population * max(1.0, rows / self.rows) ** self.growth, rows)
 
 
@@ -298,7 +297,6 @@ def _delete_marks(content: DataFileContent, equality_ids: Iterable[int]) -> dict
 
 
 def parquet_options(schema: Schema, layout: FileLayout, properties: Mapping[str, str]) -> dict[str, Any]:
-    """Arguments of `pyarrow.parquet.ParquetWriter` for a table."""
     codec = parquet_codec(properties)
     leaves = dict(leaf_paths(schema, layout))
     options: dict[str, Any] = {

@@ -25,12 +25,10 @@ class CompactThrift:
             yield number, header & 15
 
     def list_header(self) -> tuple[int, int]:
-        """The type of a list's elements, and how many there are."""
         header = self._byte()
         return header & 15, self._varint() if header >> 4 == 15 else header >> 4
 
     def integer(self) -> int:
-        """A signed integer."""
         number = self._varint()
         return number >> 1 ^ -(number & 1)
 

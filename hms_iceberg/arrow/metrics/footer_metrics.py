@@ -133,7 +133,6 @@ class ColumnMetrics:
     upper_bounds: dict[int, bytes] = field(default_factory=dict)
 
     def update(self, other: ColumnMetrics) -> None:
-        """Takes over the metrics of others' columns."""
         for name in self.__slots__:
             getattr(self, name).update(getattr(other, name))
 

@@ -138,7 +138,6 @@ def _family(kind: pa.DataType) -> IcebergType | None:
 
 
 def _value(value: Any, kind: pa.DataType) -> bytes:
-    """The bytes of a variant's value."""
     types = pa.types
     if is_text(kind):
         return string_bytes(value.encode())

@@ -187,8 +187,6 @@ class _Columns:
 
 
 class _Deletes:
-    """The rows that some delete files remove from a data file."""
-
     def __init__(self, context: ScanContext, file: DataFile, delete_files: Sequence[DataFile], wanted: _Wanted) -> None:
         deletes = DeleteFiles.of(delete_files)
         self._keys: list[tuple[KeySet, list[int]]] = [
@@ -198,7 +196,6 @@ class _Deletes:
 
     @property
     def has_keys(self) -> bool:
-        """Whether some are equality deletes."""
         return bool(self._keys)
 
     def removes_nothing_beyond(self, other: _Deletes) -> bool:

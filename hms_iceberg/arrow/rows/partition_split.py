@@ -25,8 +25,6 @@ Partition = tuple[Any, ...]
 
 
 class PartitionSplitter:
-    """Splits plain batches of a table's columns into one batch a partition."""
-
     def __init__(self, schema: Schema, spec: PartitionSpec) -> None:
         for field in spec.fields:
             if isinstance(field.transform, UnknownTransform):
@@ -55,7 +53,6 @@ class PartitionSplitter:
         return self._tuples(columns, first), codes
 
     def partition_columns(self, batch: pa.RecordBatch) -> list[pa.Array]:
-        """The partition values of each row, one array a partition field."""
         return [source.partition_column(batch) for source in self._sources]
 
     def _tuples(self, columns: Sequence[pa.Array], rows: Any) -> list[Partition]:

@@ -72,7 +72,6 @@ class RowSorter(RowOrder):
         ]
 
     def keys(self, batches: Sequence[pa.RecordBatch]) -> pl.DataFrame:
-        """The transformed columns of the order."""
         columns = {}
         for number, (transform, kind, path) in enumerate(self._fields):
             chunks = [sortable(transform_array(transform, kind, column_at(batch, path))) for batch in batches]
@@ -125,7 +124,6 @@ class ZOrder(RowOrder):
         self._cuts = [self._cut_points([column_at(batch, path) for batch in batches]) for path in paths]
 
     def keys(self, batches: Sequence[pa.RecordBatch]) -> pl.DataFrame:
-        """The place of each row on the curve."""
         ranks = []
         for path, cuts in zip(self._paths, self._cuts, strict=True):
             found = _ranks(cuts, _series([column_at(batch, path) for batch in batches]))

@@ -60,7 +60,6 @@ class ParsedLocation:
 
     @property
     def is_local(self) -> bool:
-        """Whether the location is on the local file system."""
         return self.scheme == "file"
 
 

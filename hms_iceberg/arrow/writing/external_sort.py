@@ -80,8 +80,6 @@ def sorted_parts(
 
 
 class _Sort:
-    """Rows of a schema and the order they are brought into."""
-
     def __init__(self, schema: pa.Schema, order: RowOrder) -> None:
         self._schema = schema
         self._order = order
@@ -111,7 +109,6 @@ class _Sort:
         return runs, []
 
     def sliced(self, batches: list[pa.RecordBatch], parts: int) -> list[Iterable[pa.RecordBatch]]:
-        """The parts of rows that are in memory."""
         rows = self._in_order(batches)
         size = -(-rows.num_rows // parts)
         return [rows.slice(part * size, size).to_batches(max_chunksize=_BATCH_ROWS) for part in range(parts)]
@@ -265,6 +262,5 @@ class PartitionSpill:
             yield pa.ipc.read_record_batch(pa.py_buffer(os.pread(self._file.fileno(), size, start)), self._schema)
 
     def close(self) -> None:
-        """Removes the temporary file."""
         if self._file is not None:
             self._file.close()

@@ -183,7 +183,6 @@ class FileRouter:
                 spill.close()
 
     def _share(self, size: int, batches: Iterator[pa.RecordBatch], level: int) -> Iterator[DataFile]:
-        """Writes all rows of some partitions."""
         if size > self._buffer_bytes // 4:
             yield from self._route(batches, level)
             return

@@ -42,8 +42,6 @@ class PendingTable:
 
 @dataclass
 class PendingView:
-    """A view's metadata while the changes of one request are applied to it."""
-
     metadata: ViewMetadata
     at_ms: int
     added: Added = field(default_factory=Added)

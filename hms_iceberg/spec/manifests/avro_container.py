@@ -73,7 +73,6 @@ class AvroContainer:
         return None if value is None else value.decode("utf-8")
 
     def body(self) -> bytes:
-        """The blocks, still compressed, without the header."""
         return self.data[self.body_offset :]
 
 

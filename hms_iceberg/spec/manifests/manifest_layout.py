@@ -105,7 +105,6 @@ class EntryLayout:
         return {name: data_file[key] for name, key in self.data_file.items() if name != "partition"}
 
     def partition_values(self, record: Mapping[str, Any]) -> tuple[Any, ...]:
-        """The partition tuple as stored values."""
         partition = record[self.entry["data_file"]][self.data_file["partition"]]
         return tuple(field.stored(partition[field.name]) for field in self.partition)
 

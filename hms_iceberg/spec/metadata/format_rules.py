@@ -19,7 +19,6 @@ _ONLY_NULL = (UnknownType, VariantType, GeometryType, GeographyType)
 
 
 def check_format_version(version: int) -> None:
-    """Refuses a format version that this package does not write."""
     if version not in SUPPORTED_FORMAT_VERSIONS:
         raise UnsupportedError(
             f"Format version {version} is not supported; choose one of {', '.join(map(str, SUPPORTED_FORMAT_VERSIONS))}"

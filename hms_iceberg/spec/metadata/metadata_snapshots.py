@@ -220,7 +220,7 @@ def set_statistics(metadata: TableMetadata, file: StatisticsFile, at_ms: int | N
 
 
 def remove_statistics(metadata: TableMetadata, snapshot_id: int, at_ms: int | None = None) -> TableMetadata:
-    """The metadata without a snapshot's statistics file; unchanged if there is none."""
+    """Changes nothing if there is none."""
     kept = tuple(each for each in metadata.statistics if each.snapshot_id != snapshot_id)
     return metadata if len(kept) == len(metadata.statistics) else changed(metadata, at_ms, statistics=kept)
 

@@ -129,7 +129,6 @@ class PartitionSpec(JsonModel):
         return all(mine.equivalent_to(theirs) for mine, theirs in zip(self.fields, other.fields, strict=True))
 
     def _repr_html_(self) -> str:
-        """The spec as HTML, for notebooks."""
         return SPEC_HTML(self)
 
     def __str__(self) -> str:

@@ -130,7 +130,6 @@ class Extent(NamedTuple):
     west: float
 
     def widened(self, other: Extent) -> Extent:
-        """The extent of both."""
         return Extent(
             tuple(map(_least, self.low, other.low)),
             tuple(-_least(-one, -two) for one, two in zip(self.high, other.high, strict=True)),
@@ -239,5 +238,4 @@ class Box:
 
     @property
     def edges(self) -> tuple[float, float, float, float]:
-        """The four numbers in the order of the arguments."""
         return self.xmin, self.ymin, self.xmax, self.ymax

@@ -44,7 +44,6 @@ class Kind(IntEnum):
 
     @property
     def header(self) -> bytes:
-        """The first byte of values of the type."""
         return bytes((self << 2 | PRIMITIVE,))
 
 
@@ -195,14 +194,12 @@ def metadata_bytes(names: Sequence[str]) -> bytes:
 
 
 def string_bytes(text: bytes) -> bytes:
-    """The value of a text in UTF-8."""
     if len(text) <= MOST_SHORT_STRING:
         return bytes((len(text) << 2 | SHORT_STRING,)) + text
     return Kind.STRING.header + len(text).to_bytes(4, "little") + text
 
 
 def binary_bytes(data: bytes) -> bytes:
-    """The value of binary data."""
     return Kind.BINARY.header + len(data).to_bytes(4, "little") + data
 
 
@@ -224,7 +221,6 @@ def object_head(ids: Sequence[int], offset_size: int) -> bytes:
 
 
 def array_bytes(values: Sequence[bytes]) -> bytes:
-    """The value of an array of values."""
     offsets = _offsets(values)
     size = number_size(offsets[-1])
     is_large = len(values) > 255
@@ -241,7 +237,6 @@ def _offsets(parts: Sequence[bytes]) -> list[int]:
 
 
 def number_size(number: int) -> int:
-    """The number of bytes that an unsigned number takes."""
     size = max((number.bit_length() + 7) // 8, 1)
     if size > 4:
         raise ValueError("a variant has more than 4 GiB")

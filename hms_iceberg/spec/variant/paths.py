@@ -33,20 +33,6 @@ def parse_path(text: str) -> Path:
     return tuple(parts)
 
 
-def path_text(path: Path) -> str:
-    """A path as `parse_path` reads it; ValueError for a name with both kinds of quotes."""
-    text = "$" + "".join(f"[{part}]" if isinstance(part, int) else _named(part) for part in path)
-    if parse_path(text) != path:
-        raise ValueError(f"no path leads through the names {', '.join(map(repr, path))}")
-    return text
-
-
-def _named(name: str) -> str:
-    if name and not {".", "["} & set(name):
-        return f".{name}"
-    return f'["{name}"]' if "'" in name else f"['{name}']"
-
-
 def normalized_path(names: Iterable[str]) -> str:
     """The normalized path of fields within one another, such as ``$['a']['b']``."""
     return "$" + "".join(f"['{_escaped(name)}']" for name in names)

@@ -20,7 +20,7 @@ from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.variant.bounds import bounds_object, field_bounds
 from hms_iceberg.spec.variant.building import variant_of
 from hms_iceberg.spec.variant.layout import Kind
-from hms_iceberg.spec.variant.paths import normalized_path, parse_path, path_text
+from hms_iceberg.spec.variant.paths import normalized_path, parse_path
 from hms_iceberg.spec.variant.variant import Variant
 from tests.support.pruning import may_match, must_match
 
@@ -148,7 +148,6 @@ def kind_of(kind: str) -> IcebergType:
 )  # fmt: skip
 def test_paths_are_read(text: str, path: tuple[str | int, ...]) -> None:
     assert parse_path(text) == path
-    assert parse_path(path_text(path)) == path
 
 
 @pytest.mark.parametrize("text", ["", "a", "$.", "$..a", "$[", "$['a'", "$[-1]", "$.a[*]", "$[99999999999]"])

@@ -154,7 +154,6 @@ class AvroReader(WholeRanges):
 
     @cached_property
     def old_columns(self) -> list[str]:
-        """Columns with dates or times that were counted in the old calendar."""
         if not any(self._rules(self.file_schema)):
             return []
         found: set[str] = set()
@@ -203,7 +202,6 @@ class _Types:
         self.uuids: list[tuple[str, ...]] = []
 
     def field(self, field: dict[str, Any]) -> tuple[pa.Field, _Convert | None]:
-        """A field of a record."""
         return self._identified(field["name"], field["type"], field.get("field-id"))
 
     def _identified(self, name: str, schema: Any, field_id: Any) -> tuple[pa.Field, _Convert | None]:

@@ -42,8 +42,6 @@ _ROWS_AT_ONCE = 10_000
 
 
 class AvroContentWriter(MeasuredWriter):
-    """Writes plain batches of a table's columns to one new Avro file."""
-
     file_format = "AVRO"
 
     def __init__(
@@ -104,7 +102,7 @@ class AvroContentWriter(MeasuredWriter):
 
 
 def avro_codec(properties: Mapping[str, str]) -> str:
-    """Avro's name of what compresses the blocks of files.
+    """Avro's name of the codec that the table's properties ask for.
 
     Args:
         properties: the table's properties.

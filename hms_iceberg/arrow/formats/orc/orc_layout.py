@@ -84,7 +84,6 @@ class OrcLayout:
         return [message(each) for each in self._encoded_types]
 
     def top_level_columns(self) -> dict[str, int]:
-        """The column number of each top-level column."""
         root = self._types[0]
         numbers = list(_packed(root.get(2, [])))
         return {name.decode(): number for name, number in zip(root.get(3, []), numbers, strict=True)}
@@ -117,7 +116,6 @@ class OrcLayout:
         return _MAGIC
 
     def tail_fields(self) -> tuple[dict[int, list[Any]], dict[int, list[Any]]]:
-        """The fields of the file's footer and of its postscript."""
         return self._tail_fields
 
     def footer_fields(self, stripe: Stripe) -> dict[int, list[Any]]:

@@ -59,8 +59,6 @@ class _Stream:
 
 
 class OrcReader(WholeRanges):
-    """An open ORC file."""
-
     def __init__(self, storage: Storage, location: str, mapping: NameMapping | None) -> None:
         self._location = location
         self._file = open_for_arrow(storage, location)

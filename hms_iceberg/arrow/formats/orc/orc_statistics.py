@@ -150,7 +150,6 @@ def _pair(found: dict[int, list[Any]], number: int, first: int, decode: Any) -> 
 
 
 def _signed(value: int) -> int:
-    """A signed number from its zigzag form."""
     return (value >> 1) ^ -(value & 1)
 
 

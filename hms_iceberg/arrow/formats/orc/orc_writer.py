@@ -62,8 +62,6 @@ _PIECE_BYTES = 256 * 1024
 
 
 class OrcContentWriter(MeasuredWriter):
-    """Writes plain batches of a table's columns to one new ORC file."""
-
     file_format = "ORC"
 
     def __init__(
@@ -163,7 +161,7 @@ def with_stripes_below(properties: Mapping[str, str], held_bytes: int) -> Mappin
 
 
 def orc_codec(properties: Mapping[str, str]) -> str:
-    """What compresses ORC files: `zlib`, `snappy`, `lz4`, `zstd` or `uncompressed`.
+    """The codec that the table's properties ask for: `zlib`, `snappy`, `lz4`, `zstd` or `uncompressed`.
 
     Args:
         properties: the table's properties.
@@ -179,12 +177,6 @@ def orc_codec(properties: Mapping[str, str]) -> str:
 
 
 def bloom_columns(schema: Schema, properties: Mapping[str, str]) -> list[str]:
-    """The columns that ORC files have bloom filters of.
-
-    Args:
-        schema: the files' columns.
-        properties: the table's properties.
-    """
     asked = {name.strip() for name in ORC_BLOOM_COLUMNS.of(properties).split(",")}
     return [field.name for field in schema.fields if field.name in asked]
 
@@ -209,7 +201,7 @@ def _has_timestamps(schema: Schema) -> bool:
 
 
 def orc_attributes(field: NestedField) -> dict[str, str]:
-    """What ORC files say of a column beside its type, in Iceberg's attributes.
+    """Iceberg's attributes of a column, such as its field id, which ORC's type does not tell.
 
     Args:
         field: the column, field, element, key or value.

@@ -36,7 +36,6 @@ class HdfsToken:
 
 
 def hdfs_tokens() -> tuple[HdfsToken, ...]:
-    """The tokens of HDFS that this process has."""
     return tuple(HdfsToken(token.service, _end(token.identifier)) for token in tokens_of_process(_KIND))
 
 

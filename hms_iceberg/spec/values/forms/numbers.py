@@ -46,7 +46,6 @@ _MAX_DECIMAL_BYTES = 32
 
 
 def number_writer(packer: Struct) -> Callable[[IcebergType, Any], bytes]:
-    """The function from a number to its bytes."""
     return lambda _, value: packer.pack(value)
 
 
