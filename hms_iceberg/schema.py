@@ -15,7 +15,7 @@ from hms_iceberg.spec.schema import (
 
 
 def index_by_id(schema: Schema) -> dict[int, NestedField]:
-    """Every field, nested ones included, by its id."""
+    """The fields of a schema by id, nested ones included."""
     return dict(schema.index_by_id)
 
 
@@ -25,7 +25,7 @@ def index_by_name(schema: Schema) -> dict[str, int]:
 
 
 def prune_columns(schema: Schema, selected: Collection[int], select_full_types: bool = True) -> Schema:
-    """The fields with these ids, and what encloses them.
+    """The schema of the selected fields, and of what encloses them.
 
     Args:
         schema: the table's schema.

@@ -127,12 +127,12 @@ class BoundVariantGet:
 
     @property
     def nullable(self) -> bool:
-        """Always: a variant may lack the value."""
+        """True: a variant may lack the value."""
         return True
 
     @cached_property
     def steps(self) -> Path:
-        """The names and places that the path leads through."""
+        """The field names and array positions that the path leads through."""
         return parse_path(self.path)
 
     @cached_property
@@ -155,7 +155,7 @@ BoundTerm = Union[BoundReference, BoundTransform, BoundVariantGet]  # noqa: UP00
 
 
 class BoundPredicate(BooleanExpression):
-    """A test of one bound term. One of the three classes below."""
+    """A test of one bound term, of one of the three classes below."""
 
     __slots__ = ("operation", "term")
     operation: Operator
@@ -185,7 +185,7 @@ class BoundPredicate(BooleanExpression):
 
 
 class BoundUnaryPredicate(BoundPredicate):
-    """IS_NULL, NOT_NULL, IS_NAN or NOT_NAN."""
+    """A bound test without a literal: IS_NULL, NOT_NULL, IS_NAN or NOT_NAN."""
 
     __slots__ = ()
 
@@ -230,7 +230,7 @@ class BoundLiteralPredicate(BoundPredicate):
 
 
 class BoundSetPredicate(BoundPredicate):
-    """IN or NOT_IN, over at least two different stored values in ascending order."""
+    """A bound test for membership (IN or NOT_IN) in at least two different stored values in ascending order."""
 
     __slots__ = ("value_set", "values")
     values: tuple[Any, ...]

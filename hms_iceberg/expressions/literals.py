@@ -56,7 +56,7 @@ from hms_iceberg.spec.values.shapes import Box
 
 
 class Operator(Enum):
-    """The operation of a predicate; the value is its spelling in a filter string."""
+    """The operation of a predicate; its value is its spelling in a filter string."""
 
     IS_NULL = "is null"
     NOT_NULL = "is not null"

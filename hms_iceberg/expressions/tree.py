@@ -27,7 +27,7 @@ BIND: Hook[[Schema, BooleanExpression, bool], BooleanExpression] = Hook("hms_ice
 
 
 class BooleanExpression:
-    """Root of all predicates; combine them with `&`, `|` and `~` (never with `and`, `or` and `not`)."""
+    """The base class of predicates; combine them with `&`, `|` and `~` (never with `and`, `or` and `not`)."""
 
     __slots__ = ()
     depth: int = 0
@@ -85,7 +85,7 @@ class BooleanExpression:
 
 
 class AlwaysTrue(BooleanExpression):
-    """Every row matches."""
+    """The predicate that every row matches."""
 
     __slots__ = ()
 
@@ -94,7 +94,7 @@ class AlwaysTrue(BooleanExpression):
 
 
 class AlwaysFalse(BooleanExpression):
-    """No row matches."""
+    """The predicate that no row matches."""
 
     __slots__ = ()
 
@@ -150,7 +150,7 @@ class _Junction(BooleanExpression):
 
 
 class And(_Junction):
-    """Every operand matches. Simplifies: `And()` is true, `And(x)` is x, `And(x, AlwaysFalse())` is false."""
+    """A conjunction. Simplifies: `And()` is true, `And(x)` is x, `And(x, AlwaysFalse())` is false."""
 
     __slots__ = ()
     _neutral = AlwaysTrue
@@ -159,7 +159,7 @@ class And(_Junction):
 
 
 class Or(_Junction):
-    """At least one operand matches. Simplifies: `Or()` is false, `Or(x)` is x, `Or(x, AlwaysTrue())` is true."""
+    """A disjunction. Simplifies: `Or()` is false, `Or(x)` is x, `Or(x, AlwaysTrue())` is true."""
 
     __slots__ = ()
     _neutral = AlwaysFalse
@@ -168,7 +168,7 @@ class Or(_Junction):
 
 
 class Not(BooleanExpression):
-    """The operand is false: a comparison with null is neither true nor false, so neither is its `Not`."""
+    """A negation; a comparison with null is neither true nor false, and so is its `Not`."""
 
     __slots__ = ("child", "depth")
     child: BooleanExpression
@@ -285,70 +285,70 @@ def _literal(cls: type[UnboundPredicate], term: Term, value: Any) -> Literal:
 
 
 class IsNull(UnaryPredicate):
-    """The term is null."""
+    """A test whether a term is null."""
 
     __slots__ = ()
     operation = Operator.IS_NULL
 
 
 class NotNull(UnaryPredicate):
-    """The term is not null."""
+    """A test whether a term is not null."""
 
     __slots__ = ()
     operation = Operator.NOT_NULL
 
 
 class IsNaN(UnaryPredicate):
-    """The term is NaN; false for null."""
+    """A test whether a term is NaN; false for null."""
 
     __slots__ = ()
     operation = Operator.IS_NAN
 
 
 class NotNaN(UnaryPredicate):
-    """The term is not NaN; true for null."""
+    """A test whether a term is not NaN; true for null."""
 
     __slots__ = ()
     operation = Operator.NOT_NAN
 
 
 class EqualTo(LiteralPredicate):
-    """The term equals the literal."""
+    """A test whether a term equals a literal."""
 
     __slots__ = ()
     operation = Operator.EQ
 
 
 class NotEqualTo(LiteralPredicate):
-    """The term is neither null nor equal to the literal."""
+    """A test whether a term is neither null nor equal to a literal."""
 
     __slots__ = ()
     operation = Operator.NOT_EQ
 
 
 class LessThan(LiteralPredicate):
-    """The term is less than the literal."""
+    """A test whether a term is less than a literal."""
 
     __slots__ = ()
     operation = Operator.LT
 
 
 class LessThanOrEqual(LiteralPredicate):
-    """The term is less than or equal to the literal."""
+    """A test whether a term is less than or equal to a literal."""
 
     __slots__ = ()
     operation = Operator.LT_EQ
 
 
 class GreaterThan(LiteralPredicate):
-    """The term is greater than the literal; NaN is greater than any other number."""
+    """A test whether a term is greater than a literal; NaN is greater than any other number."""
 
     __slots__ = ()
     operation = Operator.GT
 
 
 class GreaterThanOrEqual(LiteralPredicate):
-    """The term is greater than or equal to the literal; NaN is greater than any other number."""
+    """A test whether a term is greater than or equal to a literal; NaN is greater than any other number."""
 
     __slots__ = ()
     operation = Operator.GT_EQ
@@ -365,14 +365,14 @@ class _PrefixPredicate(LiteralPredicate):
 
 
 class StartsWith(_PrefixPredicate):
-    """The text of the term starts with the literal."""
+    """A test whether a term's text starts with a literal."""
 
     __slots__ = ()
     operation = Operator.STARTS_WITH
 
 
 class NotStartsWith(_PrefixPredicate):
-    """The text of the term is not null and does not start with the literal."""
+    """A test whether a term's text is not null and does not start with a literal."""
 
     __slots__ = ()
     operation = Operator.NOT_STARTS_WITH
@@ -389,7 +389,8 @@ class _BoxPredicate(LiteralPredicate):
 
 
 class IntersectsBox(_BoxPredicate):
-    """The box around a shape has a point in common with a given box; false for null and for empty shapes.
+    """A test whether the box around a shape has a point in common with a given box; false for null and for empty
+    shapes.
 
     The box around a shape is that of its x and y coordinates, NaN left out. What edges of a geography reach beyond
     their ends does not count. Its longitudes go the shorter way round: from the least to the greatest, or across the
@@ -402,14 +403,14 @@ class IntersectsBox(_BoxPredicate):
 
 
 class NotIntersectsBox(_BoxPredicate):
-    """The shape is not null, and its box has no point in common with the given one; true for empty shapes."""
+    """A test whether a shape is not null and its box has no point in common with a given one; true for empty shapes."""
 
     __slots__ = ()
     operation = Operator.NOT_INTERSECTS_BOX
 
 
 class In(SetPredicate):
-    """The term equals one of the literals; `In(t, [])` is false, `In(t, [x])` is `EqualTo(t, x)`."""
+    """A test whether a term equals one of several literals; `In(t, [])` is false, `In(t, [x])` is `EqualTo(t, x)`."""
 
     __slots__ = ()
     operation = Operator.IN
@@ -418,7 +419,7 @@ class In(SetPredicate):
 
 
 class NotIn(SetPredicate):
-    """The term is not null and equals none of the literals; `NotIn(t, [])` is true."""
+    """A test whether a term is not null and equals none of several literals; `NotIn(t, [])` is true."""
 
     __slots__ = ()
     operation = Operator.NOT_IN

@@ -17,7 +17,7 @@ S3_REGION = "s3.region"
 
 
 def load_file_io(properties: Mapping[str, str] | None = None, location: str | None = None) -> FileIO:
-    """Files of any store, by storage properties such as `s3.endpoint`. A location's scheme tells its store.
+    """A `FileIO` of any store, by storage properties such as `s3.endpoint`; each location's scheme tells its store.
 
     Args:
         properties: storage properties; see the guide on storage.

@@ -11,7 +11,7 @@ from hms_iceberg.storage import FileIO
 
 
 class PyArrowFileIO(FileIO):
-    """Files of any store, through Arrow; `load_file_io` gives the same."""
+    """Files of any store, through Arrow, as `load_file_io` gives them."""
 
     def __init__(self, properties: Mapping[str, str] | None = None) -> None:
         super().__init__(ArrowStorage(dict(properties or {})))

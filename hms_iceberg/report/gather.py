@@ -26,7 +26,7 @@ _COUNT_LIMITS = (0, 1, 2, 3, 5, 9, 17, 33, 65, 129, 2**31)
 
 
 def portrait_of(table: Table, most_partitions: int = MOST_PARTITIONS) -> TablePortrait:
-    """Gathers the facts that the picture of a table shows.
+    """The facts that the picture of a table shows.
 
     Args:
         table: the table, at the version to be shown.

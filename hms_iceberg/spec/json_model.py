@@ -57,7 +57,7 @@ class JsonModel:
         return json.dumps(self.model_dump(**options), ensure_ascii=False, separators=(",", ":"))
 
     def model_copy(self: Model, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Model:
-        """A copy with other attributes. Values are immutable, so that nothing inside needs to be copied.
+        """A copy with some attributes changed; nothing inside is copied, as values are immutable.
 
         Args:
             update: attributes to change, with their values.

@@ -20,7 +20,7 @@ MAX_DECIMAL_PRECISION = 38
 
 @dataclass(frozen=True)
 class IcebergType(JsonModel):
-    """Root of all types. `min_format_version` is the first table version that may use the type."""
+    """The base class of all types. `min_format_version` is the first table version that may use the type."""
 
     min_format_version: ClassVar[int] = 1
     _json_home: ClassVar[str] = "hms_iceberg.spec.schema_json"
@@ -61,7 +61,7 @@ class PrimitiveType(IcebergType):
 
 @dataclass(frozen=True, repr=False)
 class BooleanType(PrimitiveType):
-    """True or false."""
+    """A truth value."""
 
     _name: ClassVar[str] = "boolean"
 

@@ -42,7 +42,8 @@ ARROW_SCHEMA: Hook[[Schema], pa.Schema] = Hook("hms_iceberg.arrow.columns.arrow_
 
 @dataclass(frozen=True, init=False)
 class Schema(JsonModel):
-    """The columns of a table, in order. Those of the same columns and identifier fields are equal, whatever their ids.
+    """The columns of a table, in order. Schemas of the same columns and identifier fields are equal, whatever their
+    ids.
 
     Args:
         fields: the top-level columns.
@@ -117,7 +118,7 @@ class Schema(JsonModel):
         object.__setattr__(self, "_repeated", repeated)
 
     def require_own_ids(self, *ids: int) -> None:
-        """Refuses fields that share their id with another one; of all fields if no ids are given.
+        """Refuses fields that share their id with another field; without ids given, any such field.
 
         Raises:
             InvalidSchemaError: names both.
@@ -173,7 +174,7 @@ class Schema(JsonModel):
 
     @property
     def columns(self) -> tuple[NestedField, ...]:
-        """The top-level columns; the same as `fields`."""
+        """The top-level columns, as `fields`."""
         return self.fields
 
     @property
@@ -357,7 +358,7 @@ class Schema(JsonModel):
         return Schema(*self.fields, schema_id=schema_id, identifier_field_ids=self.identifier_field_ids)
 
     def same_as(self, other: Schema) -> bool:
-        """True if columns and identifier fields are equal, whatever the schema ids."""
+        """Whether columns and identifier fields are equal, whatever the schema ids."""
         return self.fields == other.fields and set(self.identifier_field_ids) == set(other.identifier_field_ids)
 
     def __str__(self) -> str:
@@ -407,7 +408,7 @@ def _pruned(kind: StructType, chosen: frozenset[int]) -> tuple[NestedField, ...]
 
 
 def assign_fresh_ids(schema: Schema, next_id: Callable[[], int] | None = None, base: Schema | None = None) -> Schema:
-    """Number all fields anew: first the columns of a struct, then what is nested in them, as Java does.
+    """Numbers all fields anew: first the columns of a struct, then what is nested in them, as Java does.
 
     Args:
         schema: the columns; their present ids are only used to carry identifier fields over.

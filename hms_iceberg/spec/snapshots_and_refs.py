@@ -45,7 +45,7 @@ class Operation(str, Enum):
 
 
 class Summary(dict[str, str], JsonModel):
-    """The summary of a snapshot, as text by text; a key that is absent gives None.
+    """The summary of a snapshot: texts by name; a key that is absent gives None.
 
     Args:
         operation: what the snapshot did, one of `Operation`; None if an old table does not say.
@@ -137,7 +137,7 @@ class Snapshot(JsonModel):
 
 @dataclass(frozen=True)
 class SnapshotLogEntry(JsonModel):
-    """From `timestamp_ms` on, the snapshot was the table's current one."""
+    """A time (`timestamp_ms`) from which a snapshot was the table's current one."""
 
     snapshot_id: int
     timestamp_ms: int
@@ -152,7 +152,7 @@ class MetadataLogEntry(JsonModel):
 
 
 class SnapshotRefType(str, Enum):
-    """A branch moves with commits, a tag stays."""
+    """The kind of a reference: a branch moves with commits, a tag stays."""
 
     BRANCH = "branch"
     TAG = "tag"

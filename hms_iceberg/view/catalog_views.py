@@ -45,7 +45,7 @@ logger = logging.getLogger(__name__)
 
 
 class CatalogViews(ABC):
-    """Operations of a catalog on views."""
+    """The operations of a catalog on views."""
 
     metastore: CatalogMetastore
     storage: Storage

@@ -218,7 +218,9 @@ class DeletedKeys:
         hashes, rows = self._sorted
         asked = keys.select(self._names).hash_rows()
         first, end = (hashes.search_sorted(asked, side).cast(pl.Int64) for side in ("left", "right"))
-        places = pl.DataFrame({"first": first, "end": end}).with_row_index("row").filter(pl.col("first") < pl.col("end"))
+        places = (
+            pl.DataFrame({"first": first, "end": end}).with_row_index("row").filter(pl.col("first") < pl.col("end"))
+        )
         pairs = places.select("row", pl.int_ranges("first", "end").alias("place")).explode("place")
         here, there = keys[pairs["row"]], rows[pairs["place"]]
         equal = pl.repeat(True, pairs.height, dtype=pl.Boolean, eager=True)
@@ -239,9 +241,7 @@ class KeySet:
         since: the row of the first delete file that applies, among those of the plan.
     """
 
-    def __init__(
-        self, ids: tuple[int, ...], columns: list[NestedField], deleted: DeletedKeys, since: int = 0
-    ) -> None:
+    def __init__(self, ids: tuple[int, ...], columns: list[NestedField], deleted: DeletedKeys, since: int = 0) -> None:
         self.ids = ids
         self.columns = columns
         self._deleted = deleted

@@ -181,7 +181,7 @@ class DataFile:
 
     @classmethod
     def from_args(cls, **arguments: Any) -> DataFile:
-        """PyIceberg's way to make a file: arguments as above."""
+        """A file from the arguments above, under PyIceberg's name."""
         given = {key: value for key, value in arguments.items() if not key.startswith("_")}
         return cls(
             **{**given, "file_format": str(given["file_format"]), "partition": tuple(given.get("partition", ()))}

@@ -37,7 +37,9 @@ def wrapped(value: int, bits: int) -> int:
 
 @dataclass(frozen=True)
 class TruncateTransform(Transform):
-    """Numbers rounded down to a multiple of `width`; text and bytes cut off after `width` code points or bytes."""
+    """The transform that rounds numbers down to a multiple of `width`, and cuts text and bytes off after `width` code
+    points or bytes.
+    """
 
     width: int
     spellings: ClassVar[tuple[str, ...]] = ("truncate",)
@@ -117,7 +119,7 @@ class TruncateTransform(Transform):
 
 @dataclass(frozen=True)
 class BucketTransform(Transform):
-    """A hash of the value, modulo `num_buckets`."""
+    """The transform to a hash of the value, modulo `num_buckets`."""
 
     num_buckets: int
     spellings: ClassVar[tuple[str, ...]] = ("bucket",)

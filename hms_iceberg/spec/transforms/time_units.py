@@ -63,7 +63,7 @@ def _per_hour(source_type: IcebergType) -> int:
 
 @dataclass(frozen=True)
 class YearTransform(TimeTransform):
-    """Years from 1970."""
+    """The transform to years from 1970."""
 
     _granularity: ClassVar[int] = 1
     spellings: ClassVar[tuple[str, ...]] = ("years", "year")
@@ -87,7 +87,7 @@ class YearTransform(TimeTransform):
 
 @dataclass(frozen=True)
 class MonthTransform(TimeTransform):
-    """Months from 1970-01."""
+    """The transform to months from 1970-01."""
 
     _granularity: ClassVar[int] = 2
     spellings: ClassVar[tuple[str, ...]] = ("months", "month")
@@ -116,7 +116,7 @@ class MonthTransform(TimeTransform):
 
 @dataclass(frozen=True)
 class DayTransform(TimeTransform):
-    """Days from 1970-01-01, as a date."""
+    """The transform to days from 1970-01-01, as a date."""
 
     _granularity: ClassVar[int] = 3
     spellings: ClassVar[tuple[str, ...]] = ("days", "day", "date")
@@ -143,7 +143,7 @@ class DayTransform(TimeTransform):
 
 @dataclass(frozen=True)
 class HourTransform(TimeTransform):
-    """Hours from 1970-01-01T00."""
+    """The transform to hours from 1970-01-01T00."""
 
     _granularity: ClassVar[int] = 4
     spellings: ClassVar[tuple[str, ...]] = ("hours", "hour", "date_hour")

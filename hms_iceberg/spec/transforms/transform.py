@@ -70,7 +70,7 @@ class Transform(JsonModel, ABC):
         return lambda value: None if value is None else function(value)
 
     def transform(self, source: IcebergType) -> BoundTransform:
-        """PyIceberg's name of `bind`."""
+        """`bind`, under PyIceberg's name."""
         return self.bind(source)
 
     def pyarrow_transform(self, source: IcebergType) -> Callable[[pa.Array], pa.Array]:
@@ -145,7 +145,7 @@ def check_number(name: str, what: str, value: object) -> None:
 
 @dataclass(frozen=True)
 class IdentityTransform(Transform):
-    """The value itself."""
+    """The transform that gives the value itself."""
 
     spellings: ClassVar[tuple[str, ...]] = ("identity",)
 
@@ -180,7 +180,7 @@ class IdentityTransform(Transform):
 
 @dataclass(frozen=True)
 class VoidTransform(Transform):
-    """Always null; stands where a partition field was dropped in a v1 table."""
+    """The transform that always gives null; it stands where a partition field was dropped in a v1 table."""
 
     def can_transform(self, source_type: IcebergType) -> bool:
         """True."""
