@@ -208,6 +208,16 @@ def test_a_claim_that_another_took_is_not_released(catalog: Any) -> None:
     assert second.renew()
 
 
+def test_of_two_services_that_see_no_claim_one_is_too_late(catalog: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make(catalog, "web.t", 1)
+    late = catalog.load_table("web.t")
+    monkeypatch.setattr(late, "refresh", lambda: late)  # it looked before the other took the claim
+    assert Claim(table, "a").renew() and not Claim(late, "b").renew()
+    with claimed(late, "b") as claim:
+        assert claim is None
+    assert table.refresh().properties[CLAIM].startswith("a until ")
+
+
 def test_a_claim_that_could_not_be_given_back_does_not_hold_its_service_up(
     catalog: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
