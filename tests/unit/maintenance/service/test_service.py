@@ -209,7 +209,7 @@ def test_a_claim_that_another_took_is_not_released(catalog: Any) -> None:
 
 
 def test_of_two_services_that_see_no_claim_one_is_too_late(catalog: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = make(catalog, "web.t", 1)
+    table = make(catalog, "web.t", 1, **{CLAIM: "what is no claim"})
     late = catalog.load_table("web.t")
     monkeypatch.setattr(late, "refresh", lambda: late)  # it looked before the other took the claim
     assert Claim(table, "a").renew() and not Claim(late, "b").renew()
