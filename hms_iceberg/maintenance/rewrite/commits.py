@@ -126,7 +126,7 @@ class GroupCommits:
         except BaseException as error:
             if transaction.outcome in (Outcome.MADE, Outcome.UNKNOWN):
                 raise
-            if isinstance(error, CommitConflictError) and self.rules.partial_progress and len(written) > 1:
+            if isinstance(error, CommitConflictError) and self.rules.partial_progress and len(written) > 2:
                 for each in written:
                     self._commit_some([each])
                 return
@@ -245,7 +245,6 @@ class _Pool:
                             yield written
             finally:
                 left = [future for future in running if not future.cancel()]
-                wait(left)
                 self._commits.delete(future.result() for future in left if future.exception() is None)
 
     def _write(self, group: Group) -> Written:

@@ -175,6 +175,7 @@ def test_bad_input_is_refused_and_leaves_nothing(source: Path, target: Path) -> 
     for arguments, message in [
         ({"source_prefix": f"{source}/even"}, "not under"),
         ({"source_prefix": ""}, "non-empty"),
+        ({"target_prefix": ""}, "non-empty"),
         ({"target_prefix": f"{source}/"}, "two different"),
         ({"start_version": "v1.json"}, r"db\.events: no version 'v1.json'"),
         ({"start_version": last, "end_version": first}, "not before"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -49,6 +50,7 @@ class Rewriting:
         self.new = {file.file_path: data_file() for file in self.old}
         self.groups = [FileGroup("", (file,), 1, 1, 1) for file in self.old]
         self.fails: dict[int, BaseException] = {}
+        self.late: set[int] = set()
         self.gone: set[str] = set()
 
     def remove(self, *numbers: int) -> None:
@@ -63,6 +65,8 @@ class Rewriting:
         new = self.new[old.file_path]
         note(new.file_path)
         self.world.storage.create(new.file_path, b"rows")
+        if self.old.index(old) in self.late:
+            time.sleep(0.05)
         if error := self.fails.get(self.old.index(old)):
             raise error
         return Replaced((old,), (new,), frozenset())
@@ -103,6 +107,7 @@ def test_groups_become_as_many_commits_as_are_asked_for(groups: int, rules: dict
     rewriting = Rewriting(groups, **rules)
     rewriting.run()
     rewriting.check(range(groups))
+    assert rewriting.commits.removed_deletes == 0
     assert len(rewriting.world.version().metadata.snapshots) == 1 + commits
 
 
@@ -158,6 +163,14 @@ def test_whatever_ends_a_run_takes_the_files_that_no_commit_took_along(error: Ba
     with pytest.raises(type(error)):
         rewriting.run(workers)
     rewriting.check([])
+
+
+def test_what_ends_a_run_is_told_whatever_becomes_of_groups_beside_it_whose_files_go_too() -> None:
+    rewriting = Rewriting(3, max_commits=1)
+    rewriting.fails, rewriting.late = {0: MemoryError(), 1: StorageError("full")}, {1, 2}
+    with pytest.raises(MemoryError):
+        rewriting.run(workers=3)
+    rewriting.check([], failed=[rewriting.groups.index(group) for group, _ in rewriting.commits.failed])
 
 
 @pytest.mark.parametrize(
