@@ -126,7 +126,7 @@ class GroupCommits:
         except BaseException as error:
             if transaction.outcome in (Outcome.MADE, Outcome.UNKNOWN):
                 raise
-            if isinstance(error, CommitConflictError) and self.rules.partial_progress and len(written) > 2:
+            if isinstance(error, CommitConflictError) and self.rules.partial_progress and len(written) > 1:
                 for each in written:
                     self._commit_some([each])
                 return
