@@ -154,11 +154,8 @@ class MigrationPlanner:
         self._reader: FooterReader | None = None
 
     def plan(self, table: HiveTable, numbered: Callable[[Schema], Schema] = _as_it_is) -> MigrationPlan:
-        """Plans the Iceberg table; `numbered` gives its columns other field ids.
-
-        Raises:
-            UnsupportedError: it cannot be migrated; every reason is in the message.
-        """
+        """Plans the Iceberg table; `numbered` gives its columns other field ids. Raises an UnsupportedError with
+        every reason."""
         found = self.plan_or_refusal(table, numbered)
         if isinstance(found, Refusal):
             raise found.error()

@@ -162,7 +162,7 @@ def _nothing_to_undo(table: HiveTable | None, name: str) -> MigrationError | NoS
 
 
 class _Changes(enum.Enum):
-    """What a rollback does with rows that were written to the Iceberg table since the migration."""
+    """The treatment, by a rollback, of rows that were written to the Iceberg table since the migration."""
 
     REFUSE = "refuse"
     DISCARD = "discard"

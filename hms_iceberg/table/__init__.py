@@ -1,4 +1,4 @@
-"""Tables as their user holds them; `DataScan` and `Transaction` are PyIceberg's names of two of the classes."""
+"""Tables, their scans and transactions; `DataScan` and `Transaction` are PyIceberg's names of two of the classes."""
 
 from __future__ import annotations
 

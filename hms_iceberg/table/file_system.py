@@ -66,12 +66,7 @@ class FileSystemMetastore:
         self._is_repairing = False
 
     def load(self, identifier: Identifier) -> TablePointer:
-        """The newest version: that of the hint, or a later one that exists.
-
-        Raises:
-            NoSuchTableError: there is no version file.
-            CorruptMetadataError: the hint names a version that is not there.
-        """
+        """The newest version: that of the hint, or a later one that exists."""
         folder = self.location_of(identifier)
         return TablePointer(identifier, self._current(identifier).location, location=folder, is_folder=True)
 
@@ -86,13 +81,13 @@ class FileSystemMetastore:
         return VersionFiles(self._storage, self._folder(identifier))
 
     def for_repair(self: Self) -> Self:
-        """The same tables, each at the newest version that is there, whatever its hint says and its file holds."""
+        """The tables, each at the newest version that is there, whatever its hint says and its file holds."""
         other = copy(self)
         other._is_repairing = True
         return other
 
     def damage(self, identifier: Identifier) -> VersionDamage | None:
-        """What keeps readers of a table from its newest version; None if nothing does."""
+        """The damage that keeps readers of a table from its newest version; None for none."""
         return self._files(identifier).damage()
 
     def _current(self, identifier: Identifier) -> VersionFile:
@@ -108,15 +103,9 @@ class FileSystemMetastore:
     def swap(self, identifier: Identifier, base: MetadataVersion | None, new: MetadataVersion) -> MetadataVersion:
         """Creates the file of the next version with the content of `new`; returns the version under its final name.
 
-        Args:
-            identifier: the name, as (namespace, name).
-            base: the version that has to be current still; None to create the table.
-            new: the new version.
-
         Raises:
-            TableAlreadyExistsError: for a create, if there is a table.
             StaleBaseError, CommitFailedError: another version is current, or the next one was created meanwhile.
-            CommitStateUnknownError: it cannot be told whether the file was created.
+            CommitStateUnknownError: it cannot be found out whether the file was created.
             UnsupportedError: the storage cannot create a file only where there is none, or the table's location is not
                 this folder.
         """
@@ -206,12 +195,7 @@ class FileSystemMetastore:
             logger.info("Could not write %s/%s: %s", folder, HINT, error)
 
     def shows(self, location: str, new: MetadataVersion) -> bool:
-        """Whether the version file at `location` has the content of `new`. See the port.
-
-        Args:
-            location: the version file.
-            new: the version as it was written before its commit.
-        """
+        """Whether the version file at `location` has the content of `new` as it was written before its commit."""
         try:
             return location == new.location or self._storage.read(location) == self._content(new, location)
         except MissingFileError:
@@ -219,12 +203,7 @@ class FileSystemMetastore:
 
     @contextmanager
     def lease(self, identifier: Identifier, properties: Mapping[str, str]) -> Iterator[FileSystemLease]:
-        """Opens a lease for one commit; there are no locks between processes.
-
-        Args:
-            identifier: the name, as (namespace, name).
-            properties: the table's properties; not looked at.
-        """
+        """Opens a lease for one commit; there are no locks between processes."""
         place = Places(self._storage).of(self.location_of(identifier))
         with self._mutex:
             queue = self._queues.setdefault(place, threading.Lock())
@@ -248,11 +227,10 @@ class FileSystemLease:
         self._is_held = False
 
     def load(self) -> TablePointer:
-        """The newest version. See the port."""
         return self._metastore.load(self._identifier)
 
     def begin(self) -> None:
-        """Nothing: there is nothing to be asked for ahead."""
+        """Does nothing: nothing can be asked for ahead."""
 
     def acquire(self) -> None:
         """Waits for the other writers of this process."""
@@ -260,19 +238,7 @@ class FileSystemLease:
             self._is_held = self._queue.acquire()
 
     def swap(self, base: MetadataVersion | None, new: MetadataVersion) -> MetadataVersion:
-        """Creates the file of the next version. See the port.
-
-        Args:
-            base: the version that has to be current still; None to create the table.
-            new: the new version.
-
-        Returns:
-            the version under its final name.
-
-        Raises:
-            CommitFailedError: another version is current; the queue of this process was left.
-            CommitStateUnknownError: it cannot be told whether the file was created.
-        """
+        """Creates the file of the next version; a lost commit leaves the queue of this process."""
         try:
             return self._metastore.swap(self._identifier, base, new)
         except CommitFailedError:
@@ -287,8 +253,11 @@ class FileSystemLease:
 
 
 def _suffix(base: MetadataVersion | None) -> str:
-    """How the name of the version after `base` ends. Whoever commits to a version has to create the same file, or both
-    would succeed: so a new codec counts from the second version on that has it."""
+    """The end of the name of the version after `base`, which all who commit to `base` have to agree on, or both would
+    succeed.
+
+    So a new compression codec counts from the second version on that has it.
+    """
     is_compressed = base is not None and METADATA_COMPRESSION.of(base.metadata.properties) == "gzip"
     return _COMPRESSED if is_compressed else ".metadata.json"
 

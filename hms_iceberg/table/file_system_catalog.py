@@ -1,4 +1,4 @@
-"""A catalog without a metastore: a warehouse folder, a folder for each namespace in it, one for each table in these.
+"""A catalog without a metastore: a warehouse folder with a folder for each namespace, and one for each table in these.
 
 The layout is that of Iceberg Java's `HadoopCatalog`, with one level of namespaces. A table is its folder: it cannot be
 renamed, be elsewhere, or be dropped without its files.
@@ -39,15 +39,7 @@ _NO_NAME = re.compile(r"[._]|.*[/\\:]")
 
 
 class FileSystemCatalog(FileSystemMetastore):
-    """Implements `CatalogMetastore` over the folders of a warehouse.
-
-    Args:
-        warehouse: the folder of the namespaces; it need not exist yet.
-        storage: the file systems.
-
-    Raises:
-        ConfigurationError: no warehouse.
-    """
+    """Implements `CatalogMetastore` over the folders of a warehouse, which need not exist yet."""
 
     def __init__(self, warehouse: str | None, storage: ArrowStorage) -> None:
         if not warehouse:
@@ -61,17 +53,7 @@ class FileSystemCatalog(FileSystemMetastore):
     # ---------------------------------------------------------------------------------------- namespaces
 
     def create_namespace(self, name: str, properties: Mapping[str, str]) -> None:
-        """Makes the namespace's folder.
-
-        Args:
-            name: the folder's name.
-            properties: must be empty.
-
-        Raises:
-            NamespaceAlreadyExistsError: it is there already.
-            UnsupportedError: properties, for which there is no place.
-            StorageError: the folder cannot be made.
-        """
+        """Makes the namespace's folder, which has no place for properties."""
         if properties:
             raise UnsupportedError(
                 f"Cannot create namespace {name} with the properties {sorted(properties)}: a folder has none. Leave "
@@ -87,20 +69,12 @@ class FileSystemCatalog(FileSystemMetastore):
         return [name for name in self._children(self._warehouse) if not self._is_table(f"{self._warehouse}/{name}")]
 
     def check_new_name(self, identifier: Identifier) -> None:
-        """Refuses names that cannot be folders.
-
-        Raises:
-            InvalidInputError: says which characters a name may have.
-        """
+        """Refuses names that cannot be folders."""
         for name in identifier:
             _name(name)
 
     def namespace_properties(self, name: str) -> dict[str, str]:
-        """The namespace's `location`, its only property.
-
-        Raises:
-            NoSuchNamespaceError: no namespace of that name.
-        """
+        """The namespace's `location`, its only property."""
         location = self._namespace_location(name)
         if not self._is_folder(location) or self._is_table(location):
             raise NoSuchNamespaceError(
@@ -109,17 +83,7 @@ class FileSystemCatalog(FileSystemMetastore):
         return {"location": location}
 
     def update_namespace(self, name: str, updates: Mapping[str, str], removals: Collection[str] = ()) -> None:
-        """Not possible: a folder has no properties.
-
-        Args:
-            name: the namespace.
-            updates: must be empty.
-            removals: must be empty.
-
-        Raises:
-            NoSuchNamespaceError: no namespace of that name.
-            UnsupportedError: there is something to change.
-        """
+        """Refuses any change: a folder has no properties."""
         self.namespace_properties(name)
         if updates or removals:
             raise UnsupportedError(
@@ -128,12 +92,6 @@ class FileSystemCatalog(FileSystemMetastore):
             )
 
     def drop_namespace(self, name: str) -> None:
-        """Removes the namespace's folder.
-
-        Raises:
-            NoSuchNamespaceError: no namespace of that name.
-            NamespaceNotEmptyError: something is in the folder.
-        """
         location = self.namespace_properties(name)["location"]
         filesystem, path = self._folders.filesystem(location)
         inside = filesystem.get_file_info(fs.FileSelector(path))
@@ -147,16 +105,10 @@ class FileSystemCatalog(FileSystemMetastore):
     # -------------------------------------------------------------------------------------------- tables
 
     def location_of(self, identifier: Identifier) -> str:
-        """The table's folder."""
         namespace, name = identifier
         return f"{self._namespace_location(namespace)}/{_name(name)}"
 
     def list_iceberg_tables(self, namespace: str) -> list[Identifier]:
-        """Tables of a namespace, sorted.
-
-        Raises:
-            NoSuchNamespaceError: no namespace of that name.
-        """
         location = self.namespace_properties(namespace)["location"]
         return [(namespace, name) for name in self._children(location) if self._is_table(f"{location}/{name}")]
 
@@ -165,30 +117,12 @@ class FileSystemCatalog(FileSystemMetastore):
         return self._is_table(self.location_of(identifier))
 
     def swap(self, identifier: Identifier, base: MetadataVersion | None, new: MetadataVersion) -> MetadataVersion:
-        """See `FileSystemMetastore.swap`.
-
-        Args:
-            identifier: the name, as (namespace, name).
-            base: the version that has to be current still; None to create the table.
-            new: the new version.
-
-        Returns:
-            the version under its final name.
-
-        Raises:
-            NoSuchNamespaceError: for a create, if the namespace does not exist.
-        """
         if base is None:
             self.namespace_properties(identifier[0])
         return super().swap(identifier, base, new)
 
     def drop_table(self, identifier: Identifier) -> None:
-        """Not possible without deleting files; see `purge_table`.
-
-        Raises:
-            NoSuchTableError: no table of that name.
-            UnsupportedError: always, if there is one.
-        """
+        """Refuses to drop a table without its files; see `purge_table`."""
         self._current(identifier)
         raise UnsupportedError(
             f"Cannot drop table {'.'.join(identifier)} and keep its files: it is the folder "
@@ -198,11 +132,8 @@ class FileSystemCatalog(FileSystemMetastore):
     def purge_table(self, identifier: Identifier) -> None:
         """Deletes the table's files, wherever they are, and its folder with everything in it.
 
-        Files in the folders of other tables of the warehouse stay.
-
-        Raises:
-            NoSuchTableError: no table of that name.
-            UnsupportedError: other tables have files in the folder, or share the table's.
+        Files in the folders of other tables of the warehouse stay; a table with files of others in its folder is
+        refused.
         """
         version, folder = read_version(self._current(identifier).location, self._folders), self.location_of(identifier)
         name = ".".join(identifier)
@@ -215,18 +146,7 @@ class FileSystemCatalog(FileSystemMetastore):
         self._change("remove", folder)
 
     def rename_table(self, source: Identifier, target: Identifier) -> None:
-        """Not possible: a table's metadata has its folder's name in it.
-
-        Args:
-            source: the name that the table has.
-            target: the name that it would get.
-
-        Raises:
-            NoSuchTableError: no table `source`.
-            NoSuchNamespaceError: the target's namespace does not exist.
-            TableAlreadyExistsError: `target` is taken.
-            UnsupportedError: otherwise.
-        """
+        """Refuses: a table's metadata has its folder's name in it."""
         if not self.table_exists(source):
             raise NoSuchTableError(f"Cannot rename table {'.'.join(source)}: there is none.")
         self.namespace_properties(target[0])
@@ -241,11 +161,10 @@ class FileSystemCatalog(FileSystemMetastore):
 
     @property
     def table_rows(self) -> FileSystemCatalog:
-        """Itself: it implements `TableRows`, and what a row of a metastore says is read from each table's metadata."""
+        """Itself, which implements `TableRows` by reading each table's metadata."""
         return self
 
     def rows(self, namespace: str | None = None) -> Iterator[TableRow]:
-        """All tables that have files, Iceberg's and others."""
         for name in self.list_namespaces() if namespace is None else [namespace]:
             for identifier in self.list_iceberg_tables(name):
                 row = self.row(identifier)
@@ -253,7 +172,6 @@ class FileSystemCatalog(FileSystemMetastore):
                     yield row
 
     def row(self, identifier: Identifier) -> TableRow | None:
-        """One table, of whatever kind; None if there is none, or it is a view."""
         location, found = self.location_of(identifier), ""
         try:
             found = self._current(identifier).location
@@ -266,7 +184,7 @@ class FileSystemCatalog(FileSystemMetastore):
         return TableRow(identifier, metadata.location, {**metadata.properties, **own}, True)
 
     def partition_locations(self, identifier: Identifier) -> Iterator[str]:
-        """None: tables that are folders have no partitions that a metastore knows."""
+        """Empty: a metastore knows no partitions of tables that are folders."""
         return iter(())
 
     # ------------------------------------------------------------------------------------------- folders

@@ -52,7 +52,7 @@ class InspectTable:
         return self.table("snapshots")
 
     def history(self) -> pa.Table:
-        """Which snapshot was the current one, and since when."""
+        """The snapshots that were current, and since when."""
         return self.table("history")
 
     def refs(self) -> pa.Table:
@@ -89,7 +89,8 @@ class InspectTable:
         row_filter: str | BooleanExpression | None = None,
         case_sensitive: bool = True,
     ) -> pa.Table:
-        """Tells what each partition of a snapshot holds; with a filter, only of those that may hold a row that matches.
+        """Counts the rows and files in each partition of a snapshot; with a filter, of partitions that may hold a
+        matching row.
 
         Args:
             snapshot_id: the snapshot; None takes the current one.

@@ -1,4 +1,4 @@
-"""Where new files of a table go, by PyIceberg's names."""
+"""Locations of new files of a table, by PyIceberg's names."""
 
 from __future__ import annotations
 
@@ -43,10 +43,4 @@ class LocationProvider:
 
 
 def load_location_provider(table_location: str, table_properties: Mapping[str, str]) -> LocationProvider:
-    """The locations of a table's new files.
-
-    Args:
-        table_location: the folder of the table.
-        table_properties: its properties; `write.data.path` and `write.object-storage.enabled` matter.
-    """
     return LocationProvider(table_location, table_properties)

@@ -1,4 +1,4 @@
-"""PyIceberg's door to table metadata: `hms_iceberg.spec.metadata`."""
+"""PyIceberg's module path of table metadata: `hms_iceberg.spec.metadata`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 
 
 class _OfVersion(type):
-    """A class of PyIceberg that here is a question: of which format version is the metadata?"""
+    """A class of PyIceberg that here is a predicate: whether metadata is of one format version."""
 
     format_version: int
 
@@ -23,7 +23,7 @@ class _OfVersion(type):
         return cls.model_validate(members)
 
     def model_validate(cls, data: Mapping[str, Any]) -> TableMetadata:
-        """The metadata that parsed JSON stands for; raises `IcebergError`, as if it is of another version."""
+        """The metadata in parsed JSON; raises `IcebergError`, as if it is of another version."""
         metadata = TableMetadata.model_validate(data)
         if metadata.format_version != cls.format_version:
             raise InvalidInputError(f"{cls.__name__}: the metadata is of format version {metadata.format_version}")
@@ -62,7 +62,7 @@ class TableMetadataUtil:
 
     @staticmethod
     def parse_obj(data: Mapping[str, Any]) -> TableMetadata:
-        """The metadata that parsed JSON stands for; raises `IcebergError`."""
+        """The metadata in parsed JSON; raises `IcebergError`."""
         return metadata_from_dict(data)
 
 

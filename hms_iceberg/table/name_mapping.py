@@ -1,4 +1,4 @@
-"""PyIceberg's door to name mappings: `hms_iceberg.spec.field_mapping`."""
+"""PyIceberg's module path of name mappings: `hms_iceberg.spec.field_mapping`."""
 
 from __future__ import annotations
 

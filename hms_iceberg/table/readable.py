@@ -1,4 +1,4 @@
-"""What can be asked of a table at one version of its metadata; and tables that are no more than such a version."""
+"""The read methods of a table at one version of its metadata, and tables that are one such version only."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ TABLE_HTML: Hook[[ReadableTable], str] = Hook("hms_iceberg.report.notebook")
 
 
 class ReadableTable:
-    """A table at one version: schema, specs, snapshots, refs, and scans of them."""
+    """A table at one version: its schema, specs, snapshots and refs, and scans of it."""
 
     def __init__(self, identifier: Identifier, version: MetadataVersion, storage: Storage) -> None:
         self._identifier = identifier
@@ -54,7 +54,6 @@ class ReadableTable:
         return f"{type(self).__name__}({printable(told)})"
 
     def _repr_html_(self) -> str:
-        """The table as HTML, for notebooks."""
         return TABLE_HTML(self)
 
     def __eq__(self, other: object) -> bool:
@@ -78,7 +77,7 @@ class ReadableTable:
 
     @property
     def storage(self) -> Storage:
-        """Where the table's files are read and written."""
+        """The storage that reads and writes the table's files."""
         return storage_of(self.metadata, self._storage)
 
     @property
@@ -113,7 +112,7 @@ class ReadableTable:
 
     @property
     def io(self) -> FileIO:
-        """Reads and writes files where the table's are: `table.io.new_input(location).open()`."""
+        """Reads and writes files in the table's storage: `table.io.new_input(location).open()`."""
         return FileIO(self.storage)
 
     def location(self) -> str:
@@ -141,7 +140,7 @@ class ReadableTable:
         return self.metadata.last_partition_id
 
     def location_provider(self) -> LocationProvider:
-        """Where new files of the table go."""
+        """Gives locations for new files of the table."""
         return LocationProvider(self.metadata.location, self.metadata.properties)
 
     def sort_order(self) -> SortOrder:
@@ -153,13 +152,13 @@ class ReadableTable:
         return {order.order_id: order for order in self.metadata.sort_orders}
 
     def name_mapping(self) -> NameMapping | None:
-        """Names for the columns of files without field ids, None if the table has no such mapping."""
+        """The names of columns in files without field ids; None if the table has no such mapping."""
         return self.metadata.name_mapping()
 
     # ----------------------------------------------------------------------------------------- snapshots
 
     def current_snapshot(self) -> Snapshot | None:
-        """The head of main, None for an empty table."""
+        """The head of main; None for an empty table."""
         return self.metadata.current_snapshot()
 
     def snapshots(self) -> list[Snapshot]:
@@ -167,11 +166,11 @@ class ReadableTable:
         return list(self.metadata.snapshots)
 
     def snapshot_by_id(self, snapshot_id: int) -> Snapshot | None:
-        """The snapshot of that id, None if the table has none."""
+        """The snapshot of that id; None if the table has none."""
         return next((item for item in self.metadata.snapshots if item.snapshot_id == snapshot_id), None)
 
     def snapshot_by_name(self, name: str) -> Snapshot | None:
-        """The snapshot that a branch or tag names, None if there is no such ref."""
+        """The snapshot that a branch or tag names; None if there is no such ref."""
         ref = self.metadata.refs.get(name)
         return None if ref is None else self.snapshot_by_id(ref.snapshot_id)
 
@@ -214,10 +213,11 @@ class ReadableTable:
         ref: str | None = None,
         as_of: int | str | dt.datetime | None = None,
     ) -> TableScan:
-        """A scan, which reads nothing before it is asked for its rows.
+        """Makes a scan, which reads nothing before it is asked for its rows.
 
         Args:
-            row_filter: a predicate as text (`"ts >= '2024-01-01' and id in (1, 2)"`) or an expression.
+            row_filter: a predicate as text (`"ts >= '2024-01-01' and id in (1, 2)"`) or an expression; None for all
+                rows.
             selected_fields: columns to read, nested ones with dots; `("*",)` reads all.
             case_sensitive: whether column names must match in case.
             snapshot_id: the snapshot to read; by default the current one.
@@ -230,7 +230,7 @@ class ReadableTable:
             the scan; `to_arrow`, `to_pandas`, `to_polars`, `count` and others read it.
 
         Raises:
-            NoSuchSnapshotError, NoSuchRefError: nothing to read by that id, time or name.
+            NoSuchSnapshotError, NoSuchRefError: no snapshot of that id or time, or no such ref.
             InvalidInputError: more than one of `snapshot_id`, `ref` and `as_of`.
             ExpressionParseError: the filter's text cannot be read. Columns are looked up when the scan is read.
         """
@@ -259,7 +259,7 @@ class ReadableTable:
         return scan if snapshot_id is None else scan.use_snapshot(snapshot_id)
 
     def to_polars(self) -> pl.LazyFrame:
-        """The table as a polars LazyFrame, which reads what its query needs when it is collected."""
+        """The table as a polars LazyFrame, which reads only the columns and rows of its query when it is collected."""
         return self.scan().to_polars_lazy()
 
     def _planner(self) -> TaskPlanner | None:
@@ -267,11 +267,7 @@ class ReadableTable:
         return None
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """All rows as a stream of Arrow's C interface: `pa.table(table)`; see the same of a scan.
-
-        Args:
-            requested_schema: a capsule of the schema that the caller would like, as the interface has it.
-        """
+        """All rows as a stream of Arrow's C interface: `pa.table(table)`; see `RowSource.__arrow_c_stream__`."""
         return self.scan().__arrow_c_stream__(requested_schema)
 
     def to_dask(self) -> dd.DataFrame:
@@ -301,12 +297,12 @@ class ReadableTable:
         options: Mapping[str, str] | None = None,
         limit: int | None = None,
     ) -> IncrementalAppendScan:
-        """A scan of the rows that appends between two snapshots added.
+        """Makes a scan of the rows that appends between two snapshots added.
 
         Args:
             from_snapshot_id_exclusive: the snapshot before the first; by default the scan begins with the oldest.
             to_snapshot_id_inclusive: the last snapshot, by default the current one.
-            row_filter: which rows, as of `scan`.
+            row_filter: a predicate, as of `scan`.
             selected_fields: columns to read, as of `scan`.
             case_sensitive: whether column names must match in case.
             options: further reading options.
@@ -346,18 +342,18 @@ class ReadableTable:
         options: Mapping[str, str] | None = None,
         limit: int | None = None,
     ) -> ChangelogScan:
-        """A scan of the rows that were inserted, deleted and updated between two snapshots; see `ChangelogScan`.
+        """Makes a scan of the rows that were inserted, deleted and updated between two snapshots; see `ChangelogScan`.
 
         Args:
             from_snapshot_id_exclusive: the snapshot before the first; by default the scan begins with the oldest.
             to_snapshot_id_inclusive: the last snapshot, by default the current one.
-            row_filter: which rows, as of `scan`; an update of which only one side matches shows that side alone.
+            row_filter: a predicate, as of `scan`; an update of which only one side matches shows that side alone.
             selected_fields: columns to read, as of `scan`.
             case_sensitive: whether column names must match in case.
-            identifier_columns: what identifies a row for update pairs; by default the table's identifier fields.
+            identifier_columns: columns that identify a row for update pairs; by default the table's identifier fields.
             compute_updates: whether to find update pairs; by default if `identifier_columns` are given.
-            net_changes: leave out rows that were inserted and deleted again.
-            carryovers: also show rows that were rewritten without a change.
+            net_changes: whether to leave out rows that were inserted and deleted again.
+            carryovers: whether to show also rows that were rewritten without a change.
             options: further reading options.
             limit: at most this many rows.
 
@@ -422,7 +418,7 @@ class StaticTable(ReadableTable):
         return self._identifier
 
     def refresh(self) -> StaticTable:
-        """Not possible: the table is one metadata file.
+        """Refuses: the table is one metadata file.
 
         Raises:
             UnsupportedError: always.

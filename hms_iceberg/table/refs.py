@@ -1,4 +1,4 @@
-"""PyIceberg's door to branches and tags: `hms_iceberg.spec.snapshots_and_refs`."""
+"""PyIceberg's module path of branches and tags: `hms_iceberg.spec.snapshots_and_refs`."""
 
 from __future__ import annotations
 

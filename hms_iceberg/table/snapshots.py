@@ -1,4 +1,4 @@
-"""PyIceberg's door to snapshots: `hms_iceberg.spec.snapshots_and_refs`."""
+"""PyIceberg's module path of snapshots: `hms_iceberg.spec.snapshots_and_refs`."""
 
 from __future__ import annotations
 

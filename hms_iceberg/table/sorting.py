@@ -1,4 +1,4 @@
-"""PyIceberg's door to sort orders: `hms_iceberg.spec.sort_orders`."""
+"""PyIceberg's module path of sort orders: `hms_iceberg.spec.sort_orders`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PyIceberg's door to statistics files: `hms_iceberg.spec.snapshots_and_refs`."""
+"""PyIceberg's module path of statistics files: `hms_iceberg.spec.snapshots_and_refs`."""
 
 from __future__ import annotations
 

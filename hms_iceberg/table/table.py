@@ -45,8 +45,10 @@ Self = TypeVar("Self", bound="RowWriteMethods")
 
 
 class RowWriteMethods(ABC):
-    """Every method makes one snapshot: of the transaction it is called on, or committed at once if called on a
-    table. `branch=None` stages the snapshot: it becomes part of the table and of no branch, until
+    """Methods that write rows; each makes one snapshot, of the transaction, or of the table, which is committed at
+    once.
+
+    `branch=None` stages the snapshot: it becomes part of the table and of no branch, until
     `manage_snapshots().cherrypick(…)` publishes it.
 
     In a table of property `write.wap.enabled`, `snapshot_properties={"wap.id": "…"}` stages the snapshot, to be looked
@@ -54,8 +56,7 @@ class RowWriteMethods(ABC):
     """
 
     @abstractmethod
-    def _writing(self) -> AbstractContextManager[TableTransaction]:
-        """The transaction that a method writes to."""
+    def _writing(self) -> AbstractContextManager[TableTransaction]: ...
 
     def append(
         self: Self,
@@ -300,11 +301,7 @@ class Table(ReadableTable, RowWriteMethods, ChangeMethods):
         self._freshness = freshness or Freshness()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled, a table is its catalog, its name and its version; unpickled, it connects anew and is that version.
-
-        Raises:
-            TypeError: it is of no catalog, so that nothing says how to connect.
-        """
+        """Pickles a table as its catalog, its name and its version; unpickled, it connects anew and is that version."""
         if self.catalog is None:
             raise TypeError(f"Cannot pickle table {'.'.join(self._identifier)}: it was not loaded from a catalog.")
         return _at_version, (self.catalog, self._identifier, self.metadata_location)
@@ -316,7 +313,7 @@ class Table(ReadableTable, RowWriteMethods, ChangeMethods):
 
     @property
     def maintenance(self) -> TableMaintenance:
-        """Care of the table: `table.maintenance.expire_snapshots()`."""
+        """Maintenance of the table: `table.maintenance.expire_snapshots()`."""
         return MAINTENANCE(self)
 
     def refresh(self) -> Table:
@@ -353,7 +350,7 @@ class Table(ReadableTable, RowWriteMethods, ChangeMethods):
         return TableTransaction(transaction, self._moved, autocommit)
 
     def _moved(self, version: MetadataVersion) -> Table:
-        """Follows a commit, and notes whether somebody else committed in between."""
+        """Follows a commit, and notes whether another writer committed in between."""
         log = version.metadata.metadata_log
         before = self._version.location
         is_next = version.location == before or bool(log and log[-1].metadata_file == before)
@@ -421,7 +418,7 @@ class TableTransaction(RowWriteMethods, ChangeMethods):
         return self._on_commit(self._transaction.commit())
 
     def name_files_after(self, commit_id: str) -> None:
-        """Has manifests and manifest lists carry this id in their names, so that they can be told after a crash.
+        """Puts an id into the names of manifests and manifest lists, so that they are recognised after a crash.
 
         Args:
             commit_id: an id that no other commit has.

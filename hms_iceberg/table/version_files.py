@@ -24,20 +24,20 @@ _NUMBER = re.compile(r"-?[0-9]{1,10}")
 
 
 class VersionFile(NamedTuple):
-    """A version of a table in a folder: its number, and where its file is."""
+    """The number of a version of a table in a folder, and the location of its file."""
 
     number: int
     location: str
 
 
 class VersionDamage(NamedTuple):
-    """What keeps the readers of a table in a folder from its newest version. `str()` tells it.
+    """The reason, as text, why readers of a table in a folder do not reach its newest version.
 
     Attributes:
-        hint: where the version hint is.
+        hint: location of the version hint.
         named: the version that it names.
         reached: the last version from there on; None if the named one is not there.
-        newest: the newest that is there.
+        newest: the newest version that is there.
     """
 
     hint: str
@@ -58,26 +58,17 @@ class VersionDamage(NamedTuple):
 
 
 class VersionFiles:
-    """The version files in a metadata folder.
-
-    Args:
-        storage: where it is.
-        folder: the metadata folder, without a slash at its end.
-    """
+    """The version files in a metadata folder, which is given without a slash at its end."""
 
     def __init__(self, storage: Storage, folder: str) -> None:
         self._storage = storage
         self._folder = folder
 
     def current(self) -> VersionFile | None:
-        """The version that the hint names, or a later one; the newest that is there if no hint can be read.
-
-        Returns:
-            the version; None if the folder has none.
+        """The version that the hint names, or a later one; the newest if no hint can be read; None without versions.
 
         Raises:
             CorruptMetadataError: the hint names a version that is not there, and others are.
-            StorageError: the storage does not let the hint be read, or the folder be listed.
         """
         hinted = self.hinted()
         if hinted is None:
@@ -91,11 +82,9 @@ class VersionFiles:
         return found
 
     def damage(self) -> VersionDamage | None:
-        """What keeps readers from the newest version: the hint names one that is not there, or one is missing in
-        between; None if nothing does.
+        """The damage that keeps readers from the newest version; None for none.
 
-        Raises:
-            StorageError: the storage does not let the hint be read, or the folder be listed.
+        The hint names a version that is not there, or a version in between is missing.
         """
         hinted, newest = self.hinted(), self.newest()
         if hinted is None or newest is None:
@@ -106,11 +95,7 @@ class VersionFiles:
         return VersionDamage(f"{self._folder}/{HINT}", hinted, reached, newest)
 
     def hinted(self) -> int | None:
-        """The number in the hint; None if there is no hint, or none in it.
-
-        Raises:
-            StorageError: the storage does not let it be read.
-        """
+        """The number in the hint; None if there is no hint, or none in it."""
         with suppress(MissingFileError):
             text = self._storage.read(f"{self._folder}/{HINT}").decode("ascii", "replace").strip()
             first = text.partition("\n")[0].strip()
@@ -120,17 +105,13 @@ class VersionFiles:
         return None
 
     def newest(self) -> VersionFile | None:
-        """The highest version in the folder, whatever the hint says; None if there is none.
-
-        Raises:
-            StorageError: the storage does not list the folder.
-        """
+        """The highest version in the folder, whatever the hint says; None if there is none."""
         names = (_VERSION_FILE.search(file.location) for file in self._storage.list(self._folder))
         last = max((int(match[1]) for match in names if match), default=None)
         return None if last is None else self._without_gap(last)
 
     def existing(self, number: int) -> str | None:
-        """Where the file of a version is; None if there is none."""
+        """Location of the file of a version; None if there is none."""
         candidates = (f"{self._folder}/v{number}{suffix}" for suffix in _SUFFIXES)
         return next((location for location in candidates if self._storage.exists(location)), None)
 
@@ -144,6 +125,6 @@ class VersionFiles:
 
 
 def version_number(location: str) -> int | None:
-    """The number in the name of a version file; None if it is none."""
+    """The number in the name of a version file; None for another name."""
     match = _VERSION_FILE.search(location)
     return None if match is None else int(match[1])

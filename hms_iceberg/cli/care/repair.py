@@ -94,7 +94,7 @@ def _told(name: str, result: RepairResult, apply: bool) -> dict[str, Any]:
 
 
 def _outlook(result: RepairResult, apply: bool) -> str:
-    """What the repair did, or the command that would do it."""
+    """Describes the repair, or names the command that would do it."""
     lines = []
     if result.journal is not None:
         lines.append(f"Done. What was before is in the journal {result.journal}")

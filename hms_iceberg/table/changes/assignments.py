@@ -27,20 +27,10 @@ Evaluate = Callable[[pa.RecordBatch], pa.Array]
 
 
 class Assignments:
-    """The new values that an update gives to columns.
+    """The new values that an update gives to top-level columns.
 
-    Args:
-        schema: the table's columns.
-        assignments: top-level column to value: a constant (a Python value or `pyarrow.Scalar`), a
-            `pyarrow.compute.Expression`, a polars expression, or a function from a `pyarrow.RecordBatch` of the table's
-            columns to an array of as many values.
-        table: the table's name, for messages.
-        case_sensitive: whether columns are named in their case.
-
-    Raises:
-        UnknownColumnError: no such column.
-        InvalidInputError: nothing is assigned, a column twice, or an expression cannot be evaluated.
-        TypeMismatchError, NullValueError: a value does not fit its column.
+    A value is a constant (a Python value or `pyarrow.Scalar`), a `pyarrow.compute.Expression`, a polars expression, or
+    a function from a `pyarrow.RecordBatch` of the table's columns to an array of as many values.
     """
 
     def __init__(self, schema: Schema, assignments: Mapping[str, Any], table: str, case_sensitive: bool = True) -> None:
@@ -67,28 +57,11 @@ class Assignments:
         self.new_values(_no_rows(to_arrow(schema)))  # what cannot be evaluated fails before anything is read
 
     def replacement(self, affected: AffectedRows, rows: pa.RecordBatch, which: slice) -> Mapping[int, pa.Array]:
-        """The new values of some rows; a `row_rewrites.Replacement`.
-
-        Args:
-            affected: the file that the rows are of; not looked at.
-            rows: the rows as they are.
-            which: which of the affected rows they are; not looked at.
-
-        Returns:
-            place of each assigned column in the table's schema to its new values, one for each row.
-
-        Raises:
-            InvalidInputError: an expression cannot be evaluated, or a value does not fit its column.
-            NullValueError: a required column would become null.
-        """
+        """The new values of some rows; a `row_rewrites.Replacement`."""
         return self.new_values(rows)
 
     def new_values(self, rows: pa.RecordBatch) -> dict[int, pa.Array]:
-        """The new values, by the column's place in the table's schema.
-
-        Raises:
-            InvalidInputError, TypeMismatchError, NullValueError: a value cannot be computed or does not fit.
-        """
+        """The new values, by the column's place in the table's schema."""
         arrays = {place: evaluate(rows) for place, evaluate in self._values.items()}
         for place, array in arrays.items():
             if len(array) != rows.num_rows:
@@ -153,7 +126,7 @@ class Assignments:
 class UpdateResult:
     """The result of an update.
 
-    Args:
+    Attributes:
         rows_updated: how many rows matched its filter.
     """
 
@@ -166,23 +139,6 @@ def update_rows(
     row_filter: str | BooleanExpression,
     options: ChangeOptions,
 ) -> UpdateResult:
-    """Gives columns of the rows that match a filter new values; see `Table.update`.
-
-    Args:
-        transaction: the transaction that the change becomes part of.
-        assignments: a value or expression for each column.
-        row_filter: which rows.
-        options: branch, snapshot properties, and whether names must match in case.
-
-    Returns:
-        how many rows were updated; 0 if none matched.
-
-    Raises:
-        ExpressionParseError, UnknownColumnError, TypeMismatchError: filter or assignments cannot be read, or do not fit
-            the table.
-        InvalidInputError: a column is assigned twice, or is one that cannot be assigned.
-        UnsupportedError: merge-on-read in a table of format version 1.
-    """
     change = RowChange(transaction, "update", options)
     expression = as_expression(row_filter)
     values = Assignments(change.metadata.schema(), assignments, change.table, options.case_sensitive)

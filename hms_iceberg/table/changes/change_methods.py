@@ -1,4 +1,4 @@
-"""The methods that begin a change of a table other than of its rows, for tables and for transactions."""
+"""Methods of tables and transactions that begin a change other than of rows."""
 
 from __future__ import annotations
 
@@ -27,15 +27,18 @@ Self = TypeVar("Self", bound="ChangeMethods")
 
 
 class ChangeMethods(ABC):
-    """Methods that begin a change. On a transaction the change is part of it. On a table it is a transaction of its
-    own, which `commit()` of the change, or the end of a `with` block, commits."""
+    """Methods that begin a change.
+
+    On a transaction the change is part of it. On a table it is a transaction of its own, which `commit()` of the
+    change, or the end of a `with` block, commits.
+    """
 
     @abstractmethod
     def _begin(self) -> StartedChange:
         """The transaction that a new change becomes part of."""
 
     def add(self: Self, update: Update) -> Self:
-        """Makes any pending update, such as those of `hms_iceberg.updates`."""
+        """Adds any pending update, such as those of `hms_iceberg.updates`."""
         started = self._begin()
         started.transaction.add(update)
         started.end()
@@ -99,7 +102,7 @@ class ChangeMethods(ABC):
         return ExpireSnapshotsBuilder(self._begin())
 
     def update_statistics(self) -> UpdateStatistics:
-        """Begins changes of which statistics files belong to which snapshots."""
+        """Begins changes of the statistics files of snapshots."""
         return UpdateStatistics(self._begin())
 
     # --------------------------------------------------------------------------------------------- files

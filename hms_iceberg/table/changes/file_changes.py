@@ -1,4 +1,4 @@
-"""Changes of whole files by who writes files himself (engines, compaction, migration). Names as in Java."""
+"""Changes of whole files, for writers of files (engines, compaction, migration), with Java's names."""
 
 from __future__ import annotations
 
@@ -42,20 +42,8 @@ def add_files(
     options: ChangeOptions,
     partitions: Mapping[str, Mapping[str, str]] | None = None,
 ) -> None:
-    """Adds files to a table; see `Table.add_files`.
-
-    Args:
-        transaction: what the files become part of.
-        file_paths: Parquet, ORC and Avro files.
-        check_duplicates: whether files that are in the table already are refused.
-        options: what the caller says besides.
-        partitions: names and values of the partition of each file, if its folders do not tell.
-
-    Raises:
-        InvalidInputError: not a list of locations, a location twice, or a file that is in the table already.
-        SchemaMismatchError, UnsupportedError, CorruptDataFileError: a file does not fit the table, or cannot be read.
-        MissingFileError: there is no such file.
-    """
+    """Adds files to a table; see `Table.add_files`. `partitions` are names and values of each file's partition, if
+    its folders do not tell."""
     table = ".".join(transaction.identifier)
     if isinstance(file_paths, str):
         raise InvalidInputError(f"Cannot add files to table {table}: expected a list of locations, got {file_paths!r}.")
@@ -113,7 +101,10 @@ Builder = TypeVar("Builder", bound="FileChange")
 
 
 class FileChange(PendingChange):
-    """A change that becomes one snapshot."""
+    """A change that becomes one snapshot.
+
+    Each method that sets something returns this object, so that calls can be chained.
+    """
 
     def __init__(self, started: StartedChange) -> None:
         super().__init__(started)
@@ -138,9 +129,6 @@ class FileChange(PendingChange):
         Args:
             key: the key.
             value: its value.
-
-        Returns:
-            this change, so that calls can be chained.
         """
         self._summary[key] = value
         return self
@@ -181,7 +169,7 @@ class AppendFiles(FileChange):
 
 
 class DeleteDataFiles(FileChange):
-    """Removes data files: one by one, and all that a filter covers."""
+    """Removes data files: one by one, or all those that a filter covers."""
 
     def delete_file(self, file: DataFile) -> DeleteDataFiles:
         """Removes a data file, which must be there when the change is committed."""
@@ -202,7 +190,7 @@ class DeleteDataFiles(FileChange):
         self.case_sensitive(case_sensitive).delete_from_row_filter(predicate)
 
     def delete_from_row_filter(self, row_filter: str | BooleanExpression) -> DeleteDataFiles:
-        """Removes all files of which every row matches; one with some rows that match is refused."""
+        """Removes all files of which every row matches; a file with only some matching rows is refused."""
         self._filter = _expression(row_filter)
         return self
 
@@ -215,7 +203,7 @@ class Validated(FileChange):
     """A change that can check for conflicting commits since a snapshot."""
 
     def conflict_detection_filter(self: Builder, row_filter: str | BooleanExpression) -> Builder:
-        """The rows that the change has read; without it, all."""
+        """Sets the filter of the rows that the change has read; without it, all."""
         self._conflict_filter = _expression(row_filter)
         return self
 
@@ -258,7 +246,7 @@ class OverwriteFiles(Validated):
         return self.delete_file(data_file)
 
     def overwrite_by_row_filter(self, row_filter: str | BooleanExpression) -> OverwriteFiles:
-        """Removes all files of which every row matches; one with some rows that match is refused."""
+        """Removes all files of which every row matches; a file with only some matching rows is refused."""
         self._filter = _expression(row_filter)
         return self
 
@@ -313,7 +301,7 @@ class RewriteDataFiles(FileChange):
 
 
 class RewriteManifestFiles(FileChange):
-    """Writes manifests anew; files stay what they are."""
+    """Writes manifests anew; their files stay."""
 
     def __init__(self, started: StartedChange) -> None:
         super().__init__(started)
@@ -326,7 +314,7 @@ class RewriteManifestFiles(FileChange):
         return self
 
     def cluster_by(self, key: Callable[[DataFile], Any]) -> RewriteManifestFiles:
-        """The order of files over the new manifests; by default that of their partitions."""
+        """Sets the order of files over the new manifests; by default that of their partitions."""
         self._by = key
         return self
 
@@ -350,19 +338,19 @@ class UpdateSnapshot:
         self._options = options
 
     def fast_append(self) -> AppendFiles:
-        """An append that rewrites no manifest."""
+        """Begins an append that rewrites no manifest."""
         return self._with_options(AppendFiles(self._started, merging=False))
 
     def merge_append(self) -> AppendFiles:
-        """An append by which small manifests are merged."""
+        """Begins an append by which small manifests are merged."""
         return self._with_options(AppendFiles(self._started, merging=True))
 
     def overwrite(self) -> OverwriteFiles:
-        """A replacement of files by others."""
+        """Begins a replacement of files by others."""
         return self._with_options(OverwriteFiles(self._started))
 
     def delete(self) -> DeleteDataFiles:
-        """A removal of whole files."""
+        """Begins a removal of whole files."""
         return self._with_options(DeleteDataFiles(self._started))
 
     def _with_options(self, change: Builder) -> Builder:

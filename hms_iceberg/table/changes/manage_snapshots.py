@@ -1,4 +1,4 @@
-"""Building changes of branches, tags and the current snapshot, and the expiry of snapshots."""
+"""Builders of changes of branches, tags and the current snapshot, and of the expiry of snapshots."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ Time = int | str | dt.datetime
 
 
 class ManageSnapshots(PendingChange):
-    """Branches and tags, and where main points. Changes are made in the order of the calls."""
+    """Changes branches, tags and the snapshot of main, in the order of the calls.
+
+    Each method returns this object, so that calls can be chained.
+    """
 
     def __init__(self, started: StartedChange) -> None:
         super().__init__(started)
@@ -62,9 +65,6 @@ class ManageSnapshots(PendingChange):
             min_snapshots_to_keep: how many of its snapshots never expire; None takes the table's
                 setting.
 
-        Returns:
-            this change, so that calls can be chained.
-
         Raises:
             InvalidInputError: the two are exchanged.
             RefAlreadyExistsError: the name is taken.
@@ -90,9 +90,6 @@ class ManageSnapshots(PendingChange):
             tag_name: a name that no branch or tag has.
             max_ref_age_ms: after how many milliseconds the tag expires itself; None keeps it.
 
-        Returns:
-            this change, so that calls can be chained.
-
         Raises:
             InvalidInputError: the two are exchanged.
             RefAlreadyExistsError: the name is taken.
@@ -116,9 +113,6 @@ class ManageSnapshots(PendingChange):
             name: the branch; not main.
             new_name: a name that no branch or tag has.
 
-        Returns:
-            this change, so that calls can be chained.
-
         Raises:
             NoSuchRefError: no such branch.
             RefAlreadyExistsError: the new name is taken.
@@ -134,9 +128,6 @@ class ManageSnapshots(PendingChange):
             snapshot_id: the snapshot, unless `source` is given.
             source: a branch or tag at the snapshot.
 
-        Returns:
-            this change, so that calls can be chained.
-
         Raises:
             NoSuchRefError: no such branch or source, or neither `snapshot_id` nor `source` is given.
             NoSuchSnapshotError: no such snapshot.
@@ -150,9 +141,6 @@ class ManageSnapshots(PendingChange):
         Args:
             name: the tag.
             snapshot_id: the snapshot.
-
-        Returns:
-            this change, so that calls can be chained.
 
         Raises:
             NoSuchRefError: no such tag.
@@ -168,9 +156,6 @@ class ManageSnapshots(PendingChange):
             branch_name: the branch that moves.
             source: the branch or tag that it moves to.
 
-        Returns:
-            this change, so that calls can be chained.
-
         Raises:
             NoSuchRefError: no such source.
             InvalidInputError: the branch is no ancestor of the source, or is a tag.
@@ -183,9 +168,6 @@ class ManageSnapshots(PendingChange):
         Args:
             branch_name: the branch.
             min_snapshots_to_keep: 1 or more.
-
-        Returns:
-            this change, so that calls can be chained.
 
         Raises:
             NoSuchRefError: no such branch.
@@ -200,9 +182,6 @@ class ManageSnapshots(PendingChange):
             branch_name: the branch.
             max_snapshot_age_ms: milliseconds.
 
-        Returns:
-            this change, so that calls can be chained.
-
         Raises:
             NoSuchRefError: no such branch.
             InvalidInputError: the name is a tag's, or the number is below 1.
@@ -216,9 +195,6 @@ class ManageSnapshots(PendingChange):
             name: the branch or tag.
             max_ref_age_ms: milliseconds.
 
-        Returns:
-            this change, so that calls can be chained.
-
         Raises:
             NoSuchRefError: no such branch or tag.
             InvalidInputError: it is main, which never expires, or the number is below 1.
@@ -231,9 +207,6 @@ class ManageSnapshots(PendingChange):
         Args:
             snapshot_id: the snapshot, unless `ref_name` is given.
             ref_name: a branch or tag at the snapshot.
-
-        Returns:
-            this change, so that calls can be chained.
 
         Raises:
             NoSuchSnapshotError, NoSuchRefError: no such snapshot, branch or tag.
@@ -263,7 +236,7 @@ def _check_order(snapshot_id: object, name: object, method: str) -> None:
 
 
 class UpdateStatistics(PendingChange):
-    """Which statistics files belong to which snapshots."""
+    """Changes the statistics files of snapshots."""
 
     def __init__(self, started: StartedChange) -> None:
         super().__init__(started)
@@ -282,18 +255,18 @@ class UpdateStatistics(PendingChange):
         return self
 
     def remove_statistics(self, snapshot_id: int) -> UpdateStatistics:
-        """Forgets the statistics file of a snapshot; nothing happens if there is none."""
+        """Removes the statistics file of a snapshot; does nothing if there is none."""
         self._pending.append(RemoveStatistics(snapshot_id))
         return self
 
     def remove_partition_statistics(self, snapshot_id: int) -> UpdateStatistics:
-        """Forgets the partition statistics file of a snapshot; nothing happens if there is none."""
+        """Removes the partition statistics file of a snapshot; does nothing if there is none."""
         self._pending.append(RemoveStatistics(snapshot_id, of_partitions=True))
         return self
 
 
 class ExpireSnapshotsBuilder(PendingChange):
-    """Which snapshots are to expire. Files stay; `hms_iceberg.maintenance.expire_with_files` deletes them too."""
+    """Chooses the snapshots to expire. Files stay; `hms_iceberg.maintenance.expire_with_files` deletes them too."""
 
     def __init__(self, started: StartedChange) -> None:
         super().__init__(started)

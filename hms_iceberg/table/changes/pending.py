@@ -1,4 +1,4 @@
-"""What the builders of single changes have in common: they collect, and commit at the end."""
+"""The base of the builders of single changes, which collect steps and commit at the end."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ Self = TypeVar("Self", bound="PendingChange")
 class StartedChange:
     """The transaction that a started change belongs to.
 
-    Args:
-        transaction: what it becomes part of.
-        finish: commits that; None if the transaction has more than this change, and is committed by its owner.
+    `finish` commits it; None if the transaction has more than this change, and is committed by its owner.
     """
 
     transaction: Transaction
@@ -33,8 +31,10 @@ class StartedChange:
 
 
 class PendingChange:
-    """A change of a table in the making. `commit()` hands it to its transaction, and commits that too if the change
-    was begun on the table itself; as a context manager it does so at the end, unless there was an error.
+    """A change of a table that collects steps.
+
+    `commit()` hands the change to its transaction, and commits that too if the change was begun on the table itself. As
+    a context manager it does so at the end, unless there was an error.
     """
 
     def __init__(self, started: StartedChange) -> None:

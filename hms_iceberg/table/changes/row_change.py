@@ -1,4 +1,4 @@
-"""One change of rows on behalf of a transaction: which files it touches, what is written, and how it is committed.
+"""One change of rows on behalf of a transaction: the files that it touches, the files that it writes, and its commit.
 
 Source: Iceberg documentation, "Configuration": `write.<operation>.mode` and `write.<operation>.isolation-level`.
 """
@@ -51,14 +51,7 @@ WAP_ID, WAP_BRANCH = "wap.id", "wap.branch"
 
 @dataclass(frozen=True)
 class ChangeOptions:
-    """Options of a change: branch, snapshot properties and the like.
-
-    Args:
-        snapshot_properties: keys for the snapshot's summary.
-        case_sensitive: whether filters name columns in their case.
-        branch: the branch to change, or that a staged snapshot is based on.
-        stage_only: whether the snapshot is added without moving the branch.
-    """
+    """Options of a change: branch (or the base of a staged snapshot), summary properties, case of names, staging."""
 
     snapshot_properties: Mapping[str, str] = field(default_factory=dict)
     case_sensitive: bool = True
@@ -74,18 +67,7 @@ class ChangeOptions:
         case_sensitive: bool = True,
     ) -> ChangeOptions:
         """The options of a call: `branch=None` stages, as does `wap.id` in a table of `write.wap.enabled`, where
-        `wap.branch` goes to that branch.
-
-        Args:
-            metadata: the table's metadata.
-            snapshot_properties: properties of the snapshot's summary.
-            branch: name of the branch; None to stage the snapshot.
-            case_sensitive: whether column names must match in case.
-
-        Raises:
-            InvalidInputError: the branch is no name; or either is given if the table does not allow it, or beside
-                another branch.
-        """
+        `wap.branch` goes to that branch."""
         properties = text_properties(snapshot_properties or {}, "snapshot_properties")
         if branch is not None and not isinstance(branch, str):
             raise InvalidInputError(f"Branch of a change: expected its name, got {branch!r}.")
@@ -116,16 +98,7 @@ def _refused(metadata: TableMetadata, given: str, why: str) -> InvalidInputError
 def write_rows(transaction: Transaction, rows: ArrowInput, schema: Schema | None = None) -> tuple[DataFile, ...]:
     """Writes rows as data files of the transaction's table; a certain failure of the transaction deletes them.
 
-    Args:
-        transaction: what the rows become part of.
-        rows: the rows.
-        schema: the columns of the files; the table's current schema unless given.
-
-    Returns:
-        the files that were written, in the order in which they were begun; none if there are no rows.
-
-    Raises:
-        InvalidInputError: not Arrow data, or it does not fit the table's schema; see `write_data_files`.
+    The files are in the order in which they were begun; `schema` is by default the table's current one.
     """
     return tuple(
         write_data_files(
@@ -144,12 +117,8 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class FilteredFiles:
-    """The live data files that may hold rows of a filter.
-
-    Args:
-        plan: all of them.
-        whole: those of which certainly every row matches, by location.
-    """
+    """The live data files that may hold rows of a filter; `whole` are those of which certainly every row matches, by
+    location."""
 
     plan: ScanPlan
     whole: dict[str, DataFile]
@@ -171,15 +140,9 @@ _ACTIONS = {"delete": "delete from", "update": "update rows of", "merge": "upser
 
 
 def row_deletes_refusal(metadata: TableMetadata, operation: str, change: str) -> str | None:
-    """Why rows of a table cannot be changed by merge-on-read.
+    """Why rows of a table cannot be changed by merge-on-read (an error's message), or None.
 
-    Args:
-        metadata: the table.
-        operation: `delete`, `update` or `merge`.
-        change: what is to be done with which table, such as "delete from table db.t".
-
-    Returns:
-        the message of the error; None if they can.
+    `change` completes the message, such as "delete from table db.t".
     """
     if metadata.format_version >= 2:
         return None
@@ -192,14 +155,8 @@ def row_deletes_refusal(metadata: TableMetadata, operation: str, change: str) ->
 class RowChange:
     """Reads a table as a transaction sees it, and adds the change of its rows to the transaction.
 
-    Args:
-        transaction: what the change becomes part of.
-        operation: `delete`, `update` or `merge`: whose mode and isolation level apply.
-        options: what the caller says besides.
-        action: what the caller does, to complete 'cannot … the table'; that of the operation unless given.
-
-    Raises:
-        ConfigurationError: the table's mode or isolation level is none that exists.
+    Mode and isolation level are those of the operation: `delete`, `update` or `merge`. `action` completes 'cannot … the
+    table' in messages; that of the operation by default.
     """
 
     def __init__(
@@ -222,11 +179,8 @@ class RowChange:
     # --------------------------------------------------------------------------------------------- reading
 
     def files(self, row_filter: BooleanExpression) -> FilteredFiles:
-        """The files that may hold rows of a filter, and those that hold no others, from partitions and metrics alone.
-
-        Raises:
-            UnknownColumnError, TypeMismatchError: the filter does not fit the table.
-        """
+        """The files that may hold rows of a filter, and those that hold no others, from partitions and metrics
+        alone."""
         plan = self.plan(row_filter, decide=True)
         if not len(plan):
             return FilteredFiles(plan, {})
@@ -235,19 +189,8 @@ class RowChange:
         return FilteredFiles(plan, whole)
 
     def plan(self, row_filter: BooleanExpression, decide: bool = False) -> ScanPlan:
-        """The files to read for a filter.
-
-        Args:
-            row_filter: which rows.
-            decide: also find the files of which every row matches.
-
-        Returns:
-            the files with rows that may match, and the deletes that apply to each.
-
-        Raises:
-            UnknownColumnError, TypeMismatchError: the filter does not fit the table.
-            CorruptManifestError, MissingFileError: the snapshot's manifests cannot be read.
-        """
+        """The files to read for a filter, with their deletes; with `decide` also the files of which every row
+        matches."""
         request = ScanRequest(
             metadata=self.metadata,
             snapshot_id=self.snapshot.snapshot_id if self.snapshot else None,
@@ -263,11 +206,7 @@ class RowChange:
     # ------------------------------------------------------------------------------------------ committing
 
     def commit_nothing(self, row_filter: BooleanExpression) -> None:
-        """Notes that no row had to be changed, which must hold on when the rest of the transaction is committed.
-
-        Args:
-            row_filter: which rows the change has read.
-        """
+        """Notes that no row had to be changed, which must still hold when the rest of the transaction is committed."""
         if self.isolation is Isolation.SERIALIZABLE:
             self.transaction.add(RequireUnchanged(row_filter, self.options.branch, self.options.case_sensitive))
 
@@ -281,19 +220,15 @@ class RowChange:
         added: Sequence[DataFile] = (),
         inserted: pa.Table | None = None,
     ) -> None:
-        """Writes what is needed and adds the update to the transaction.
+        """Writes new files and adds the update to the transaction.
 
         Args:
             affected: rows to delete, or to replace if there is a replacement.
-            conflict_filter: which rows the change has read.
+            conflict_filter: the filter of the rows that the change has read.
             replacement: makes the new values of affected rows.
             whole: data files that go with all of their rows.
             added: data files, written already, to add.
             inserted: further rows to write.
-
-        Raises:
-            UnsupportedError: merge-on-read in a table of format version 1, of rows that there are.
-            InvalidInputError: rows, or their new values, do not fit the table.
         """
         copies = self.mode == COPY_ON_WRITE or not affected
         refusal = row_deletes_refusal(self.metadata, self.operation, f"{self.action} table {self.table}")
@@ -362,12 +297,6 @@ class RowChange:
 
 
 def as_expression(row_filter: str | BooleanExpression) -> BooleanExpression:
-    """A filter as an expression.
-
-    Raises:
-        ExpressionParseError: the text is no predicate.
-        TypeMismatchError: neither text nor an expression.
-    """
     if isinstance(row_filter, str):
         return parse(row_filter)
     if isinstance(row_filter, BooleanExpression):
@@ -379,21 +308,11 @@ def as_expression(row_filter: str | BooleanExpression) -> BooleanExpression:
 
 
 def rows_in(affected: Sequence[AffectedRows]) -> int:
-    """How many rows are affected."""
+    """The number of affected rows."""
     return int(sum(len(each.positions) for each in affected))
 
 
 def append_rows(transaction: Transaction, rows: ArrowInput, options: ChangeOptions) -> None:
-    """Appends rows; see `Table.append`.
-
-    Args:
-        transaction: what the rows become part of.
-        rows: the rows.
-        options: branch, snapshot properties, and whether names must match in case.
-
-    Raises:
-        InvalidInputError: not Arrow data, or it does not fit the table's schema.
-    """
     files = write_rows(transaction, rows)
     # Merging on append is asked for by the property, as in PyIceberg; other changes merge unless it is switched off.
     kind = MergeAppend if MANIFEST_MERGE_ON_APPEND.of(transaction.metadata.properties) else FastAppend
@@ -401,17 +320,6 @@ def append_rows(transaction: Transaction, rows: ArrowInput, options: ChangeOptio
 
 
 def delete_rows(transaction: Transaction, row_filter: str | BooleanExpression, options: ChangeOptions) -> None:
-    """Deletes the rows that match a filter; see `Table.delete`.
-
-    Args:
-        transaction: what the change becomes part of.
-        row_filter: which rows.
-        options: branch, snapshot properties, and whether names must match in case.
-
-    Raises:
-        InvalidInputError: the filter cannot be read, or does not fit the table.
-        UnsupportedError: merge-on-read in a table of format version 1.
-    """
     change = RowChange(transaction, "delete", options)
     expression = as_expression(row_filter)
     files = change.files(expression)
@@ -433,8 +341,8 @@ def _delete_by_filter(row_filter: BooleanExpression, options: ChangeOptions) -> 
 
 
 def _add(transaction: Transaction, update: Update) -> bool:
-    """Adds an update that removes whole files by a filter; False if the metadata alone does not show that all rows of
-    these files match."""
+    """Adds an update that removes whole files by a filter; False if the metadata alone does not show that all rows
+    of these files match."""
     try:
         transaction.add(update)
     except InvalidInputError as error:
@@ -446,18 +354,6 @@ def _add(transaction: Transaction, update: Update) -> bool:
 def overwrite_rows(
     transaction: Transaction, rows: ArrowInput, row_filter: str | BooleanExpression, options: ChangeOptions
 ) -> None:
-    """Replaces the rows that match a filter by others; see `Table.overwrite`.
-
-    Args:
-        transaction: the transaction that the change becomes part of.
-        rows: the new rows.
-        row_filter: which rows are replaced.
-        options: branch, snapshot properties, and whether names must match in case.
-
-    Raises:
-        InvalidInputError: the filter cannot be read, or filter or rows do not fit the table.
-        UnsupportedError: merge-on-read in a table of format version 1.
-    """
     change = RowChange(transaction, "delete", options, action="overwrite")
     expression = as_expression(row_filter)
     files = change.files(expression)
@@ -471,16 +367,6 @@ def overwrite_rows(
 
 
 def replace_partitions(transaction: Transaction, rows: ArrowInput, options: ChangeOptions) -> None:
-    """Replaces the partitions that rows fall into; see `Table.dynamic_partition_overwrite`.
-
-    Args:
-        transaction: what the change becomes part of.
-        rows: the new rows of all partitions that they fall into; others keep theirs.
-        options: branch, snapshot properties, and whether names must match in case.
-
-    Raises:
-        InvalidInputError: the table is not partitioned, or the rows do not fit its schema.
-    """
     if transaction.metadata.spec().is_unpartitioned():
         raise InvalidInputError(
             f"Cannot replace partitions of table {'.'.join(transaction.identifier)}: it is not partitioned. Use "

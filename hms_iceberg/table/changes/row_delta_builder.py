@@ -1,4 +1,4 @@
-"""Building a row delta: rows, position deletes and equality deletes in one snapshot."""
+"""Builder of a row delta: rows, position deletes and equality deletes in one snapshot."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class NewRowDelta(Validated):
     """Adds rows and deletes rows of the same table, in one snapshot.
 
     Equality deletes apply to rows that were there before, not to those added here. Nothing is read to find rows, so
-    that by default no concurrent commit is refused but one that removes a file to which position deletes point; see
-    `isolation` and `conflict_detection_filter`.
+    that by default the only concurrent commit that is refused is one that removes a file to which position deletes
+    point; see `isolation` and `conflict_detection_filter`.
 
     >>> with table.new_row_delta() as delta:
     ...     delta.delete_equal(changed.select(["id"]), ["id"])
@@ -57,7 +57,8 @@ class NewRowDelta(Validated):
 
     @contextmanager
     def _given_up_on_error(self) -> Iterator[None]:
-        """An error gives a change that was begun on the table itself up, with the files that were written for it."""
+        """On an error, gives up a change that was begun on the table itself, with the files that were written for
+        it."""
         try:
             yield
         except BaseException:
@@ -94,9 +95,6 @@ class NewRowDelta(Validated):
             columns: the key; by default the table's identifier fields. Dotted names reach into structs.
             spec: the partition spec of the deletes, one that the table has or had, by default its current one;
                 deletes of an unpartitioned spec apply to all partitions.
-
-        Returns:
-            this change, so that calls can be chained.
 
         Raises:
             InvalidInputError, SchemaMismatchError, TypeMismatchError, NullValueError: the keys or the spec do not fit

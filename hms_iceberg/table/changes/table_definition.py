@@ -1,4 +1,4 @@
-"""What a table is to be: the arguments with which one is created or replaced."""
+"""The definition of a table: the arguments with which it is created or replaced."""
 
 from __future__ import annotations
 
@@ -27,12 +27,8 @@ _OVERRIDE = "table-override."
 class TableDefinition:
     """A table as its creator describes it.
 
-    Args:
-        schema: the columns, or rows that have them; field ids are assigned anew.
-        location: where the table's files go; None leaves it to the catalog, or to the table that is replaced.
-        partition_spec: by source ids of `schema`.
-        sort_order: by source ids of `schema`.
-        properties: table properties; `format-version` (default 2) is one of them.
+    Spec and order name columns by source ids of `schema`, whose field ids are assigned anew; without a location the
+    catalog, or the replaced table, decides.
     """
 
     schema: Schema | pa.Schema | ArrowInput
@@ -52,11 +48,7 @@ class TableDefinition:
         return replace(self, schema=schema, properties=properties)
 
     def new_metadata(self) -> TableMetadata:
-        """The first metadata of a table like this, which is resolved and has a location.
-
-        Raises:
-            InvalidInputError: schema, spec and order do not fit each other.
-        """
+        """The first metadata of a table with this definition, which must be resolved and have a location."""
         assert isinstance(self.schema, Schema) and self.location is not None
         return new_table_metadata(
             schema=self.schema,

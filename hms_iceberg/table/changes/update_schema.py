@@ -1,4 +1,4 @@
-"""Building a change of the schema, with PyIceberg's names."""
+"""Builder of a change of the schema, with PyIceberg's names."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ Name = str | tuple[str, ...]
 
 
 class UpdateSchema(PendingChange):
-    """Columns by name: dotted text, or a tuple of names if one of them has a dot in it.
+    """Changes the schema; columns are named by dotted text, or by a tuple of names if one of them has a dot in it.
+
+    Each method that adds a step returns this object, so that calls can be chained.
 
     >>> with table.update_schema() as update:
     ...     update.add_column("address.zip", StringType())
@@ -78,17 +80,14 @@ class UpdateSchema(PendingChange):
         required: bool = False,
         default_value: Any = None,
     ) -> UpdateSchema:
-        """Adds a column at the end of its struct. Its rows so far hold the default, or null.
+        """Adds a column at the end of its struct, which holds the default, or null, in the present rows.
 
         Args:
             path: the name; a list or map as parent stands for its elements or values.
             field_type: a type, or its text (`"decimal(9,2)"`).
             doc: a description.
-            required: needs a default (format version 3), or `allow_incompatible_changes`.
-            default_value: as Python or stored value; needs format version 3.
-
-        Returns:
-            this change, so that calls can be chained.
+            required: whether nulls are refused; needs a default (format version 3), or `allow_incompatible_changes`.
+            default_value: the default, as Python or stored value; needs format version 3.
 
         Raises:
             InvalidSchemaChangeError: the name is taken, or the column is required and has no default.
@@ -115,9 +114,6 @@ class UpdateSchema(PendingChange):
             path_from: the column; a nested one with dots, or as a tuple.
             new_name: its own new name, without that of a struct around it.
 
-        Returns:
-            this change, so that calls can be chained.
-
         Raises:
             UnknownColumnError: there is no such column.
             InvalidSchemaChangeError: the new name is taken.
@@ -131,16 +127,13 @@ class UpdateSchema(PendingChange):
         required: bool | None = None,
         doc: str | None = None,
     ) -> UpdateSchema:
-        """Changes what is given: promotes the type, makes the column optional or required, describes it.
+        """Changes the type, nullability or description of a column, as far as they are given.
 
         Args:
             path: the column; a nested one with dots, or as a tuple.
-            field_type: the new type; None leaves it.
+            field_type: the new type, a promotion of the present one; None leaves it.
             required: whether nulls are refused; None leaves it.
-            doc: the new comment; None leaves it.
-
-        Returns:
-            this change, so that calls can be chained.
+            doc: the new description; None leaves it.
 
         Raises:
             InvalidSchemaChangeError: the type is no promotion, or optional becomes required without
@@ -156,14 +149,11 @@ class UpdateSchema(PendingChange):
         return self._add(UpdateColumn(_path(path), required=False))
 
     def set_default_value(self, path: Name, default_value: Any) -> UpdateSchema:
-        """Sets what rows written from now on hold if they have no value; None removes it. Needs format version 3.
+        """Sets the default for rows written from now on that lack a value (format version 3); None removes it.
 
         Args:
             path: the column; a nested one with dots, or as a tuple.
             default_value: a Python value of the column's type; None removes the default.
-
-        Returns:
-            this change, so that calls can be chained.
 
         Raises:
             UnknownColumnError: there is no such column.
@@ -186,9 +176,6 @@ class UpdateSchema(PendingChange):
             path: the column that moves; a nested one with dots, or as a tuple.
             before_path: a column of the same struct.
 
-        Returns:
-            this change, so that calls can be chained.
-
         Raises:
             UnknownColumnError: one of them does not exist.
             InvalidSchemaChangeError: they are not columns of one struct.
@@ -202,9 +189,6 @@ class UpdateSchema(PendingChange):
             path: the column that moves; a nested one with dots, or as a tuple.
             after_name: a column of the same struct.
 
-        Returns:
-            this change, so that calls can be chained.
-
         Raises:
             UnknownColumnError: one of them does not exist.
             InvalidSchemaChangeError: they are not columns of one struct.
@@ -212,7 +196,7 @@ class UpdateSchema(PendingChange):
         return self._add(MoveColumn(_path(path), self._neighbour(path, after_name), after=True))
 
     def _neighbour(self, path: Name, other: Name) -> tuple[str, ...]:
-        """The reference's path; a bare name stands for a sibling of a nested column."""
+        """The path of the column to move beside; a bare name stands for a sibling of a nested column."""
         own, reference = _path(path), _path(other)
         if len(reference) == 1 and len(own) > 1:
             sibling = (*own[:-1], *reference)
@@ -228,14 +212,12 @@ class UpdateSchema(PendingChange):
         return self._add(SetIdentifierFields(tuple(_path(name) for name in names)))
 
     def union_by_name(self, new_schema: Schema | pa.Schema, format_version: int | None = None) -> UpdateSchema:
-        """Adds missing columns of another schema, promotes types, and makes columns optional if they are there.
+        """Adds missing columns of another schema, promotes types, and makes present columns optional where the other's
+        are.
 
         Args:
             new_schema: the other schema.
-            format_version: of which version the types for an Arrow schema are; the table's by default.
-
-        Returns:
-            this change, so that calls can be chained.
+            format_version: the version whose types an Arrow schema gets; the table's by default.
         """
         from hms_iceberg.arrow.columns.arrow_schema import from_arrow
 

@@ -1,4 +1,4 @@
-"""Building changes of partition spec and sort order, with PyIceberg's names."""
+"""Builders of changes of partition spec and sort order, with PyIceberg's names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from hms_iceberg.updates.table_settings import ReplaceSortOrder, SortKey
 
 
 class UpdateSpec(PendingChange):
-    """Changes of the partition spec for data that is written from now on.
+    """Changes the partition spec for data that is written from now on.
+
+    Each method that adds a step returns this object, so that calls can be chained.
 
     >>> with table.update_spec() as update:
     ...     update.add_field("ts", DayTransform(), "day")
@@ -54,9 +56,6 @@ class UpdateSpec(PendingChange):
             partition_field_name: the name of the partition field; None makes one of column and
                 transform.
 
-        Returns:
-            this change, so that calls can be chained.
-
         Raises:
             InvalidPartitionSpecError: the transform does not fit, or there is such a field already.
             InvalidInputError: the transform's text cannot be read, or there is no such column.
@@ -78,9 +77,6 @@ class UpdateSpec(PendingChange):
             name: the name of a partition field.
             new_name: a name that no column and no other partition field has.
 
-        Returns:
-            this change, so that calls can be chained.
-
         Raises:
             InvalidPartitionSpecError: there is no such field, or the new name is taken.
         """
@@ -88,7 +84,11 @@ class UpdateSpec(PendingChange):
 
 
 class UpdateSortOrder(PendingChange):
-    """The sort order of data that is written from now on: the keys given, in their order, replace the present ones."""
+    """Sets the sort order of data that is written from now on: the given keys, in their order, replace the present
+    ones.
+
+    Each method that adds a key returns this object, so that calls can be chained.
+    """
 
     def __init__(self, started: StartedChange, case_sensitive: bool = True) -> None:
         super().__init__(started)
@@ -114,15 +114,12 @@ class UpdateSortOrder(PendingChange):
         transform: Transform | str | None = None,
         null_order: NullOrder = NullOrder.NULLS_LAST,
     ) -> UpdateSortOrder:
-        """Adds an ascending key; nulls come last unless told otherwise, as in PyIceberg.
+        """Adds an ascending key; nulls come last by default, as in PyIceberg.
 
         Args:
             source_column_name: the column; a nested one with dots.
-            transform: what is sorted by; the column itself by default.
+            transform: the transform to sort by; the column itself by default.
             null_order: whether nulls come first or last.
-
-        Returns:
-            this change, so that calls can be chained.
 
         Raises:
             InvalidInputError: no such column, or a transform that cannot be read or does not fit it.
@@ -141,9 +138,6 @@ class UpdateSortOrder(PendingChange):
             source_column_name: the column; a nested one with dots.
             transform: what is sorted by; the column itself by default.
             null_order: whether nulls come first or last.
-
-        Returns:
-            this change, so that calls can be chained.
 
         Raises:
             InvalidInputError: no such column, or a transform that cannot be read or does not fit it.

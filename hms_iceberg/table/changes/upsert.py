@@ -60,7 +60,7 @@ _BOUNDED = (IntegerType, LongType, StringType, BinaryType, DateType, DecimalType
 class UpsertResult:
     """The result of an upsert.
 
-    Args:
+    Attributes:
         rows_updated: rows of the table that were matched and changed.
         rows_inserted: rows that had no match.
     """
@@ -77,23 +77,6 @@ def upsert_rows(
     insert_others: bool,
     options: ChangeOptions,
 ) -> UpsertResult:
-    """Updates the rows that have the same key as one of `rows`, and inserts the others; see `Table.upsert`.
-
-    Args:
-        transaction: the transaction that the change becomes part of.
-        rows: the rows.
-        join_columns: the key columns; None for the table's identifier fields.
-        update_matched: whether rows with a known key are updated.
-        insert_others: whether the others are inserted.
-        options: branch, snapshot properties, and whether names must match in case.
-
-    Returns:
-        how many rows were updated, and how many inserted; rows that are equal already count as neither.
-
-    Raises:
-        InvalidInputError: nothing is to be done, no key is known, a key occurs twice, or the rows do not fit the table.
-        UnsupportedError: merge-on-read in a table of format version 1.
-    """
     if not update_matched and not insert_others:
         raise InvalidInputError(
             f"Cannot upsert into table {'.'.join(transaction.identifier)}: it would neither update nor insert. Leave "
@@ -118,12 +101,7 @@ def upsert_rows(
 
 
 class _UpsertRows:
-    """The rows of an upsert, in memory: fitted to the table, and by key.
-
-    Raises:
-        InvalidInputError: no key, or a key twice.
-        SchemaMismatchError, TypeMismatchError, NullValueError: the rows do not fit the table.
-    """
+    """The rows of an upsert, in memory: fitted to the table, and by key; no key twice."""
 
     def __init__(self, change: RowChange, rows: ArrowInput, join_columns: Sequence[str] | None) -> None:
         self._change = change
@@ -170,7 +148,7 @@ class _UpsertRows:
         return found
 
     def filter(self) -> BooleanExpression:
-        """Which rows of the table may have one of the keys."""
+        """A filter for the rows of the table that may have one of the keys."""
         expression: BooleanExpression = AlwaysTrue()
         for key in self._keys:
             column = key.values(self.rows)
@@ -204,11 +182,7 @@ class _UpsertRows:
         return [each for each in rewriter.map(find, tasks) if len(each.positions)]
 
     def refuse_shared_keys(self, matched: Sequence[AffectedRows]) -> None:
-        """Refuses if several rows of the table have the key of one row here.
-
-        Raises:
-            InvalidInputError: names the key.
-        """
+        """Refuses if several rows of the table have the key of one row here."""
         sources = np.concatenate([each.sources for each in matched]) if matched else np.empty(0, np.int64)
         found, counts = np.unique(sources, return_counts=True)
         if (counts > 1).any():
@@ -268,25 +242,15 @@ class _UpsertRows:
 
 @dataclass(frozen=True)
 class _Key:
-    """One column of the key: at the top level, or within structs.
-
-    Attributes:
-        name: its dotted name.
-        path: the names of its structs and its own.
-        field: what it is.
-    """
+    """One column of the key, by its dotted name: at the top level, or within structs."""
 
     name: str
     path: tuple[str, ...]
     field: NestedField
 
     def values(self, rows: pa.Table | pa.RecordBatch, names: Sequence[str] | None = None) -> Any:
-        """The column of some rows; null if a struct around it is.
-
-        Args:
-            rows: the rows.
-            names: of their columns, if they are not those of the table.
-        """
+        """The column of some rows; null if a struct around it is. `names` are of their columns, if not those of the
+        table."""
         column = rows.column((names or rows.schema.names).index(self.path[0]))
         for name in self.path[1:]:
             column = pc.struct_field(column, name)

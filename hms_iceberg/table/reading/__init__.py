@@ -1,1 +1,1 @@
-"""Scans as their user holds them."""
+"""Scans of a table."""

@@ -1,4 +1,4 @@
-"""Scans of what happened between two snapshots: rows that were appended, and rows that changed in any way."""
+"""Scans of the changes between two snapshots: rows that were appended, and rows that changed in any way."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ class _IncrementalScan(RowSource):
 
 @dataclass(frozen=True, repr=False)
 class IncrementalAppendScan(_IncrementalScan):
-    """The rows that snapshots with operation `append` added, whatever became of them since.
+    """The rows that snapshots with operation `append` added, whether or not they were deleted since.
 
     Attributes:
-        from_snapshot_inclusive: True also takes what `from_snapshot_id` itself appended.
+        from_snapshot_inclusive: whether the rows that `from_snapshot_id` itself appended are read too.
     """
 
     from_snapshot_inclusive: bool = False

@@ -1,7 +1,7 @@
-"""A scan as a polars LazyFrame, which asks for what a query needs, and as a Dask data frame.
+"""A scan as a polars LazyFrame, which pushes the columns and filters of a query down to it, and as a Dask data frame.
 
-What polars hands over as an expression is read from its JSON form. Tests that are not understood are left out of what
-the scan is asked, and polars' own filter runs over the rows in any case, so that leaving out loses nothing but time.
+Expressions of polars are read from their JSON form. Predicates that are not understood are not pushed down, and polars'
+own filter runs over the rows in any case, so that a predicate left out costs nothing but time.
 """
 
 from __future__ import annotations
@@ -51,11 +51,7 @@ _UNARY = {
 
 
 def lazy_frame(scan: TableScan) -> pl.LazyFrame:
-    """A frame that reads when it is collected, and then no more than its query needs.
-
-    Args:
-        scan: the scan.
-    """
+    """A frame that reads when it is collected, and then no more than its query needs."""
     from polars.io.plugins import register_io_source
 
     empty = to_polars(to_arrow(scan.projection(), extensions=False).empty_table())
@@ -82,18 +78,15 @@ def lazy_frame(scan: TableScan) -> pl.LazyFrame:
 
 
 def _selected(scan: TableScan, columns: list[str]) -> tuple[str, ...]:
-    """The names to select for some of the scan's columns; of a struct no more than the scan does."""
+    """The names to select for some of the scan's columns; of a struct no more than the scan selects."""
     if "*" in scan.selected_fields:
         return tuple(columns)
     return tuple(name for name in scan.selected_fields if any(f"{name}.".startswith(f"{each}.") for each in columns))
 
 
 def pushed_down(test: pl.Expr) -> BooleanExpression | None:
-    """A filter that every row matches that polars' expression matches; None if it is not understood.
-
-    Args:
-        test: a boolean expression.
-    """
+    """A filter that is true for every row for which polars' boolean expression is true; None if it is not
+    understood."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the form may change, and then nothing is pushed down
@@ -187,16 +180,7 @@ def _datetime(value: int, unit: str, zone: Any) -> Literal:
 
 @contextmanager
 def needing(method: str, library: str, package: str) -> Iterator[None]:
-    """Tells how to install a library that is not here, where a method imports it.
-
-    Args:
-        method: the method's name.
-        library: what the library is called.
-        package: what `pip install` takes.
-
-    Raises:
-        MissingDependencyError: the library cannot be imported.
-    """
+    """Turns a failed import in the block into an error that says how to install the library for the method."""
     try:
         yield
     except ImportError as error:
@@ -204,14 +188,7 @@ def needing(method: str, library: str, package: str) -> Iterator[None]:
 
 
 def dask_frame(scan: TableScan) -> dd.DataFrame:
-    """A lazy data frame; its workers read a group of files each.
-
-    Args:
-        scan: what is read; a limit makes it one partition, since it holds for all files together.
-
-    Raises:
-        MissingDependencyError: Dask is not installed.
-    """
+    """A lazy data frame, each partition of which reads a group of files; one partition if the scan has a limit."""
     with needing("to_dask", "Dask", "'dask[dataframe]'"):
         import dask.dataframe as dd
     empty = _frame(pa.Table.from_batches([], to_arrow(scan.projection())))

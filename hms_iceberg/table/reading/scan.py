@@ -1,7 +1,5 @@
-"""A scan of one snapshot of a table, and what all scans share.
-
-That is which rows and columns are wanted, and the forms in which the rows can be had.
-"""
+"""A scan of one snapshot of a table, and the parts that all scans share: rows and columns to read, and forms of the
+result."""
 
 from __future__ import annotations
 
@@ -51,18 +49,18 @@ S = TypeVar("S", bound="RowSource")
 
 @dataclass(frozen=True, repr=False)
 class RowSource(ABC):
-    """A frozen description of a read; every method that narrows it returns a new one, and only `to_*`, `count` and
-    `plan_files` read anything.
+    """A frozen description of a read; methods that narrow it return a new one, and only `to_*`, `count` and
+    `plan_files` read.
 
     Attributes:
         metadata: the table at the version that is read.
-        storage: where its files are.
-        row_filter: which rows.
-        selected_fields: which columns, `("*",)` for all.
+        storage: the storage of its files.
+        row_filter: the predicate of the rows to read.
+        selected_fields: the columns to read, `("*",)` for all.
         case_sensitive: whether column names must match in case.
         options: further reading options.
         limit: at most this many rows, None for all.
-        table_name: what errors call the table; None takes its location.
+        table_name: the table's name in errors; None takes its location.
     """
 
     metadata: TableMetadata
@@ -84,7 +82,6 @@ class RowSource(ABC):
             whole_number(self.limit, "Limit of a scan", "a number of rows")
 
     def __repr__(self) -> str:
-        """The table, and what differs from a read of all of it."""
         told = [self.table_name or self.metadata.location]
         for each in fields(self):
             value = getattr(self, each.name)
@@ -96,11 +93,7 @@ class RowSource(ABC):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The rows as a stream of Arrow's C interface, for `pa.table(scan)`, `pl.DataFrame(scan)`, DuckDB and others.
 
-        Args:
-            requested_schema: a capsule of the schema that the caller would like, as the interface has it.
-
-        Returns:
-            A capsule; rows are read as they are taken out of it.
+        `requested_schema` is a capsule of the schema that the caller would like; rows are read as they are taken out.
         """
         return self.to_arrow_batch_reader().__arrow_c_stream__(requested_schema)
 
@@ -117,7 +110,7 @@ class RowSource(ABC):
         return replace(self, selected_fields=tuple(name for name in self.selected_fields if name in names))
 
     def with_case_sensitive(self: S, case_sensitive: bool = True) -> S:
-        """A copy of the scan with another `case_sensitive`, which says whether column names must match in case."""
+        """A copy of the scan in which column names must, or need not, match in case."""
         return replace(self, case_sensitive=case_sensitive)
 
     # --------------------------------------------------------------------------------------- description
@@ -235,12 +228,7 @@ def _default_of(each: Field[Any]) -> Any:
 
 
 def limited(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
-    """Batches of at most so many rows altogether; no batch is asked for beyond that.
-
-    Args:
-        batches: the rows.
-        limit: number of rows; None for all.
-    """
+    """Batches of at most so many rows altogether; no batch is asked for beyond that."""
     if limit is None:
         yield from batches
         return
@@ -266,7 +254,7 @@ class TableScan(RowSource):
     Attributes:
         snapshot_id: the snapshot that is read; None for the current one.
         schema_id: the schema of the result; None for the table's current one.
-        planner: who plans tasks instead of this process, if somebody does. Columns of a plan (`plan`) are made here.
+        planner: plans tasks instead of this process, if given; columns of a plan (`plan`) are always made here.
     """
 
     snapshot_id: int | None = None
@@ -274,7 +262,6 @@ class TableScan(RowSource):
     planner: TaskPlanner | None = field(default=None, kw_only=True, repr=False, compare=False)
 
     def _repr_html_(self) -> str:
-        """The scan as HTML, for notebooks."""
         return SCAN_HTML(self)
 
     def use_ref(self, name: str) -> TableScan:
@@ -322,7 +309,7 @@ class TableScan(RowSource):
     # --------------------------------------------------------------------------------------- description
 
     def snapshot(self) -> Snapshot | None:
-        """The snapshot that is read, None for a table without any."""
+        """The snapshot that is read; None for a table without any."""
         if self.snapshot_id is None:
             return self.metadata.current_snapshot()
         return self._snapshot(self.snapshot_id)
@@ -346,7 +333,8 @@ class TableScan(RowSource):
 
     @property
     def partition_filters(self) -> dict[int, BooleanExpression]:
-        """What the partitions of each spec, by its id, must match for a file to have matching rows."""
+        """The filter on partitions of each spec, by its id, that a file's partition must match to have matching
+        rows."""
         specs = self.metadata.partition_specs
         return {spec.spec_id: inclusive_projection(self.filter_schema, spec)(self._filter) for spec in specs}
 
@@ -369,7 +357,7 @@ class TableScan(RowSource):
         return plan_scan(self._request(), self.storage)
 
     def plan_files(self) -> Iterator[FileScanTask]:
-        """The files that are read, one task each, with the deletes that apply and what is left to filter.
+        """Plans the files that are read, one task each, with the deletes that apply and the residual filter.
 
         A large table is planned in parts, as tasks are taken.
         """
@@ -383,7 +371,7 @@ class TableScan(RowSource):
         return chain.from_iterable(plan.tasks() for plan in chain([first], parts))
 
     def plan_tasks(self) -> Iterator[ScanTaskGroup]:
-        """Groups of files and of parts of files that are about as large, for readers that work side by side.
+        """Plans groups of files and of parts of files of about the same size, for readers that work side by side.
 
         The table's properties `read.split.target-size`, `read.split.planning-lookback` and
         `read.split.open-file-cost` set the sizes; `options` of the scan come first. `read` reads a group's tasks.
@@ -420,7 +408,7 @@ class TableScan(RowSource):
         return read_all(self.plan_files(), self.filter_schema, self.projection(), self.metadata, self.storage)
 
     def to_polars_lazy(self) -> pl.LazyFrame:
-        """The rows as a polars LazyFrame: nothing is read before it is collected, and then what its query needs."""
+        """The rows as a polars LazyFrame, which reads only the columns and rows of its query when it is collected."""
         return lazy_frame(self)
 
     def to_dask(self) -> dd.DataFrame:
@@ -432,7 +420,7 @@ class TableScan(RowSource):
         return dask_frame(self)
 
     def count(self) -> int:
-        """How many rows the scan has: only files are read of which metadata does not tell."""
+        """Counts the rows of the scan; reads only the files whose metadata does not give the number."""
         total = count_rows(plan_parts(self._request(decide=True), self.storage), self.metadata, self.storage)
         return total if self.limit is None else min(total, self.limit)
 
@@ -443,17 +431,8 @@ class TableScan(RowSource):
 
 
 def snapshot_as_of(metadata: TableMetadata, time: int | str | dt.datetime, inclusive: bool = True) -> Snapshot | None:
-    """The snapshot that was current at a time, None if the table had none yet.
-
-    Args:
-        metadata: the table's metadata.
-        time: the time: milliseconds since 1970, ISO text, or a datetime.
-        inclusive: whether a snapshot of exactly this time counts.
-
-    Raises:
-        NoSuchSnapshotError: the snapshot of that time has expired.
-        InvalidInputError: not a time.
-    """
+    """The snapshot that was current at a time (milliseconds since 1970, ISO text, or a datetime); None if there was
+    none yet."""
     limit = milliseconds(time)
     found = None
     for entry in metadata.snapshot_log:
@@ -471,11 +450,7 @@ def snapshot_as_of(metadata: TableMetadata, time: int | str | dt.datetime, inclu
 
 
 def milliseconds(time: int | str | dt.datetime) -> int:
-    """Milliseconds since the epoch of a number of them, ISO text or a datetime; without a zone it is UTC.
-
-    Raises:
-        InvalidInputError: not a time.
-    """
+    """Milliseconds since the epoch of a number of them, ISO text or a datetime; without a zone it is UTC."""
     if isinstance(time, bool) or not isinstance(time, (int, str, dt.datetime)):
         raise InvalidInputError(f"Not a time: {time!r}. Expected milliseconds since the epoch, ISO text or a datetime.")
     if isinstance(time, int):

@@ -1,1 +1,1 @@
-"""PyIceberg's doors to the builders of changes; what they send to a REST catalog is not here."""
+"""PyIceberg's module paths of the builders of changes; their requests to a REST catalog are not here."""

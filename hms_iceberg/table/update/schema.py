@@ -1,4 +1,4 @@
-"""PyIceberg's door to changes of schemas."""
+"""PyIceberg's module path of changes of schemas."""
 
 from __future__ import annotations
 

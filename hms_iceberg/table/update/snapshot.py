@@ -1,4 +1,4 @@
-"""PyIceberg's door to changes of snapshots; those expire by `table.maintenance.expire_snapshots()`."""
+"""PyIceberg's module path of changes of snapshots; those expire by `table.maintenance.expire_snapshots()`."""
 
 from __future__ import annotations
 

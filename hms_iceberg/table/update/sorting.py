@@ -1,4 +1,4 @@
-"""PyIceberg's door to changes of sort orders."""
+"""PyIceberg's module path of changes of sort orders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PyIceberg's door to changes of partition specs."""
+"""PyIceberg's module path of changes of partition specs."""
 
 from __future__ import annotations
 

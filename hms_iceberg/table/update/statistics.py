@@ -1,4 +1,4 @@
-"""PyIceberg's door to changes of statistics files."""
+"""PyIceberg's module path of changes of statistics files."""
 
 from __future__ import annotations
 

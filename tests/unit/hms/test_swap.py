@@ -348,7 +348,10 @@ def test_what_was_not_sent_is_told_as_it_is_and_nobody_looks(
         TableSwap(cast(HmsClient, client), RowSettings()).create(NAME, NEW)
 
 
-def test_one_looks_again_where_a_look_fails(client: OneRowClient, commit: Callable[..., None]) -> None:
+def test_one_looks_again_where_a_look_fails(
+    client: OneRowClient, commit: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answers, "_LATE_SECONDS", 20.0)
     look, failures = client.get_table, [MetastoreUnavailableError("away"), MetastoreError("busy")]
 
     def failing(database: str, name: str) -> ttypes.Table:
