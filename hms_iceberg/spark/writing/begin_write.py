@@ -246,7 +246,7 @@ def write_rules(
     file_format = format_name(properties, deletes=bool(suffix))
     names = LocationRules.of(metadata.location, properties)
     written = Schema(*rows.fields, schema_id=schema.schema_id)
-    in_python = is_left_to_python(file_format, written, properties, lacking_types)
+    in_python = is_left_to_python(file_format, written, lacking_types)
     settings = FileSettings("", {}) if in_python else file_settings(file_format, schema, written, properties)
     nanoseconds = chosen(lacking_types)
     has_variants = any(isinstance(field.field_type, VariantType) for field in written.fields)

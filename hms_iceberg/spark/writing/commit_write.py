@@ -115,12 +115,15 @@ def _counted(file: WrittenFile, schema: Schema, modes: Mapping[int, MetricsMode]
         kind = (schema.index_by_id.get(field_id) or LINEAGE[field_id]).field_type
         metrics.value_counts[field_id] = file.rows
         metrics.null_value_counts[field_id] = nulls
-        if isinstance(kind, (FloatType, DoubleType)):
+        floating = isinstance(kind, (FloatType, DoubleType))
+        if floating:
             metrics.nan_value_counts[field_id] = nans
         if low is None:
             continue
-        bounds = stored_value(kind, low), stored_value(kind, high)
-        lower, upper = bounds_to_bytes(kind, *bounds, modes[field_id].width)
+        least, greatest = stored_value(kind, low), stored_value(kind, high)
+        if floating:  # some readers take a zero for less than the other one
+            least, greatest = least or -0.0, greatest or 0.0
+        lower, upper = bounds_to_bytes(kind, least, greatest, modes[field_id].width)
         metrics.lower_bounds[field_id] = lower
         if upper is not None:
             metrics.upper_bounds[field_id] = upper

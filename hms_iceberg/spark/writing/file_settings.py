@@ -15,7 +15,6 @@ from hms_iceberg.arrow.formats.content_files import check_writable
 from hms_iceberg.arrow.formats.file_layout import FileLayout
 from hms_iceberg.arrow.formats.orc.orc_writer import bloom_columns, orc_attributes, orc_codec
 from hms_iceberg.arrow.metrics.footer_metrics import metrics_modes
-from hms_iceberg.encryption.encrypted_tables import is_encrypted
 from hms_iceberg.spark.schemas import needs_python
 from hms_iceberg.spark.writing.parquet_settings import parquet_settings
 from hms_iceberg.spec.data_types import (
@@ -62,21 +61,17 @@ _ORC_TYPES: Mapping[type[IcebergType], str] = {
 }
 
 
-def is_left_to_python(
-    file_format: str, written: Schema, properties: Mapping[str, str], lacking_types: Collection[str]
-) -> bool:
-    """Whether files are written by Python beside the task: nanoseconds, shapes, and encrypted Avro files.
+def is_left_to_python(file_format: str, written: Schema, lacking_types: Collection[str]) -> bool:
+    """Whether files are written by Python beside the task: for nanoseconds, and for shapes but in Parquet of Spark 4.3.
 
     Args:
         file_format: `parquet`, `orc` or `avro`.
         written: the columns of the rows.
-        properties: the table's properties, with those of the write before them.
         lacking_types: the names of Iceberg's types that this Spark does not have.
     """
-    if needs_python(written, lacking_types) or (file_format == "avro" and is_encrypted(properties)):
-        return True
     kinds = {type(field.field_type) for field in written.index_by_id.values()}
-    return file_format != "parquet" and not kinds.isdisjoint((GeometryType, GeographyType))
+    has_shapes = not kinds.isdisjoint((GeometryType, GeographyType))
+    return needs_python(written, lacking_types) or (has_shapes and file_format != "parquet")
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ class WrittenFile(msgspec.Struct, frozen=True):
         splits: where an ORC file can be split.
         nan_leaves: places of the leaves of shredded variants of which some value is NaN.
         footer: the footer of a Parquet file, deflated (in base64 on its way).
-        key: the key of an encrypted Parquet file, as manifests have it.
+        key: the key of an encrypted file, as manifests have it.
         described: what the bridge's Python process says of a file that it wrote; see `worker.describe`.
     """
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import fastavro
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
 
@@ -80,15 +81,9 @@ def test_every_type_is_written_and_described_as_the_python_api_does(
         assert ours[name] == theirs[name], name
     assert (ours["split_offsets"] is None) == (theirs["split_offsets"] is None) == (file_format == "avro")
     for name in METRICS:
-        assert without_zeros(ours[name]) == without_zeros(theirs[name]), name
+        assert ours[name] == theirs[name], name
     assert bool(ours["value_counts"]) == (metrics != "none")
     assert bool(ours["lower_bounds"]) == (metrics in ("full", "truncate(3)"))
-
-
-def without_zeros(metrics: list[tuple[int, Any]] | None) -> dict[int, Any]:
-    """Metrics in which a bound that is a floating zero has no sign: the JVM keeps it, Python takes the safe one."""
-    zeros = (b"\0\0\0\x80", bytes(7) + b"\x80")
-    return {key: bytes(len(value)) if value in zeros else value for key, value in metrics or ()}
 
 
 @pytest.mark.parametrize("file_format", FORMATS)
@@ -127,13 +122,13 @@ def test_values_of_narrower_types_become_those_of_the_table_and_unknown_columns_
     properties = {"format-version": "3", "write.format.default": file_format}
     table = catalog.create_table(name, schema, properties=properties)
     spark.createDataFrame(
-        [(1, None, 1.5, Decimal("-1.25"), [1, None], -128, {(7,): Decimal("2.5"), (None,): None}), (2, *[None] * 6)],
-        "n int, nothing void, `x y` float, cents decimal(5, 2), some array<int>, small tinyint, "
+        [(1, None, 1.5, Decimal("-1.25"), [1, None], -128, {(7,): Decimal("2.5")}), (2, *[None] * 6)],
+        "n int, nothing void, `x y` float, cents decimal(25, 2), some array<int>, small tinyint, "
         "by map<struct<a: int>, decimal(3, 1)>",
     ).coalesce(1).writeTo(name).append()
     rows = table.refresh().scan().to_arrow().sort_by("n").to_pylist()
     assert [tuple(row.values()) for row in rows] == [
-        (1, None, 1.5, Decimal("-1.25"), [1, None], -128, [({"a": 7}, Decimal("2.5")), ({"a": None}, None)]),
+        (1, None, 1.5, Decimal("-1.25"), [1, None], -128, [({"a": 7}, Decimal("2.5"))]),
         (2, *[None] * 6),
     ]
     (file,) = table.inspect.files().to_pylist()
@@ -155,7 +150,7 @@ def test_values_that_have_no_form_in_a_file_are_refused_and_leave_none(
     )
     table = catalog.create_table(name, schema, properties={"write.format.default": file_format})
     options = {"check-nullability": "false"}
-    refused = {"null, null, null": "NULL value appeared in non-nullable|InvalidInputError: the column n is required"}
+    refused = {"null, null, null": "(?i)null value appeared in non-nullable|InvalidInputError: the column n is required"}
     times = ["1969-12-31 23:59:59.001", "1969-12-31 23:59:59.999999"]
     fine = ["1969-12-31 23:59:59", "1969-12-31 23:59:59.000999", "1969-12-31 23:59:58.999999", "1970-01-01 00:00:00.5"]
     if file_format == "orc":
@@ -177,6 +172,24 @@ def test_values_that_have_no_form_in_a_file_are_refused_and_leave_none(
     assert [row["t"] for row in found] == [datetime.fromisoformat(time) for time in fine]
 
 
+def test_a_map_that_has_a_key_twice_is_refused_where_a_format_cannot_hold_it(
+    spark: SparkSession, catalog: Catalog, namespace: str, tmp_path: Path
+) -> None:
+    kind = pa.map_(pa.string(), pa.int64())
+    rows = pa.table({"by": pa.array([[("a", 1), ("b", 2)], [("k", 1), ("k", 2)]], kind)})
+    pq.write_table(rows, tmp_path / "twice.parquet")
+    for file_format in FORMATS:
+        name = f"{namespace}.twice_{file_format}"
+        table = catalog.create_table(name, rows.schema, properties={"write.format.default": file_format})
+        writer = spark.read.parquet(str(tmp_path)).writeTo(name)
+        if file_format == "avro":
+            with pytest.raises(Exception, match="TypeMismatchError: Cannot write a map that has the key 'k' twice"):
+                writer.append()
+        else:
+            writer.append()
+            assert table.refresh().scan().to_arrow()["by"].to_pylist() == rows["by"].to_pylist()
+
+
 @pytest.mark.parametrize(("file_format", "codec"), [("orc", "snappy"), ("orc", "zstd"), ("orc", "none"), ("orc", "lz4"),
                                                     ("avro", "snappy"), ("avro", "zstd"), ("avro", "uncompressed")])  # fmt: skip
 def test_files_end_at_their_size_and_have_the_codec_and_stripes_of_the_tables_properties(
@@ -190,9 +203,11 @@ def test_files_end_at_their_size_and_have_the_codec_and_stripes_of_the_tables_pr
         "write.orc.bloom.filter.columns": "id,missing",
         "write.target-file-size-bytes": "1000000",
     }
-    schema = pa.schema([("id", pa.int64()), ("text", pa.string())])
+    inner = pa.struct([("a", pa.int64()), ("b", pa.list_(pa.int64()))])
+    schema = pa.schema([("id", pa.int64()), ("text", pa.string()), ("many", pa.list_(inner))])
     table = catalog.create_table(name, schema, properties=properties)
-    spark.sql(f"insert into {name} select id, sha2(cast(id as string), 256) from range(0, {count}, 1, 1)")
+    many = "transform(sequence(0L, id % 4), each -> named_struct('a', id + each, 'b', sequence(0L, id % 3)))"
+    spark.sql(f"insert into {name} select id, sha2(cast(id as string), 256), {many} from range(0, {count}, 1, 1)")
     files = table.refresh().inspect.files().to_pylist()
     assert sum(file["record_count"] for file in files) == count and len(files) > 1
     assert all(file["file_size_in_bytes"] < 1_700_000 for file in files)
@@ -211,6 +226,10 @@ def test_files_end_at_their_size_and_have_the_codec_and_stripes_of_the_tables_pr
         assert max(len(file["split_offsets"]) for file in files) > 1
     assert rows_of(spark, f"select count(*), sum(id), count(distinct text) from {name}") == [
         (count, count * (count - 1) // 2, count)
+    ]
+    found = table.scan(selected_fields=("id", "many")).to_arrow().sort_by("id")["many"].to_pylist()
+    assert found == [
+        [{"a": n + each, "b": list(range(n % 3 + 1))} for each in range(n % 4 + 1)] for n in range(count)
     ]
 
 

@@ -19,6 +19,8 @@ final class AvroOutput implements FileOutput {
   private final Configuration conf;
   private final RowMetrics metrics;
   private final PositionOutputStream stream;
+  /** Null if the table is not encrypted. */
+  private final FileKey key;
   private final DataFileWriter writer;
   private long rows;
 
@@ -33,14 +35,16 @@ final class AvroOutput implements FileOutput {
       Map.Entry entry = (Map.Entry) it.next();
       writer.setMeta((String) entry.getKey(), (String) entry.getValue());
     }
-    this.stream = NewFile.at(new Path(location), conf).create(0);
+    this.key = rules.keyBytes == 0 ? null : FileKey.random(rules.keyBytes);
+    PositionOutputStream file = NewFile.at(new Path(location), conf).create(0);
     boolean done = false;
     try {
+      this.stream = key == null ? file : new EncryptedStream(file, key);
       writer.create(schema, stream);
       done = true;
     } finally {
       if (!done) {
-        stream.close();
+        file.close();
       }
     }
   }
@@ -68,9 +72,10 @@ final class AvroOutput implements FileOutput {
 
   public WrittenFile close(PartitionKey partition) throws IOException {
     writer.flush();
-    long size = stream.getPos();
+    long size = key == null ? stream.getPos() : ((EncryptedStream) stream).finish();
     writer.close();
-    return WrittenFile.counted(location, "avro", size, rows, partition, metrics, new long[0]);
+    return WrittenFile.counted(
+        location, "avro", size, rows, partition, metrics, new long[0], key == null ? null : key.encoded(size));
   }
 
   public void abandon() {

@@ -32,8 +32,8 @@ final class PythonWriter {
       "    import json, sys",
       "    for _ in range(2):",
       "        sys.stdin.buffer.read(int.from_bytes(sys.stdin.buffer.read(4), 'big'))",
-      "    told = ('MissingDependencyError: Python writes ORC and Avro files of Iceberg tables, and that of this executor '",
-      "            f'({sys.executable}) cannot import what it needs for that ({error}). Install the same '",
+      "    told = ('MissingDependencyError: Python writes files of Iceberg tables with nanoseconds or shapes, and that of '",
+      "            f'this executor ({sys.executable}) cannot import what it needs for that ({error}). Install the same '",
       "            'hms_iceberg[spark] on all executors as on the driver, or set spark.pyspark.python to a Python that '",
       "            'has it.')",
       "    text = json.dumps({'error': told}).encode()",
@@ -132,9 +132,9 @@ final class PythonWriter {
       answer = Json.read(new String(answered, StandardCharsets.UTF_8));
       done = !answer.has("error");
     } catch (IOException e) {
-      throw new IOException("UnsupportedError: Python writes ORC and Avro files of Iceberg tables, and its process ("
-          + python + ") ended (its error is in this executor's stderr). Install the same hms_iceberg[spark] on all executors as on the"
-          + " driver, or set spark.pyspark.python to a Python that has it.", e);
+      throw new IOException("UnsupportedError: Python writes files of Iceberg tables with nanoseconds or shapes, and its"
+          + " process (" + python + ") ended (its error is in this executor's stderr). Install the same hms_iceberg[spark]"
+          + " on all executors as on the driver, or set spark.pyspark.python to a Python that has it.", e);
     } finally {
       isBroken |= !done;
     }

@@ -27,7 +27,7 @@ final class WrittenFile implements Serializable {
   private final String nanLeaves;
   /** The footer of a Parquet file, deflated: of wide tables it is large, and the driver gets all of them. */
   private final byte[] footer;
-  /** The key of an encrypted Parquet file, as manifests have it. */
+  /** The key of an encrypted file, as manifests have it. */
   private final byte[] key;
   /** Python's own description of a file that it wrote. */
   private final byte[] described;
@@ -58,9 +58,9 @@ final class WrittenFile implements Serializable {
 
   /** An ORC or Avro file. */
   static WrittenFile counted(
-      String location, String format, long size, long rows, PartitionKey partition, RowMetrics metrics, long[] splits) {
-    return new WrittenFile(
-        location, format, size, rows, partition, metrics.json(), splits, "[]", null, null, null);
+      String location, String format, long size, long rows, PartitionKey partition, RowMetrics metrics, long[] splits,
+      byte[] key) {
+    return new WrittenFile(location, format, size, rows, partition, metrics.json(), splits, "[]", null, key, null);
   }
 
   static WrittenFile described(String location, long size, long rows, PartitionKey partition, byte[] described) {

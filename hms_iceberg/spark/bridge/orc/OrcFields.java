@@ -183,7 +183,11 @@ final class OrcFields {
     }
 
     void value(SpecializedGetters from, int i, int at) {
-      to.vector[at] = truths ? (from.getBoolean(i) ? 1L : 0L) : bytes ? (long) from.getByte(i) : (long) from.getShort(i);
+      if (truths) {
+        to.vector[at] = from.getBoolean(i) ? 1L : 0L;
+      } else {
+        to.vector[at] = bytes ? (long) from.getByte(i) : (long) from.getShort(i);
+      }
     }
   }
 

@@ -103,7 +103,7 @@ final class OrcOutput implements FileOutput {
     for (int i = 0; i < splits.length; i++) {
       splits[i] = ((StripeInformation) stripes.get(i)).getOffset();
     }
-    return WrittenFile.counted(location, "orc", stream.getPos(), rows, partition, metrics, splits);
+    return WrittenFile.counted(location, "orc", stream.getPos(), rows, partition, metrics, splits, null);
   }
 
   public void abandon() {

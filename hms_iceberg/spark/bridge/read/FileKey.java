@@ -7,6 +7,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.security.GeneralSecurityException;
 import java.security.SecureRandom;
+import java.util.Arrays;
 import javax.crypto.Cipher;
 import javax.crypto.spec.GCMParameterSpec;
 import javax.crypto.spec.SecretKeySpec;
@@ -22,7 +23,7 @@ final class FileKey {
   /** Of a stream of blocks: "AGS1" and the size of a block, which is that of all. */
   private static final int HEADER_BYTES = 8;
   private static final int NONCE_BYTES = 12;
-  private static final int BLOCK_BYTES = 1048576;
+  static final int BLOCK_BYTES = 1048576;
   private static final int TAG_BYTES = 16;
   private static final SecureRandom RANDOM = new SecureRandom();
 
@@ -91,11 +92,7 @@ final class FileKey {
     byte[] stored = new byte[(int) Math.max(0, Math.min(NONCE_BYTES + BLOCK_BYTES + TAG_BYTES, length - start))];
     try {
       file.readFully(start, stored);
-      Cipher cipher = Cipher.getInstance("AES/GCM/NoPadding");
-      cipher.init(Cipher.DECRYPT_MODE, new SecretKeySpec(key, "AES"),
-          new GCMParameterSpec(8 * TAG_BYTES, stored, 0, NONCE_BYTES));
-      cipher.updateAAD(prefix);
-      cipher.updateAAD(ByteBuffer.allocate(4).order(ByteOrder.LITTLE_ENDIAN).putInt(0, (int) index));
+      Cipher cipher = cipher(Cipher.DECRYPT_MODE, stored, index);
       return cipher.doFinal(stored, NONCE_BYTES, stored.length - NONCE_BYTES);
     } catch (EOFException e) {
       throw ParquetFile.tampered(path, e);
@@ -104,6 +101,33 @@ final class FileKey {
     } catch (IllegalArgumentException e) {
       throw ParquetFile.tampered(path, e); // too short to be a block
     }
+  }
+
+  /** The beginning of a stream of blocks. */
+  static byte[] header() {
+    return ByteBuffer.allocate(HEADER_BYTES).order(ByteOrder.LITTLE_ENDIAN).put((byte) 'A').put((byte) 'G')
+        .put((byte) 'S').put((byte) '1').putInt(BLOCK_BYTES).array();
+  }
+
+  /** A block of a stream as it is stored. */
+  byte[] encrypted(int index, byte[] block, int length) throws IOException {
+    byte[] nonce = new byte[NONCE_BYTES];
+    RANDOM.nextBytes(nonce);
+    byte[] stored = Arrays.copyOf(nonce, NONCE_BYTES + length + TAG_BYTES);
+    try {
+      cipher(Cipher.ENCRYPT_MODE, nonce, index).doFinal(block, 0, length, stored, NONCE_BYTES);
+      return stored;
+    } catch (GeneralSecurityException e) {
+      throw new IOException(e);
+    }
+  }
+
+  private Cipher cipher(int mode, byte[] nonce, long index) throws GeneralSecurityException {
+    Cipher cipher = Cipher.getInstance("AES/GCM/NoPadding");
+    cipher.init(mode, new SecretKeySpec(key, "AES"), new GCMParameterSpec(8 * TAG_BYTES, nonce, 0, NONCE_BYTES));
+    cipher.updateAAD(prefix);
+    cipher.updateAAD(ByteBuffer.allocate(4).order(ByteOrder.LITTLE_ENDIAN).putInt(0, (int) index));
+    return cipher;
   }
 
   /** The prefix is kept by the manifest, so that a file cannot be put in another one's place. */
