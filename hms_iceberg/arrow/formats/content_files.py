@@ -113,16 +113,7 @@ class ContentFormat:
 
 
 def check_writable(name: str, schema: Schema, properties: Mapping[str, str]) -> None:
-    """Refuses a format that cannot hold the columns, or cannot be encrypted.
-
-    Args:
-        name: the format.
-        schema: the columns of the files.
-        properties: the table's properties.
-
-    Raises:
-        UnsupportedError: it has no form of a column here, or the table is encrypted and its files cannot be.
-    """
+    """Refuses a format that cannot hold the columns, or cannot be encrypted."""
     if name == "orc":
         refuse_encrypted(properties, "a table", "Cannot write ORC files of", f"Set {FILE_FORMAT.name} to parquet.")
     if name == "parquet":

@@ -1,7 +1,8 @@
 """Every change of table metadata, as pure functions that return new, checked metadata.
 
 Changes of the definition (schema, spec, order, format version) are in metadata_definition.py, changes of snapshots and
-references in metadata_snapshots.py; all are exported here.
+references in metadata_snapshots.py; all are exported here. `at_ms` is the time of a change in milliseconds since 1970,
+now by default.
 """
 
 from __future__ import annotations

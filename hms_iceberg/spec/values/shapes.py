@@ -32,13 +32,8 @@ _COUNTS = Struct(">I"), Struct("<I")
 class Run(NamedTuple):
     """Coordinates that follow one another in a value.
 
-    Args:
-        offset: where they begin, in bytes.
-        points: how many points they are.
-        dimensions: 0 for XY, 1 for XYZ, 2 for XYM, 3 for XYZM.
-        little: whether they are little-endian.
-        ring: whether they are a ring of a polygon.
-        edges: whether they are joined by edges.
+    `offset` is in bytes. `dimensions` is 0 for XY, 1 for XYZ, 2 for XYM, 3 for XYZM. They are `little`-endian or not,
+    may be a `ring` of a polygon, and may be joined by `edges`.
     """
 
     offset: int
@@ -115,13 +110,9 @@ def _after(data: bytes, at: int, size: int) -> int:
 
 
 class Extent(NamedTuple):
-    """Least and greatest coordinates of one shape or of many, NaN where there is none.
+    """Least and greatest x, y, z and m of one shape or of many, NaN where there is none.
 
-    Args:
-        low: of x, y, z and m.
-        high: of x, y, z and m.
-        east: the least x of 0 and above.
-        west: the greatest x below 0.
+    `east` is the least x of 0 and above, `west` the greatest below 0.
     """
 
     low: Sequence[float]
@@ -181,10 +172,7 @@ def interval(extent: Extent, kind: GeometryType | GeographyType) -> tuple[float,
 class Box:
     """A box with its edges, to compare shapes with.
 
-    Args:
-        xmin, ymin: its lower left corner; of a geography, the western and the southern edge in degrees.
-        xmax, ymax: its upper right corner. For geographies `xmax` may be less than `xmin`: the box then crosses the
-            antimeridian.
+    For geographies, edges are in degrees, and `xmax` may be less than `xmin`: the box then crosses the antimeridian.
     """
 
     xmin: float

@@ -102,14 +102,7 @@ class AvroContentWriter(MeasuredWriter):
 
 
 def avro_codec(properties: Mapping[str, str]) -> str:
-    """Avro's name of the codec that the table's properties ask for.
-
-    Args:
-        properties: the table's properties.
-
-    Raises:
-        ConfigurationError: there is no such codec.
-    """
+    """Avro's name of the codec that the table's properties ask for."""
     name = AVRO_CODEC.of(properties)
     try:
         return codec_name(name)

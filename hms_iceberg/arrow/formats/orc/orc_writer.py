@@ -161,14 +161,7 @@ def with_stripes_below(properties: Mapping[str, str], held_bytes: int) -> Mappin
 
 
 def orc_codec(properties: Mapping[str, str]) -> str:
-    """The codec that the table's properties ask for: `zlib`, `snappy`, `lz4`, `zstd` or `uncompressed`.
-
-    Args:
-        properties: the table's properties.
-
-    Raises:
-        ConfigurationError: there is no such codec.
-    """
+    """The codec that the table's properties ask for: `zlib`, `snappy`, `lz4`, `zstd` or `uncompressed`."""
     codec = ORC_CODEC.of(properties)
     found = _CODECS.get(codec.strip().lower())
     if found is None:
@@ -201,11 +194,7 @@ def _has_timestamps(schema: Schema) -> bool:
 
 
 def orc_attributes(field: NestedField) -> dict[str, str]:
-    """Iceberg's attributes of a column, such as its field id, which ORC's type does not tell.
-
-    Args:
-        field: the column, field, element, key or value.
-    """
+    """Iceberg's attributes of a column, such as its field id, which ORC's type does not tell."""
     kind = field.field_type
     attributes = {ORC_FIELD_ID_KEY.decode(): str(field.field_id), "iceberg.required": str(field.required).lower()}
     if isinstance(kind, TimeType):
