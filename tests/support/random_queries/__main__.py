@@ -39,17 +39,15 @@ def main() -> int:
         spark.sparkContext.setLogLevel("OFF")
         catalog = load_catalog("test", type="hive", uri=metastore.uri, warehouse=metastore.warehouse)
         catalog.create_namespace("q")
-        trials = Trials(spark, catalog, "q", Path(folder), given.seed)
-        told, until = 0, time.monotonic() + 60 * given.minutes
+        trials = Trials(spark, catalog, "q", Path(folder), given.seed, lambda fault: echo(f"FAULT {fault}\n"))
+        until = time.monotonic() + 60 * given.minutes
         for batch in count() if given.batch is None else [given.batch]:
             if time.monotonic() > until:
                 break
             trials.batch(batch, until - time.monotonic(), given.query, given.queries)
-            for fault in trials.tally.faults[told:]:
-                echo(f"FAULT {fault}\n")
-            told = len(trials.tally.faults)
             tally = trials.tally
-            echo(f"... batch {batch}: {tally.queries} queries, {told} faults, {tally.seconds:.0f} s", err=True)
+            told = f"{tally.queries} queries, {len(tally.faults)} faults, {tally.seconds:.0f} s"
+            echo(f"... batch {batch}: {told}", err=True)
         spark.stop()
     echo(str(trials.tally))
     return 1 if trials.tally.faults else 0

@@ -7,7 +7,7 @@ import re
 import time
 import traceback
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from hms_iceberg.catalog import Catalog
 
-TABLES, QUERIES_OF_A_BATCH, SMALLER_TRIALS = 3, 100, 60
+TABLES, QUERIES_OF_A_BATCH, SMALLER_TRIALS, SMALLER_SECONDS = 3, 60, 60, 60
 # Partition fields of most tables of a batch.
 SHARED = ((), ("bucket(4, k)",), ("bucket(4, id)",), ("truncate(10, k)",), ("months(dt)",), ("bucket(2, s)", "days(dt)"))
 # What plans do, by words in them.
@@ -82,11 +82,20 @@ class Trials:
         namespace: where tables are made.
         folder: a local folder for files.
         seed: of everything.
+        tell: gets each fault, that of a query before and after it was made smaller.
     """
 
-    def __init__(self, spark: SparkSession, catalog: Catalog, namespace: str, folder: Path, seed: int) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        catalog: Catalog,
+        namespace: str,
+        folder: Path,
+        seed: int,
+        tell: Callable[[str], None] = lambda fault: None,
+    ) -> None:
         self.spark, self.catalog, self.namespace = spark, catalog, namespace
-        self.folder, self.seed = folder, seed
+        self.folder, self.seed, self._tell = folder, seed, tell
         self.tally = Tally()
 
     def batch(
@@ -153,6 +162,7 @@ class Trials:
             self.tally.with_rows += 1
         if ours == plain:
             return
+        self._tell(f"{self.seed}/{number}/{query}: {settings} {made.on(references, True)}")
         made, settings = self._smallest(drawing.numbers, references, settings)
         ours, plain = self._both(made, references, settings)
         self._fault(
@@ -166,7 +176,11 @@ class Trials:
     ) -> tuple[Query, dict[str, str]]:
         """A smaller query, and fewer settings, that still differ."""
 
+        end = time.monotonic() + SMALLER_SECONDS
+
         def differs(numbers: Sequence[int], settings: dict[str, str]) -> bool:
+            if time.monotonic() > end:
+                return False
             ours, plain = self._both(Queries(Draws(None, numbers), references).query(), references, settings)
             return ours != plain
 
@@ -208,6 +222,7 @@ class Trials:
 
     def _fault(self, *lines: Any) -> None:
         self.tally.faults.append("\n    ".join(map(str, lines)))
+        self._tell(self.tally.faults[-1])
 
 
 def error_class(error: Exception) -> str:
