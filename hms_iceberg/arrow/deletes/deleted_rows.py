@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
 from threading import Lock
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from hms_iceberg.arrow.columns.arrow_schema import constant
 from hms_iceberg.arrow.columns.projection import FileProjection
 from hms_iceberg.arrow.deletes.puffin import read_deletion_vector
 from hms_iceberg.arrow.formats.content_files import ContentReader, check_row_count, open_reader
 from hms_iceberg.arrow.parallel import SharedCache
-from hms_iceberg.arrow.rows.row_identity import comparable
-from hms_iceberg.errors import CorruptDataFileError, MissingFileError
-from hms_iceberg.lazy import pl
-from hms_iceberg.spec.data_types import NestedField
+from hms_iceberg.errors import MissingFileError
 from hms_iceberg.spec.field_mapping import NameMapping
 from hms_iceberg.spec.manifests.manifest_values import DataFile
-from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POSITION
-from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
 
 
