@@ -64,7 +64,7 @@ MOST_STEPS = {"deleted_cow": 8_000}
 """Its condition is evaluated twice: to find the files, and only then to write them."""
 BY_DRIVER = "deleted_mor"
 """Its tasks tell the driver the positions, and write no file."""
-FORMATS = ("parquet", "orc", "avro")
+FORMATS = ("orc", "avro", "parquet")
 POINTS = WRITING, SENT, MADE = "its tasks write", "its commit is sent", "its commit is made"
 SHIFTS = range(len(POINTS)) if ALL else [SEED % len(POINTS)]
 
