@@ -88,11 +88,18 @@ def _history(metadata: TableMetadata) -> tuple[SnapshotPoint, ...]:
     while each is not None and each.snapshot_id not in current:
         current.add(each.snapshot_id)
         each = known.get(each.parent_snapshot_id or 0)
+    refs: dict[int, list[str]] = {}
+    for name, ref in sorted(metadata.refs.items()):
+        refs.setdefault(ref.snapshot_id, []).append(name)
     newest = sorted(known.values(), key=lambda found: (found.sequence_number, found.timestamp_ms), reverse=True)
-    return tuple(_point(each, metadata, known, each.snapshot_id in current) for each in newest)
+    return tuple(
+        _point(each, known, tuple(refs.get(each.snapshot_id, ())), each.snapshot_id in current) for each in newest
+    )
 
 
-def _point(snapshot: Snapshot, metadata: TableMetadata, known: dict[int, Snapshot], is_current: bool) -> SnapshotPoint:
+def _point(
+    snapshot: Snapshot, known: dict[int, Snapshot], refs: tuple[str, ...], is_current: bool
+) -> SnapshotPoint:
     def count(key: str) -> int | None:
         text = snapshot.summary[key]
         return int(text) if text is not None and text.isdigit() else None
@@ -107,7 +114,7 @@ def _point(snapshot: Snapshot, metadata: TableMetadata, known: dict[int, Snapsho
         deleted_rows=count("deleted-records"),
         total_rows=count("total-records"),
         total_bytes=count("total-files-size"),
-        refs=tuple(sorted(name for name, ref in metadata.refs.items() if ref.snapshot_id == snapshot.snapshot_id)),
+        refs=refs,
         is_current=is_current,
     )
 

@@ -335,7 +335,7 @@ class Planner:
         kept, key_types = self.keep(manifests), {**key_types, **self._stats}
         found = self._source.map(
             kept,
-            lambda spec_id, decoded: self._keep_files(spec_id, decoded, key_types),
+            lambda spec_id, decoded: self.keep_files(spec_id, decoded, key_types),
             lambda spec_id: self._metrics_at_once(spec_id, key_types),
         )
         frame = self._frame([each for each, _ in found], _DATA_COLUMNS)
@@ -413,9 +413,16 @@ class Planner:
         of_filter = metrics_of(self._by_metrics) if is_decided else ()
         return list(dict.fromkeys((*of_filter, *_metrics_of_keys(key_types))))
 
-    def _keep_files(
+    def keep_files(
         self, spec_id: int, decoded: ManifestFrame, key_types: Mapping[int, IcebergType]
     ) -> tuple[pl.DataFrame, int]:
+        """The files of a manifest that may hold a row that matches, and of how many.
+
+        Args:
+            spec_id: of the manifest.
+            decoded: its columns.
+            key_types: types of the fields whose metrics are wanted, by id.
+        """
         mask = self._partition_mask(spec_id, decoded.frame)
         if self._of_files.has_tests:
             of_files = self._of_files.mask(spec_id, decoded.frame)

@@ -18,6 +18,7 @@ from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.arrow.reading.read import read_tasks
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 
+from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.spec.data_types import LongType, NestedField
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent, ManifestEntry, ManifestEntryStatus
 from hms_iceberg.spec.metadata.metadata_changes import remove_snapshots
@@ -25,11 +26,15 @@ from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.values.single_values import to_bytes
+from hms_iceberg.transaction.workspace import FileWorkspace
+from hms_iceberg.updates.machinery.update import Update
+from hms_iceberg.updates.rows.overwrite import Overwrite, ReplacePartitions
 from hms_iceberg.updates.snapshots.expire_snapshots import unreachable_files
 from tests.support.snapshots import LOCATION, ManifestTable
 
 SCHEMA = Schema(NestedField(1, "id", LongType()), NestedField(2, "part", LongType()))
 ROWS_READ = 2_000
+FILES_IN_MANIFEST = 8_000
 BY_PART = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "part"))
 
 
@@ -118,6 +123,36 @@ def expired(size: int) -> Callable[[], Any]:
     return work
 
 
+def removed(row_filter: str | None, apart: bool) -> Callable[[int], Callable[[], Any]]:
+    """Removing one partition from a table of partitions of 100 files: by a filter, or by files of it that come."""
+
+    def make(size: int) -> Callable[[], Any]:
+        table, partitions = ManifestTable(SCHEMA, BY_PART), max(1, size // 100)
+        bounds = {"lower_bounds": {1: to_bytes(LongType(), 0)}, "upper_bounds": {1: to_bytes(LongType(), 9)}}
+        for start in range(0, size, FILES_IN_MANIFEST):
+            numbers = range(start, min(start + FILES_IN_MANIFEST, size))
+            table.commit(
+                *(
+                    replace(
+                        file(f"data/{number}", DataFileContent.DATA, value_counts={1: 9}, **bounds),
+                        partition=(1 + (number // 100 if apart else number % partitions),),
+                    )
+                    for number in numbers
+                )
+            )
+        update: Update = ReplacePartitions((file("data/new", DataFileContent.DATA),))
+        if row_filter is not None:
+            update = Overwrite(row_filter=parse(row_filter))
+
+        def work() -> None:
+            made = update.apply(table.metadata, FileWorkspace(table.storage))
+            assert int(made.current_snapshot().summary["deleted-data-files"]) == min(100, size)  # type: ignore
+
+        return work
+
+    return make
+
+
 def file(name: str, content: DataFileContent, **more: Any) -> DataFile:
     """A file of one partition."""
     return DataFile(
@@ -152,5 +187,20 @@ WALLS = {
     ),
     "expiry": Wall(
         "a table of so many manifests of 20,000 files, of which one snapshot expires", expired, (64, 128, 256)
+    ),
+    "partition, overwritten": Wall(
+        "a table of so many files, each manifest of partitions of its own: one partition is overwritten",
+        removed(None, apart=True),
+        (40_000, 80_000, 160_000),
+    ),
+    "partition, deleted": Wall(
+        "a table of so many files, each manifest of partitions of its own: one partition is deleted by a filter",
+        removed("part = 1", apart=True),
+        (40_000, 80_000, 160_000),
+    ),
+    "partition in every manifest, deleted": Wall(
+        "a table of so many files, each manifest of all partitions: one partition is deleted by a filter",
+        removed("part = 1", apart=False),
+        (40_000, 80_000, 160_000),
     ),
 }

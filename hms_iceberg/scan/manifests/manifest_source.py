@@ -26,7 +26,6 @@ from hms_iceberg.spec.manifests.manifest_avro import decode_manifest_list
 from hms_iceberg.spec.manifests.manifest_list_avro import with_few_repeats
 from hms_iceberg.spec.manifests.manifest_values import FileSource, ManifestFile
 from hms_iceberg.spec.snapshots_and_refs import MANIFESTS_OF, Snapshot
-from hms_iceberg.storage import Storage
 
 T = TypeVar("T")
 
@@ -121,7 +120,7 @@ class ManifestSource:
         cache: decoded manifests.
     """
 
-    def __init__(self, storage: Storage, partitions: PartitionColumns, cache: ManifestCache) -> None:
+    def __init__(self, storage: FileSource, partitions: PartitionColumns, cache: ManifestCache) -> None:
         self._storage = storage
         self.partitions = partitions
         self._cache = cache

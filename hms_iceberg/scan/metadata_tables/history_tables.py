@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
+from itertools import accumulate
 from typing import Any
 
 from hms_iceberg.lazy import pl
@@ -99,10 +101,13 @@ def metadata_log_entries(request: MetadataRequest) -> MetadataTable:
     files = [(each.timestamp_ms, each.metadata_file) for each in metadata.metadata_log]
     if request.metadata_location is not None:
         files.append((metadata.last_updated_ms, request.metadata_location))
+    log = metadata.snapshot_log
+    # Clocks differ: the last entry of the log that is not later counts.
+    earliest_from = list(accumulate((each.timestamp_ms for each in reversed(log)), min))[::-1]
     rows = []
     for timestamp_ms, file in files:
-        current = [each.snapshot_id for each in metadata.snapshot_log if each.timestamp_ms <= timestamp_ms]
-        snapshot_id = current[-1] if current else None
+        count = bisect_right(earliest_from, timestamp_ms)
+        snapshot_id = log[count - 1].snapshot_id if count else None
         snapshot = None if snapshot_id is None else metadata.snapshot_by_id(snapshot_id)
         schema_id = None if snapshot is None else snapshot.schema_id
         sequence_number = None if snapshot is None else snapshot.sequence_number

@@ -204,8 +204,13 @@ def set_branch_snapshot(
 def remove_ref(metadata: TableMetadata, name: str, at_ms: int | None = None) -> TableMetadata:
     """The metadata without a branch or tag; without main, the table has no current snapshot."""
     require_ref(metadata, name)
-    refs = {each: ref for each, ref in metadata.refs.items() if each != name}
-    current = None if name == MAIN_BRANCH else metadata.current_snapshot_id
+    return remove_refs(metadata, (name,), at_ms)
+
+
+def remove_refs(metadata: TableMetadata, names: Collection[str], at_ms: int | None = None) -> TableMetadata:
+    """The metadata without some branches and tags; without main, the table has no current snapshot."""
+    refs = {each: ref for each, ref in metadata.refs.items() if each not in names}
+    current = None if MAIN_BRANCH in names else metadata.current_snapshot_id
     return changed(metadata, at_ms, refs=refs, current_snapshot_id=current)
 
 

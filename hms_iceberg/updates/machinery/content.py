@@ -18,6 +18,7 @@ from hms_iceberg.spec.manifests.manifest_values import (
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, Operation
 from hms_iceberg.spec.table_properties import ISOLATION_LEVELS
+from hms_iceberg.updates.machinery.file_columns import PathsToRemove
 from hms_iceberg.updates.machinery.manifest_files import (
     check_specs,
     manifest_list_of,
@@ -44,7 +45,7 @@ class ContentChange:
         operation: says what it did, given what was added and which data files were really removed.
         added: data files and delete files to add.
         removed: data files and delete files to remove, which must be there.
-        matches: says of entries of live data files which to remove besides.
+        paths: finds data files to remove besides.
         may_match: manifests that may hold such files.
         drops_deletes: delete files to remove besides those that lose their data file.
         branch: the branch to move; None stages the snapshot.
@@ -57,7 +58,7 @@ class ContentChange:
     operation: Callable[[Sequence[DataFile], Sequence[DataFile]], Operation]
     added: tuple[DataFile, ...] = ()
     removed: tuple[DataFile, ...] = ()
-    matches: Callable[[Sequence[ManifestEntry]], Sequence[bool]] | None = None
+    paths: PathsToRemove | None = None
     may_match: Callable[[ManifestFile], bool] | None = None
     drops_deletes: Callable[[DataFile], bool] | None = None
     branch: str | None = MAIN_BRANCH
@@ -88,7 +89,7 @@ def commit_content(base: TableMetadata, change: ContentChange, workspace: Worksp
         Removal(
             key="data",
             files=[file for file in change.removed if file.is_data],
-            matches=change.matches,
+            paths=change.paths,
             may_match=change.may_match,
         ),
         base,

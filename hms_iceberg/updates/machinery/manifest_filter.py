@@ -13,6 +13,7 @@ from functools import partial
 from hms_iceberg.encryption.encrypted_tables import manifest_bytes
 from hms_iceberg.errors import CommitConflictError
 from hms_iceberg.lazy import pl
+from hms_iceberg.scan.manifests.cache import decode_manifests
 from hms_iceberg.scan.manifests.manifest_bytes import EntryBytes
 from hms_iceberg.scan.manifests.manifest_frames import ManifestDecoder, columnar_schema
 from hms_iceberg.scan.partition_columns import partition_columns
@@ -31,6 +32,8 @@ from hms_iceberg.spec.table_properties import (
     MANIFEST_MIN_COUNT_TO_MERGE,
     MANIFEST_TARGET_SIZE_BYTES,
 )
+from hms_iceberg.updates.machinery.file_columns import PathsToRemove
+from hms_iceberg.updates.machinery.held_partitions import HeldPartitions
 from hms_iceberg.updates.machinery.manifest_files import write_entries
 from hms_iceberg.updates.machinery.manifest_splice import ManifestSplice, changed_fields, write_spliced
 from hms_iceberg.updates.machinery.update import Workspace
@@ -50,14 +53,21 @@ class Removal:
     Attributes:
         key: identifies the removal among others of the transaction; equal keys must mean equal removals.
         files: files by identity, which must all be there.
-        matches: says of live entries which are to go for another reason (a filter, a partition, a removed data file).
-        may_match: says of a manifest whether `matches` can be true of any of its entries.
+        matches: says of live entries which are to go for another reason (a removed data file).
+        paths: finds data files that are to go for another reason (a filter, a partition).
+        may_match: says of a manifest whether `matches` or `paths` can find any of its entries.
     """
 
     key: object
     files: Sequence[DataFile] = ()
     matches: Callable[[Sequence[ManifestEntry]], Sequence[bool]] | None = None
+    paths: PathsToRemove | None = None
     may_match: Callable[[ManifestFile], bool] | None = None
+
+    @property
+    def is_by_name(self) -> bool:
+        """Whether nothing but `files` is removed."""
+        return self.matches is None and self.paths is None
 
 
 @dataclass
@@ -108,28 +118,30 @@ def remove_files(
         CommitConflictError: a file of `removal.files` is in none of the manifests.
     """
     wanted = {file_key(file) for file in removal.files}
-    homes = {(file.spec_id, file.is_data) for file in removal.files}
+    homes = HeldPartitions(((file.spec_id, file.partition) for file in removal.files), base)
+    contents = {file.is_data for file in removal.files}
     result, found = Filtered(), set[FileKey]()
-    for manifest in manifests:
-        rewritten = None
-        if _may_hold(manifest, homes, removal):
-            once = (snapshot_id, "without removed files", removal.key, manifest.manifest_path)
-            rewritten = workspace.once(
-                (*once, base.format_version, base.current_schema_id),
-                partial(_rewrite, manifest, wanted, removal, base, snapshot_id, workspace),
-            )
-        if rewritten is None:
-            result.manifests.append(manifest)
-            continue
-        result.replaced += 1
-        result.manifests += rewritten.manifests
-        for file in rewritten.removed:
-            key = file_key(file)
-            if key in found:
-                result.duplicates += 1
-            else:
-                found.add(key)
-                result.removed.append(file)
+    rewritten: list[_Rewritten | None] = []
+    every = list(manifests)
+
+    def rewrite(manifest: ManifestFile) -> _Rewritten | None:
+        once = (snapshot_id, "without removed files", removal.key, manifest.manifest_path)
+        made = workspace.once(
+            (*once, base.format_version, base.current_schema_id),
+            partial(_rewrite, manifest, wanted, removal, base, snapshot_id, workspace),
+        )
+        found.update(file_key(file) for file in ([] if made is None else made.removed))
+        return made
+
+    for manifest in every:
+        is_home = (manifest.content is ManifestContent.DATA) in contents and homes.may_be_in(manifest)
+        may_hold = manifest.has_live_files() and (is_home or _may_match(manifest, removal))
+        rewritten.append(rewrite(manifest) if may_hold else None)
+    if not wanted <= found:  # summaries of partitions may be wrong
+        rewritten = [
+            rewrite(manifest) if made is None and manifest.has_live_files() else made
+            for manifest, made in zip(every, rewritten, strict=True)
+        ]
     missing = sorted(key[0] for key in wanted - found)
     if missing:
         raise CommitConflictError(
@@ -137,6 +149,19 @@ def remove_files(
             f"more), the first is {missing[0]}. A concurrent commit removed them. Refresh the table and repeat the "
             "change."
         )
+    told = set[FileKey]()
+    for manifest, made in zip(every, rewritten, strict=True):
+        if made is None:
+            result.manifests.append(manifest)
+            continue
+        result.replaced += 1
+        result.manifests += made.manifests
+        for file in made.removed:
+            if file_key(file) in told:
+                result.duplicates += 1
+            else:
+                told.add(file_key(file))
+                result.removed.append(file)
     return result
 
 
@@ -152,12 +177,8 @@ def oldest_data(manifests: Iterable[ManifestFile], base: TableMetadata) -> int:
     return min((new if age is None else age for age in ages), default=new)
 
 
-def _may_hold(manifest: ManifestFile, homes: set[tuple[int, bool]], removal: Removal) -> bool:
-    if not manifest.has_live_files():
-        return False
-    if (manifest.partition_spec_id, manifest.content is ManifestContent.DATA) in homes:
-        return True
-    return removal.matches is not None and (removal.may_match is None or removal.may_match(manifest))
+def _may_match(manifest: ManifestFile, removal: Removal) -> bool:
+    return not removal.is_by_name and (removal.may_match is None or removal.may_match(manifest))
 
 
 def _rewrite(
@@ -170,10 +191,18 @@ def _rewrite(
 ) -> _Rewritten | None:
     """The manifest with removed files marked as deleted; None if it holds none of them."""
     data = manifest_bytes(manifest, workspace)
-    splice = None if removal.matches is not None else ManifestSplice.of(manifest, base, data)
-    if splice is not None:
-        spliced = splice.without({path for path, _ in wanted}, snapshot_id, workspace)
-        return None if spliced is None else _Rewritten(*spliced)
+    if manifest.content is ManifestContent.DATA:
+        paths = {path for path, _ in wanted}
+        if removal.paths is not None:
+            (columns,) = decode_manifests([(data, manifest)], partition_columns(base), (), lambda _: data)
+            paths.update(removal.paths(manifest.partition_spec_id, columns))
+            if not columns.frame["file_path"].is_in(list(paths)).any():
+                return None
+        splice = ManifestSplice.of(manifest, base, data)
+        if splice is not None:
+            spliced = splice.without(paths, snapshot_id, workspace)
+            return None if spliced is None else _Rewritten(*spliced)
+        wanted = {(path, None) for path in paths}
     entries: list[ManifestEntry] = []
     removed: list[DataFile] = []
     # A removal by an earlier snapshot is no news to this one.

@@ -5,18 +5,21 @@ Partitions are those that new data falls into: the dynamic overwrite.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
-from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestEntry, PartitionKey
+from hms_iceberg.scan.partition_columns import partition_columns
+from hms_iceberg.spec.manifests.manifest_values import DataFile, PartitionKey
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitions.former_partitions import former_partitions
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, Operation, new_snapshot_id
 from hms_iceberg.updates.machinery.conflicts import Concurrent
 from hms_iceberg.updates.machinery.content import ContentChange, Isolation, always, commit_content, overwriting
+from hms_iceberg.updates.machinery.file_columns import FilesOfPartitions, WholeFiles
 from hms_iceberg.updates.machinery.file_matching import FileMatcher
+from hms_iceberg.updates.machinery.held_partitions import HeldPartitions
 from hms_iceberg.updates.machinery.new_snapshot import parent_on
 from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 from hms_iceberg.updates.rows.append import check_data
@@ -53,7 +56,7 @@ class DeleteFiles(Update):
             what="delete from",
             operation=always(Operation.DELETE),
             removed=self.files,
-            matches=None if matcher is None else WholeFileTest(matcher, self.row_filter, self.files, base),
+            paths=_whole_files(base, self.row_filter, self.case_sensitive, self.files, workspace),
             may_match=None if matcher is None else matcher.may_match_manifest,
             branch=None if self.stage_only else self.branch,
             properties=self.properties,
@@ -132,7 +135,7 @@ class Overwrite(Update):
             operation=overwriting(self.row_filter),
             added=self.added,
             removed=self.removed,
-            matches=None if matcher is None else WholeFileTest(matcher, self.row_filter, self.removed, base),
+            paths=_whole_files(base, self.row_filter, self.case_sensitive, self.removed, workspace),
             may_match=None if matcher is None else matcher.may_match_manifest,
             branch=None if self.stage_only else self.branch,
             properties=self.properties,
@@ -148,39 +151,14 @@ class Overwrite(Update):
                 )
 
 
-class WholeFileTest:
-    """Says of entries whether all rows of their files match a filter.
-
-    Raises:
-        InvalidInputError: when asked of a file some of whose rows may match and others not.
-    """
-
-    def __init__(
-        self,
-        matcher: FileMatcher,
-        row_filter: BooleanExpression | None,
-        removed: tuple[DataFile, ...],
-        base: TableMetadata,
-    ) -> None:
-        self._matcher = matcher
-        self._filter = row_filter
-        self._removed = {file.file_path for file in removed}
-        self._base = base
-
-    def __call__(self, entries: Sequence[ManifestEntry]) -> list[bool]:
-        files = [entry.data_file for entry in entries]
-        may, must = self._matcher.may_match(files), self._matcher.must_match(files)
-        matches = [file.file_path not in self._removed and each for file, each in zip(files, may, strict=True)]
-        for file, match, whole in zip(files, matches, must, strict=True):
-            if match and not whole:
-                raise self._refused(file)
-        return matches
-
-    def _refused(self, file: DataFile) -> InvalidInputError:
-        return InvalidInputError(
-            f"Cannot delete {self._filter} of the table at {self._base.location} by whole files: some, but not all, "
-            f"rows of {file.file_path} may match. Use Table.delete, which rewrites such files or writes row deletes."
-        )
+def _whole_files(
+    base: TableMetadata,
+    row_filter: BooleanExpression | None,
+    case_sensitive: bool,
+    removed: Sequence[DataFile],
+    reader: FileReader,
+) -> WholeFiles | None:
+    return None if row_filter is None else WholeFiles(base, row_filter, case_sensitive, removed, reader)
 
 
 @dataclass(frozen=True)
@@ -206,12 +184,15 @@ class ReplacePartitions(Update):
     snapshot_id: int = field(default_factory=new_snapshot_id)
 
     def _partitions(self, base: TableMetadata) -> frozenset[PartitionKey]:
-        """The partitions of the files, in all forms in which they may be stored."""
-        found = set[PartitionKey]()
+        """The keys of the partitions of the files, in all forms in which they may be stored."""
+        return frozenset(file.partition_key for file in self._stored(base))
+
+    def _stored(self, base: TableMetadata) -> Iterator[DataFile]:
+        """The files in the partition that they have, and in every other form in which that may be stored."""
         for file in self.files:
-            others = former_partitions(base.spec_by_id(file.spec_id), base.schema(), file.partition)
-            found.update(replace(file, partition=each).partition_key for each in (file.partition, *others))
-        return frozenset(found)
+            yield file
+            for form in former_partitions(base.spec_by_id(file.spec_id), base.schema(), file.partition):
+                yield replace(file, partition=form)
 
     def _replaces_all(self, base: TableMetadata) -> bool:
         return any(not base.spec_by_id(file.spec_id).fields for file in self.files)
@@ -250,7 +231,7 @@ class ReplacePartitions(Update):
         check_data(self.files, base)
         partitions = self._partitions(base)
         everything = self._replaces_all(base)
-        spec_ids = {spec_id for spec_id, _ in partitions}
+        replaced_in = HeldPartitions(((each.spec_id, each.partition) for each in self._stored(base)), base)
 
         def replaced(file: DataFile) -> bool:
             if not everything and file.partition_key not in partitions:
@@ -267,8 +248,8 @@ class ReplacePartitions(Update):
             what="replace partitions of",
             operation=always(Operation.OVERWRITE),
             added=self.files,
-            matches=lambda entries: [replaced(entry.data_file) for entry in entries],
-            may_match=lambda manifest: everything or manifest.partition_spec_id in spec_ids,
+            paths=FilesOfPartitions(partition_columns(base), replaced),
+            may_match=lambda manifest: everything or replaced_in.may_be_in(manifest),
             drops_deletes=replaced,
             branch=None if self.stage_only else self.branch,
             properties={"replace-partitions": "true", **self.properties},

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hms_iceberg.errors import CommitConflictError, UnsupportedError
 from hms_iceberg.spec.manifests.manifest_values import DataFileContent
 from hms_iceberg.spec.metadata.metadata_changes import (
-    remove_ref,
+    remove_refs,
     remove_schemas,
     remove_snapshots,
     remove_specs,
@@ -75,9 +75,8 @@ class ExpireSnapshots(Update):
             )
         now = workspace.now_ms() if self.at_ms is None else self.at_ms
         refs = retained_refs(base, now)
-        metadata = base
-        for name in base.refs.keys() - refs.keys():
-            metadata = remove_ref(metadata, name, now)
+        old = base.refs.keys() - refs.keys()
+        metadata = remove_refs(base, old, now) if old else base
         for snapshot_id in self.snapshot_ids:
             require_snapshot(base, snapshot_id)
         expired = {snapshot.snapshot_id for snapshot in base.snapshots} - self._retained(base, refs, now)
@@ -89,15 +88,16 @@ class ExpireSnapshots(Update):
         oldest = now - default_age if self.older_than_ms is None else self.older_than_ms
         last = MIN_SNAPSHOTS_TO_KEEP.of(base.properties) if self.retain_last is None else self.retain_last
         kept = {ref.snapshot_id for ref in refs.values()}
+        in_history: set[int] = set()
+        young: dict[int, set[int]] = {}
         for ref in refs.values():
             if ref.is_branch:
                 limit = oldest if ref.max_snapshot_age_ms is None else now - ref.max_snapshot_age_ms
                 count = last if ref.min_snapshots_to_keep is None else ref.min_snapshots_to_keep
-                kept |= _of_branch(base, ref, limit, count)
-        branches = (ref for ref in refs.values() if ref.is_branch)
-        in_history = {item.snapshot_id for ref in branches for item in base.ancestors_of(ref.snapshot_id)}
+                _keep_of_branch(base, ref, limit, count, young.setdefault(limit, set()))
+                _add_history(base, ref, in_history)
         staged = (item for item in base.snapshots if item.snapshot_id not in in_history)
-        return kept | {item.snapshot_id for item in staged if item.timestamp_ms >= oldest}
+        return kept.union(*young.values(), (item.snapshot_id for item in staged if item.timestamp_ms >= oldest))
 
 
 def _without_unused(metadata: TableMetadata, reader: FileReader) -> TableMetadata:
@@ -110,13 +110,21 @@ def _without_unused(metadata: TableMetadata, reader: FileReader) -> TableMetadat
     return remove_schemas(metadata, schemas) if schemas else metadata
 
 
-def _of_branch(base: TableMetadata, ref: SnapshotRef, limit_ms: int, count: int) -> set[int]:
-    kept: set[int] = set()
+def _keep_of_branch(base: TableMetadata, ref: SnapshotRef, limit_ms: int, count: int, kept: set[int]) -> None:
+    """Adds the snapshots that a branch keeps to those that branches of the same limit keep: what comes before one of
+    these is known to be kept, or too old."""
     for position, snapshot in enumerate(base.ancestors_of(ref.snapshot_id)):
-        if position >= max(1, count) and snapshot.timestamp_ms < limit_ms:
+        is_needed = position < max(1, count)
+        if not is_needed and (snapshot.timestamp_ms < limit_ms or snapshot.snapshot_id in kept):
             break
         kept.add(snapshot.snapshot_id)
-    return kept
+
+
+def _add_history(base: TableMetadata, ref: SnapshotRef, history: set[int]) -> None:
+    for snapshot in base.ancestors_of(ref.snapshot_id):
+        if snapshot.snapshot_id in history:
+            break
+        history.add(snapshot.snapshot_id)
 
 
 def retained_refs(base: TableMetadata, now: int) -> dict[str, SnapshotRef]:
