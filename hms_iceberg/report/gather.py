@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from hms_iceberg.lazy import pl
+from hms_iceberg.maintenance.expire_with_files import cost_of_snapshots
 from hms_iceberg.maintenance.service.assessment import needs_of
 from hms_iceberg.maintenance.service.policy import Policy
 from hms_iceberg.report.portrait import Advice, Bin, PartitionShare, SnapshotPoint, TablePortrait
@@ -67,11 +68,17 @@ def portrait_of(table: Table, most_partitions: int = MOST_PARTITIONS) -> TablePo
         snapshots=_history(metadata),
         partitions=partitions,
         partition_count=partition_count,
-        advice=tuple(
-            Advice(need.action, need.why, _command(need.action, name))
-            for need in needs_of(table, Policy().of_table(table.properties, name))
-        ),
+        advice=tuple(_advice(table, name)),
     )
+
+
+def _advice(table: Table, name: str) -> Iterator[Advice]:
+    cost = cost_of_snapshots(len(table.metadata.snapshots))
+    if cost is not None:
+        remedy = "keep fewer by history.expire.max-snapshot-age-ms and history.expire.min-snapshots-to-keep"
+        yield Advice("expire_snapshots", f"{cost}: {remedy}", _command("expire_snapshots", name))
+    for need in needs_of(table, Policy().of_table(table.properties, name)):
+        yield Advice(need.action, need.why, _command(need.action, name))
 
 
 def _histogram(values: pl.Series, limits: Sequence[int]) -> tuple[Bin, ...]:

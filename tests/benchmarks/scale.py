@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import resource
 import subprocess
@@ -21,7 +20,7 @@ from itertools import pairwise
 
 from click import echo
 
-from tests.support.scale_walls import WALLS
+from tests.support.scale_walls import WALLS, exponent
 
 
 def measure(name: str, size: int) -> dict[str, float]:
@@ -45,11 +44,6 @@ def peak_mib() -> float:
 def in_fresh_process(name: str, size: int) -> dict[str, float]:
     arguments = [sys.executable, "-m", "tests.benchmarks.scale", "--measure", name, str(size)]
     return dict(json.loads(subprocess.run(arguments, check=True, capture_output=True, text=True).stdout))
-
-
-def exponent(sizes: tuple[int, int], values: tuple[float, float]) -> float:
-    """The power of the size by which a value grows."""
-    return math.log(max(values[1], 1e-9) / max(values[0], 1e-9)) / math.log(sizes[1] / sizes[0])
 
 
 def draw(name: str, sizes: Sequence[int]) -> None:

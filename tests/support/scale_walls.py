@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import math
 import os
 import random
 import shutil
@@ -19,22 +20,29 @@ from hms_iceberg.arrow.reading.read import read_tasks
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 
 from hms_iceberg.expressions.text.parser import parse
+from hms_iceberg.report.gather import _history
+from hms_iceberg.scan.metadata_tables.history_tables import metadata_log_entries
+from hms_iceberg.scan.metadata_tables.request import MetadataRequest
 from hms_iceberg.spec.data_types import LongType, NestedField
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent, ManifestEntry, ManifestEntryStatus
 from hms_iceberg.spec.metadata.metadata_changes import remove_snapshots
 from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.snapshots_and_refs import MetadataLogEntry, Snapshot, SnapshotLogEntry, SnapshotRef
 from hms_iceberg.spec.values.single_values import to_bytes
 from hms_iceberg.transaction.workspace import FileWorkspace
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.rows.overwrite import Overwrite, ReplacePartitions
-from hms_iceberg.updates.snapshots.expire_snapshots import unreachable_files
+from hms_iceberg.updates.snapshots.expire_snapshots import ExpireSnapshots, unreachable_files
+from tests.support.memory_storage import InMemoryStorage
 from tests.support.snapshots import LOCATION, ManifestTable
 
 SCHEMA = Schema(NestedField(1, "id", LongType()), NestedField(2, "part", LongType()))
 ROWS_READ = 2_000
 FILES_IN_MANIFEST = 8_000
+FILES_IN_LARGE = 20_000
 BY_PART = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "part"))
 
 
@@ -46,32 +54,51 @@ class Wall:
         what: what is done.
         make: prepares a size, and gives the work.
         sizes: what sizes are measured.
+        small: a size whose work is counted, with that of twice and four times as much.
     """
 
     what: str
     make: Callable[[int], Callable[[], Any]]
     sizes: tuple[int, ...]
+    small: int
 
 
-def planned(kind: DataFileContent) -> Callable[[int], Callable[[], Any]]:
-    """Planning a partition to which each of many commits added a data file and a delete file."""
+def exponent(sizes: tuple[int, int], values: tuple[float, float]) -> float:
+    """The power of the size by which a value grows."""
+    return math.log(max(values[1], 1e-9) / max(values[0], 1e-9)) / math.log(sizes[1] / sizes[0])
 
-    def make(size: int) -> Callable[[], Any]:
-        table = checkpoints(size, kind)
-        return lambda: sum(len(task.delete_files) for task in table.plan().tasks())
+
+def planned(kind: DataFileContent, of_keys: int = 1) -> Callable[[int], Callable[[], int]]:
+    """Planning a partition to which each of many commits added a data file and a delete file; of them, about one in
+    `of_keys` has keys in common."""
+
+    def make(size: int) -> Callable[[], int]:
+        table = checkpoints(size, kind, of_keys)
+
+        def work() -> int:
+            plan = table.plan()
+            assert sum(len(task.delete_files) for task in plan.tasks()) or size < 3
+            return plan.assignments.height
+
+        return work
 
     return make
 
 
-def checkpoints(size: int, kind: DataFileContent) -> ManifestTable:
+def checkpoints(size: int, kind: DataFileContent, of_keys: int) -> ManifestTable:
     """A partition to which each of many commits added a data file, and deletes of earlier rows anywhere."""
-    table = ManifestTable(SCHEMA, BY_PART)
-    bounds = {"lower_bounds": {1: to_bytes(LongType(), 0)}, "upper_bounds": {1: to_bytes(LongType(), 9)}}
-    more: dict[str, Any] = {"value_counts": {1: 9}, "null_value_counts": {1: 0}, **bounds}
+    table, source = ManifestTable(SCHEMA, BY_PART), random.Random(size)
     keys = {"equality_ids": (1,)} if kind is DataFileContent.EQUALITY_DELETES else {}
+
+    def made(number: int, name: str, content: DataFileContent, **more: Any) -> ManifestEntry:
+        low = source.randrange(10 * of_keys)
+        bounds = {"lower_bounds": {1: to_bytes(LongType(), low)}, "upper_bounds": {1: to_bytes(LongType(), low + 9)}}
+        counts = {"value_counts": {1: 9}, "null_value_counts": {1: 0}}
+        return entry(number, file(f"{name}/{number}", content, **counts, **bounds, **more))
+
     table.commit(
-        *(entry(number, file(f"data/{number}", DataFileContent.DATA, **more)) for number in range(size)),
-        *(entry(number, file(f"deletes/{number}", kind, **keys, **more)) for number in range(size)),
+        *(made(number, "data", DataFileContent.DATA) for number in range(size)),
+        *(made(number, "deletes", kind, **keys) for number in range(size)),
     )
     return table
 
@@ -94,7 +121,7 @@ def read(size: int) -> Callable[[], Any]:
     table.commit(*entries)
 
     def work() -> int:
-        tasks = table.plan().tasks()
+        tasks = reversed(list(table.plan().tasks()))  # most tables' plans are of the newest files first
         batches = read_tasks(tasks, SCHEMA, SCHEMA, table.metadata, storage)
         return sum(batch.num_rows for batch in batches)
 
@@ -104,7 +131,7 @@ def read(size: int) -> Callable[[], Any]:
 def expired(size: int) -> Callable[[], Any]:
     """Finding the files that only an expired snapshot needed, in a table of so many large manifests."""
     table = ManifestTable(SCHEMA, BY_PART)
-    many = [entry(number, file(f"data/{number:0200}", DataFileContent.DATA)) for number in range(20_000)]
+    many = [entry(number, file(f"data/{number:0200}", DataFileContent.DATA)) for number in range(FILES_IN_LARGE)]
     table.commit(*many)
     (manifest,) = table.manifests
     manifests = []
@@ -153,6 +180,43 @@ def removed(row_filter: str | None, apart: bool) -> Callable[[int], Callable[[],
     return make
 
 
+def branched(size: int) -> TableMetadata:
+    """A table of so many snapshots in a row, a branch at every third of them, and a log of as many versions."""
+    snapshots = tuple(
+        Snapshot(number, number - 1 or None, number, number, f"{LOCATION}/{number}") for number in range(1, size + 1)
+    )
+    refs = {f"b{number}": SnapshotRef(number, max_ref_age_ms=1) for number in range(1, size, 3)}
+    return replace(
+        ManifestTable(SCHEMA).metadata,
+        snapshots=snapshots,
+        refs={**refs, **{f"k{number}": SnapshotRef(number) for number in range(2, size, 3)}, "main": SnapshotRef(size)},
+        current_snapshot_id=size,
+        last_sequence_number=size,
+        last_updated_ms=size,
+        snapshot_log=tuple(SnapshotLogEntry(number, number) for number in range(1, size + 1)),
+        metadata_log=tuple(MetadataLogEntry(f"{LOCATION}/{number}.json", number) for number in range(1, size + 1)),
+    )
+
+
+def expired_refs(size: int) -> Callable[[], Any]:
+    """Finding out what branches keep, of which a half is too old."""
+    metadata, workspace = branched(size), FileWorkspace(InMemoryStorage())
+    update = ExpireSnapshots(older_than_ms=0, at_ms=size + 2)
+    return lambda: update.apply(metadata, workspace)
+
+
+def logged(size: int) -> Callable[[], Any]:
+    """Reading the metadata table of versions, and a report's history."""
+    metadata = branched(size)
+    request = MetadataRequest(metadata, InMemoryStorage())
+
+    def work() -> None:
+        assert metadata_log_entries(request).frame.height == size
+        assert len(_history(metadata)) == size
+
+    return work
+
+
 def file(name: str, content: DataFileContent, **more: Any) -> DataFile:
     """A file of one partition."""
     return DataFile(
@@ -176,31 +240,44 @@ WALLS = {
         "a partition of so many commits, each a data file and an equality delete file",
         planned(DataFileContent.EQUALITY_DELETES),
         (1_000, 3_000, 10_000),
+        100,
+    ),
+    "equality deletes of few keys, planned": Wall(
+        "the same, of which one in fifty has keys in common with a data file",
+        planned(DataFileContent.EQUALITY_DELETES, 50),
+        (1_000, 3_000, 10_000),
+        100,
     ),
     "position deletes, planned": Wall(
         "a partition of so many commits, each a data file and a position delete file of the partition",
         planned(DataFileContent.POSITION_DELETES),
         (1_000, 3_000, 10_000),
+        100,
     ),
     "equality deletes, read": Wall(
-        "a table of so many commits, each of 2,000 rows written anew by their key", read, (100, 200, 400)
+        "a table of so many commits, each of 2,000 rows written anew by their key", read, (100, 200, 400), 24
     ),
     "expiry": Wall(
-        "a table of so many manifests of 20,000 files, of which one snapshot expires", expired, (64, 128, 256)
+        "a table of so many manifests of 20,000 files, of which one snapshot expires", expired, (64, 128, 256), 24
     ),
     "partition, overwritten": Wall(
         "a table of so many files, each manifest of partitions of its own: one partition is overwritten",
         removed(None, apart=True),
         (40_000, 80_000, 160_000),
+        1_000,
     ),
     "partition, deleted": Wall(
         "a table of so many files, each manifest of partitions of its own: one partition is deleted by a filter",
         removed("part = 1", apart=True),
         (40_000, 80_000, 160_000),
+        1_000,
     ),
     "partition in every manifest, deleted": Wall(
         "a table of so many files, each manifest of all partitions: one partition is deleted by a filter",
         removed("part = 1", apart=False),
         (40_000, 80_000, 160_000),
+        1_000,
     ),
+    "branches, expired": Wall("so many snapshots, two branches for three of them", expired_refs, (2_000, 8_000), 100),
+    "versions and history, read": Wall("so many versions and snapshots", logged, (2_000, 8_000), 100),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import urlsplit
 
 from hms_iceberg.errors import ConfigurationError, IcebergError, MetastoreError
@@ -15,6 +15,8 @@ from hms_iceberg.hms.locking.lock_admin import is_abandoned, list_locks
 from hms_iceberg.hms.locking.lock_settings import LockSettings
 from hms_iceberg.hms.rows.unchanged_rows import TRUST_NOTIFICATIONS
 from hms_iceberg.maintenance.doctor.diagnosis import Diagnosis, bad, doubtful, good
+from hms_iceberg.maintenance.expire_with_files import cost_of_snapshots
+from hms_iceberg.metastore import TableRow
 from hms_iceberg.rest_client.rest_metastore import RestMetastore
 
 _SLOW = 1.0
@@ -52,6 +54,23 @@ def examine_metastore(metastore: HiveMetastore, properties: Mapping[str, str]) -
     yield _release(metastore)
     yield from _locks(metastore, properties)
     yield from _settings(metastore, properties)
+    try:
+        yield from examine_snapshots(metastore.table_rows.rows())
+    except IcebergError as error:
+        yield doubtful("tables", "not all of them are told", str(error))
+
+
+def examine_snapshots(rows: Iterable[TableRow]) -> Iterator[Diagnosis]:
+    """Names the tables that have so many snapshots that commits take long.
+
+    Args:
+        rows: tables of a metastore.
+    """
+    for row in rows:
+        told = row.properties.get("snapshot-count", "")
+        cost = cost_of_snapshots(int(told)) if row.is_iceberg and told.isdigit() else None
+        if cost is not None:
+            yield doubtful(f"table {row}", cost, f"Keep fewer: hms-iceberg expire-snapshots {row}")
 
 
 def _release(metastore: HiveMetastore) -> Diagnosis:

@@ -8,6 +8,9 @@ from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.catalog import load_catalog
 from hms_iceberg.maintenance.doctor import Health, examine_surroundings
 from hms_iceberg.maintenance.doctor.machine_health import examine_storage
+from hms_iceberg.maintenance.doctor.metastore_health import examine_snapshots
+from hms_iceberg.maintenance.expire_with_files import MANY_SNAPSHOTS
+from hms_iceberg.metastore import TableRow
 from tests.support.memory_storage import InMemoryStorage
 
 
@@ -44,3 +47,15 @@ def test_a_metastore_that_nobody_reaches_ends_the_round(tmp_path: Path) -> None:
         last = list(examine_surroundings(catalog))[-1]
     assert (last.subject, last.state) == ("metastore", Health.BAD)
     assert last.remedy is not None and "127.0.0.1:1" in last.remedy
+
+
+def test_tables_of_so_many_snapshots_that_every_commit_pays_for_them_are_told() -> None:
+    def row(name: str, count: str, is_iceberg: bool = True) -> TableRow:
+        return TableRow(("db", name), f"mem://{name}", {"snapshot-count": count}, is_iceberg)
+
+    few = row("few", str(MANY_SNAPSHOTS - 1)), row("hive", "70000", False), row("odd", "many"), row("none", "")
+    (told,) = examine_snapshots([*few, row("many", "70000")])
+    assert (told.subject, told.state) == ("table db.many", Health.DOUBTFUL)
+    assert told.said.startswith("70000 snapshots") and "4.9 s of processor and 630 MB" in told.said
+    assert told.remedy is not None and "expire-snapshots db.many" in told.remedy
+    assert list(examine_snapshots([row("limit", str(MANY_SNAPSHOTS))]))

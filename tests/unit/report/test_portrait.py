@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.report import Failure, html_page, portrait_of
@@ -47,6 +48,16 @@ def test_partitions_are_told_by_size_and_snapshots_from_the_newest(visits: Table
         ("append", (), True),
         ("append", (), True),
     ]
+
+
+def test_a_table_of_very_many_snapshots_is_advised_to_keep_fewer(
+    visits: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "expire_snapshots" not in {each.action for each in portrait_of(visits).advice}
+    monkeypatch.setattr("hms_iceberg.maintenance.expire_with_files.MANY_SNAPSHOTS", 4)
+    advice = portrait_of(visits).advice[0]
+    assert advice.action == "expire_snapshots" and advice.why.startswith("4 snapshots are read and written by every")
+    assert "history.expire.max-snapshot-age-ms" in advice.why
 
 
 def test_a_table_without_rows_is_told(lake: Catalog) -> None:
