@@ -43,12 +43,7 @@ _NEWEST = "newest"
 
 
 class EqualityDeletes:
-    """Loads equality delete files once a scan and answers per batch.
-
-    Args:
-        storage: where the files are.
-        metadata: the table, whose schemas, old ones included, give the keys' types.
-    """
+    """Loads equality delete files once a scan and answers per batch."""
 
     def __init__(self, storage: Storage, metadata: TableMetadata) -> None:
         self._storage = storage
@@ -65,11 +60,7 @@ class EqualityDeletes:
         )
 
     def key_schema(self, field_id: int) -> Schema:
-        """The newest schema that has a field, so that its type is the widest.
-
-        Raises:
-            CorruptDataFileError: no schema of the table has the field.
-        """
+        """The newest schema that has a field, so that its type is the widest."""
         for schema in self._schemas:
             if schema.has_field(field_id):
                 return schema
@@ -87,8 +78,6 @@ class EqualityDeletes:
     def keys(self, deletes: DeleteFiles) -> list[KeySet]:
         """Lookup tables of deleted keys.
 
-        Args:
-            deletes: the delete files that apply to a data file.
 
         Raises:
             MissingFileError, CorruptDataFileError: a delete file cannot be read.
@@ -146,13 +135,7 @@ class EqualityDeletes:
 
 
 class _UnitedKeys:
-    """The keys of the delete files of a group, read as far back as any data file needs.
-
-    Args:
-        start: the row of the group's first delete file.
-        end: the row after its last.
-        read: the keys of delete files by their rows, with their row as the newest.
-    """
+    """The keys of the delete files of a group, read as far back as any data file needs."""
 
     def __init__(self, start: int, end: int, read: Callable[[Iterable[int]], pl.DataFrame]) -> None:
         self._lock = Lock()
@@ -180,11 +163,7 @@ class _UnitedKeys:
 
 
 class DeletedKeys:
-    """Distinct deleted keys.
-
-    Args:
-        rows: the keys; and in the column of that name the newest delete file that holds each, if that matters.
-    """
+    """Distinct deleted keys; in the column `newest` the row of the newest delete file that holds each, if that matters."""
 
     def __init__(self, rows: pl.DataFrame) -> None:
         self.rows = rows
@@ -193,12 +172,7 @@ class DeletedKeys:
         self._sorted: tuple[pl.Series, pl.DataFrame] | None = None
 
     def mask(self, keys: pl.DataFrame, since: int) -> Any:
-        """Which keys are deleted by any delete file from one on, as a numpy array of booleans.
-
-        Args:
-            keys: the keys to look for.
-            since: the row of the first delete file.
-        """
+        """Which keys are deleted by any delete file from one on, as a numpy array of booleans."""
         if keys.height * _SMALL < self.rows.height:
             return self._searched(keys, since)
         rows = self.rows.filter(pl.col(_NEWEST) >= since) if _NEWEST in self.rows.columns else self.rows
@@ -232,14 +206,7 @@ class DeletedKeys:
 
 
 class KeySet:
-    """The deleted keys over one set of columns.
-
-    Args:
-        ids: the equality ids, ascending.
-        columns: for each id the top-level column to read.
-        deleted: the distinct keys.
-        since: the row of the first delete file that applies, among those of the plan.
-    """
+    """The deleted keys over one set of columns: for each ascending equality id, the top-level column to read."""
 
     def __init__(self, ids: tuple[int, ...], columns: list[NestedField], deleted: DeletedKeys, since: int = 0) -> None:
         self.ids = ids
@@ -250,8 +217,6 @@ class KeySet:
     def deleted(self, columns: Sequence[pa.Array]) -> Any:
         """Which rows are deleted.
 
-        Args:
-            columns: the arrays of ``self.columns``.
 
         Returns:
             A numpy array of booleans.

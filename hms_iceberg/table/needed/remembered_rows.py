@@ -22,10 +22,6 @@ _LONG = ("current-", "default-", "spark.sql.sources.schema", "spark.sql.statisti
 class RememberedRows:
     """Implements `TableRows` with a cache of some minutes. Before files are deleted, `fresh` rows have to confirm
     it.
-
-    Args:
-        rows: the metastore.
-        seconds: after so many, it is asked anew.
     """
 
     def __init__(self, rows: TableRows, seconds: float = 600) -> None:
@@ -91,11 +87,7 @@ def _slim(row: TableRow) -> TableRow:
 
 
 def asked_once(rows: TableRows) -> RememberedRows:
-    """The rows of a metastore, all of which are asked for at most once from now on.
-
-    Args:
-        rows: the metastore.
-    """
+    """The rows of a metastore, all of which are asked for at most once from now on."""
     return rows if isinstance(rows, RememberedRows) else RememberedRows(rows)
 
 

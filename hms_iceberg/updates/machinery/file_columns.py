@@ -26,12 +26,6 @@ PathsToRemove = Callable[[int, ManifestFrame], Collection[str]]
 class WholeFiles:
     """Finds the files all of whose rows match a filter.
 
-    Args:
-        base: the table.
-        row_filter: the filter.
-        case_sensitive: whether it names columns in their case.
-        removed: files that are removed whatever their rows.
-        reader: reads manifests.
 
     Raises:
         UnknownColumnError, TypeMismatchError: the filter does not fit the table's schema.
@@ -53,11 +47,7 @@ class WholeFiles:
         self._removed = pl.Series([file.file_path for file in removed], dtype=pl.String)
 
     def __call__(self, spec_id: int, manifest: ManifestFrame) -> Collection[str]:
-        """The locations of the files.
-
-        Raises:
-            InvalidInputError: some rows of a file may match, and others not.
-        """
+        """The locations of the files."""
         files, _ = self._planner.keep_files(spec_id, manifest, {})
         files = files.filter(~files["file_path"].is_in(self._removed.implode()))
         partly = files.filter(~files[ALL_MATCH])
@@ -72,12 +62,7 @@ class WholeFiles:
 
 @dataclass(frozen=True)
 class FilesOfPartitions:
-    """Finds the files whose partition passes a test, which is asked once a partition.
-
-    Args:
-        partitions: the table's partition columns.
-        is_wanted: the test; gets a file of the partition.
-    """
+    """Finds the files whose partition passes a test, which is asked once a partition."""
 
     partitions: PartitionColumns
     is_wanted: Callable[[DataFile], bool]

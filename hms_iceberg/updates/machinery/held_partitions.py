@@ -17,10 +17,6 @@ class HeldPartitions:
     """Some partitions, of any specs.
 
     Each field is looked at by itself: a manifest that has the values of two partitions may hold a third one.
-
-    Args:
-        partitions: spec ids and partition values.
-        base: the table.
     """
 
     def __init__(self, partitions: Iterable[tuple[int, tuple[Any, ...]]], base: TableMetadata) -> None:
