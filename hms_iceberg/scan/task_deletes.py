@@ -50,8 +50,8 @@ class PlannedDeletes:
 
 
 @dataclass(frozen=True)
-class EqualityGroup:
-    """Equality delete files of one key and partition that apply to a data file.
+class DeleteGroup:
+    """Delete files of one kind, partition and key that apply to a data file.
 
     Args:
         plan: all delete files.
@@ -68,6 +68,16 @@ class EqualityGroup:
     def files(self) -> list[DataFile]:
         """The files."""
         return [self.plan.files[row] for first, end in self.runs for row in range(first, end)]
+
+    @property
+    def content(self) -> DataFileContent:
+        """The kind of all."""
+        return self.plan.files[self.first].content
+
+    @property
+    def names_data_files(self) -> bool:
+        """Whether each of them is about one data file."""
+        return self.plan.files[self.first].only_data_file is not None
 
     @property
     def first(self) -> int:
@@ -151,27 +161,23 @@ class DeleteFiles(Sequence[DataFile]):
         """Whether any is an equality delete file."""
         return any(True for _ in self.equality_groups())
 
-    def positions(self) -> list[DataFile]:
-        """The position delete files and deletion vectors."""
-        return [
-            self._plan.files[row]
-            for first, end in self._within_groups()
-            if self._plan.files[first].content is not DataFileContent.EQUALITY_DELETES
-            for row in range(first, end)
-        ]
-
-    def equality_groups(self) -> Iterator[EqualityGroup]:
+    def equality_groups(self) -> Iterator[DeleteGroup]:
         """The equality delete files, by key and partition."""
+        return (each for each in self._groups() if each.content is DataFileContent.EQUALITY_DELETES)
+
+    def position_groups(self) -> Iterator[DeleteGroup]:
+        """The position delete files and deletion vectors: those that name their data file, and the others by partition."""
+        return (each for each in self._groups() if each.content is DataFileContent.POSITION_DELETES)
+
+    def _groups(self) -> Iterator[DeleteGroup]:
         group: list[Run] = []
         for first, end in self._within_groups():
-            if self._plan.files[first].content is not DataFileContent.EQUALITY_DELETES:
-                continue
             if group and self._plan.group(group[0][0]) != self._plan.group(first):
-                yield EqualityGroup(self._plan, tuple(group))
+                yield DeleteGroup(self._plan, tuple(group))
                 group = []
             group.append((first, end))
         if group:
-            yield EqualityGroup(self._plan, tuple(group))
+            yield DeleteGroup(self._plan, tuple(group))
 
     def _within_groups(self) -> Iterator[Run]:
         """The runs, cut where groups end."""
@@ -188,7 +194,7 @@ def _content_bytes(file: DataFile) -> int:
 
 
 def _kind(file: DataFile) -> tuple[Any, ...]:
-    """What the files of a group have in common; position deletes are one, whatever they are about."""
-    if file.content is not DataFileContent.EQUALITY_DELETES:
-        return (DataFileContent.POSITION_DELETES,)
-    return file.content, tuple(sorted(file.equality_ids or ())), file.partition_key
+    """What the files of a group have in common."""
+    if file.content is DataFileContent.EQUALITY_DELETES:
+        return file.content, tuple(sorted(file.equality_ids or ())), file.partition_key
+    return file.content, file.only_data_file is not None or file.partition_key

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -13,8 +12,10 @@ import pyarrow as pa
 from hms_iceberg.arrow.columns.projection import FileProjection
 from hms_iceberg.arrow.deletes.puffin import read_deletion_vector
 from hms_iceberg.arrow.formats.content_files import ContentReader, check_row_count, open_reader
-from hms_iceberg.arrow.parallel import SharedCache
+from hms_iceberg.arrow.deletes.united_deletes import UnitedDeletes
+from hms_iceberg.arrow.parallel import SharedCache, in_parallel
 from hms_iceberg.errors import MissingFileError
+from hms_iceberg.scan.task_deletes import DeleteFiles, DeleteGroup
 from hms_iceberg.spec.field_mapping import NameMapping
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POSITION
@@ -36,6 +37,7 @@ def open_delete_file(storage: Storage, file: DataFile, mapping: NameMapping | No
 
 
 _ROWS_AT_ONCE = 1 << 18
+_ByDataFile = dict[str, list[tuple[int, Any]]]
 # Positions of delete files about several data files that a scan keeps.
 _CACHE_BYTES = 128 * 1024 * 1024
 
@@ -46,7 +48,30 @@ class PositionDeletes:
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._files: SharedCache[str, dict[str, Any]] = SharedCache(_bytes_of, _CACHE_BYTES)
-        self._lock = Lock()
+        self._united = UnitedDeletes(self._by_data_file, _bytes_of_all)
+
+    def of_task(self, data_file: str, deletes: DeleteFiles) -> Any | None:
+        """The deleted positions of a data file of a plan, as `positions` gives them."""
+        parts: list[Any] = []
+        few: list[DataFile] = []
+        for group in deletes.position_groups():
+            if self._united.is_worth_it(group) and not group.names_data_files:
+                found = self._united.since_first(group).get(data_file, ())
+                parts += (positions for row, positions in found if row >= group.first)
+            else:
+                few += group.files
+        own = self.positions(data_file, few)
+        return _united([*parts, *(() if own is None else (own,))])
+
+    def _by_data_file(self, group: DeleteGroup, rows: range, later: _ByDataFile | None) -> _ByDataFile:
+        """The positions in delete files of a group by data file, each with the row of its delete file."""
+        found = {path: list(parts) for path, parts in (later or {}).items()}
+        files = group.plan.files
+        read = in_parallel(lambda row: read_position_deletes(self._storage, files[row]), rows, files[rows[0]].file_path)
+        for row, positions in zip(rows, read, strict=True):
+            for path, each in positions.items():
+                found.setdefault(path, []).append((row, each))
+        return found
 
     def positions(self, data_file: str, deletes: Iterable[DataFile]) -> Any | None:
         """The deleted positions of a data file, ascending without duplicates; None if there are none.
@@ -59,16 +84,19 @@ class PositionDeletes:
             parts = [read_deletion_vector(self._storage, vector) for vector in vectors]
         else:
             parts = [self._load(file).get(data_file) for file in found]
-        parts = [part for part in parts if part is not None and len(part)]
-        if not parts:
-            return None
-        return parts[0] if len(parts) == 1 else np.unique(np.concatenate(parts))
+        return _united([part for part in parts if part is not None and len(part)])
 
     def _load(self, file: DataFile) -> dict[str, Any]:
         found = self._files.get(file.file_path, lambda: read_position_deletes(self._storage, file))
         if len(found) <= 1:  # nobody else will ask, and a scan may have very many of them
             self._files.forget(file.file_path)
         return found
+
+
+def _united(parts: list[Any]) -> Any | None:
+    if not parts:
+        return None
+    return parts[0] if len(parts) == 1 else np.unique(np.concatenate(parts))
 
 
 def read_position_deletes(storage: Storage, file: DataFile) -> dict[str, Any]:
@@ -107,3 +135,7 @@ def _ascending(positions: Any) -> Any:
 
 def _bytes_of(positions: dict[str, Any]) -> int:
     return sum(len(path) + each.nbytes for path, each in positions.items())
+
+
+def _bytes_of_all(found: _ByDataFile) -> int:
+    return sum(len(path) + sum(each.nbytes for _, each in parts) for path, parts in found.items())

@@ -6,7 +6,7 @@ delete file that holds it, since a data file is concerned by those from one on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from threading import Lock
@@ -19,11 +19,12 @@ import pyarrow.compute as pc
 from hms_iceberg.arrow.columns.arrow_schema import constant
 from hms_iceberg.arrow.columns.projection import FileProjection
 from hms_iceberg.arrow.deletes.deleted_rows import open_delete_file
+from hms_iceberg.arrow.deletes.united_deletes import UnitedDeletes
 from hms_iceberg.arrow.parallel import SharedCache, in_parallel
 from hms_iceberg.arrow.rows.row_identity import comparable
 from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.lazy import pl
-from hms_iceberg.scan.task_deletes import DeleteFiles, EqualityGroup, PlannedDeletes, Run
+from hms_iceberg.scan.task_deletes import DeleteFiles, DeleteGroup
 from hms_iceberg.spec.data_types import NestedField
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
@@ -33,10 +34,6 @@ from hms_iceberg.storage import Storage
 _ROWS_AT_ONCE = 1 << 18
 # Keys that a scan keeps, of single files and of sets of them.
 _KEYS_CACHE_BYTES = 128 * 1024 * 1024
-# Keys of very many delete files, of several partitions.
-_UNITED_CACHE_BYTES = 512 * 1024 * 1024
-# So many delete files of a data file are united for it alone.
-_FEW_FILES = 8
 # Keys are looked up by their hashes if there are so many times as many deleted ones.
 _SMALL = 16
 _NEWEST = "newest"
@@ -51,9 +48,7 @@ class EqualityDeletes:
         self._mapping = metadata.name_mapping()
         self._rows: SharedCache[str, pl.DataFrame] = SharedCache(_frame_bytes, _KEYS_CACHE_BYTES)
         self._sets: SharedCache[tuple[str, ...], DeletedKeys] = SharedCache(_keys_bytes, _KEYS_CACHE_BYTES)
-        self._united: SharedCache[tuple[PlannedDeletes, Run], _UnitedKeys] = SharedCache(
-            lambda united: united.size, _UNITED_CACHE_BYTES
-        )
+        self._united = UnitedDeletes(self._newest, _keys_bytes)
         self._schemas = (
             metadata.schema(),
             *sorted(metadata.schemas, key=lambda schema: schema.schema_id, reverse=True),
@@ -86,30 +81,24 @@ class EqualityDeletes:
         few: dict[tuple[int, ...], list[DataFile]] = {}
         for group in deletes.equality_groups():
             ids = _key_of(group)
-            if group.plan.in_order and len(group) > _FEW_FILES:
+            if self._united.is_worth_it(group):
                 columns = [self.column(field_id) for field_id in ids]
-                found.append(KeySet(ids, columns, self._newest(group, ids, columns), group.first))
+                found.append(KeySet(ids, columns, self._united.since_first(group), group.first))
             else:
                 few.setdefault(ids, []).extend(group.files)
         return [*found, *(self._key_set(ids, files) for ids, files in few.items())]
 
-    def _newest(self, group: EqualityGroup, ids: tuple[int, ...], columns: list[NestedField]) -> DeletedKeys:
-        """The keys of all delete files of a group from the first on, with the newest that holds each."""
-
-        def read(rows: Iterable[int]) -> pl.DataFrame:
-            files = group.plan.files
-            frames = in_parallel(
-                lambda row: self._read(files[row], ids, columns).with_columns(pl.lit(row, pl.UInt32).alias(_NEWEST)),
-                rows,
-                self._metadata.location,
-            )
-            return pl.concat(frames)
-
-        name = group.plan, group.whole
-        united = self._united.get(name, lambda: _UnitedKeys(*group.whole, read))
-        keys = united.since(group.first)
-        self._united.resized(name, united)
-        return keys
+    def _newest(self, group: DeleteGroup, rows: range, later: DeletedKeys | None) -> DeletedKeys:
+        """The keys of delete files of a group, with the newest that holds each."""
+        files, ids = group.plan.files, _key_of(group)
+        columns = [self.column(field_id) for field_id in ids]
+        read = in_parallel(
+            lambda row: self._read(files[row], ids, columns).with_columns(pl.lit(row, pl.UInt32).alias(_NEWEST)),
+            rows,
+            self._metadata.location,
+        )
+        frames = [*read, *([] if later is None else [later.rows])]
+        return DeletedKeys(pl.concat(frames).group_by(pl.exclude(_NEWEST)).agg(pl.col(_NEWEST).max()))
 
     def _key_set(self, ids: tuple[int, ...], files: list[DataFile]) -> KeySet:
         columns = [self.column(field_id) for field_id in ids]
@@ -132,34 +121,6 @@ class EqualityDeletes:
         if not frames:
             return _frame(ids, columns, [constant(None, column.field_type, 0) for column in columns])
         return pl.concat(frames)
-
-
-class _UnitedKeys:
-    """The keys of the delete files of a group, read as far back as any data file needs."""
-
-    def __init__(self, start: int, end: int, read: Callable[[Iterable[int]], pl.DataFrame]) -> None:
-        self._lock = Lock()
-        self._start = start
-        self._read = read
-        self._first = self._end = end
-        self._keys: DeletedKeys | None = None
-
-    def since(self, first: int) -> DeletedKeys:
-        """The keys of at least all delete files from a row on."""
-        with self._lock:
-            if self._keys is None or first < self._first:
-                # Data files are asked for newest first, and each of them needs one delete file more.
-                back = max(self._start, min(first, 2 * self._first - self._end))
-                rows = range(back, self._first)
-                frames = [self._read(rows), *([self._keys.rows] if self._keys else [])]
-                newest = pl.concat(frames).group_by(pl.exclude(_NEWEST)).agg(pl.col(_NEWEST).max())
-                self._keys, self._first = DeletedKeys(newest), rows.start
-            return self._keys
-
-    @property
-    def size(self) -> int:
-        """Bytes of the keys."""
-        return 0 if self._keys is None else _keys_bytes(self._keys)
 
 
 class DeletedKeys:
@@ -224,7 +185,7 @@ class KeySet:
         return self._deleted.mask(_frame(self.ids, self.columns, columns), self._since)
 
 
-def _key_of(group: EqualityGroup) -> tuple[int, ...]:
+def _key_of(group: DeleteGroup) -> tuple[int, ...]:
     file = group.plan.files[group.first]
     if not file.equality_ids:
         raise CorruptDataFileError(

@@ -192,7 +192,7 @@ class _Deletes:
         self._keys: list[tuple[KeySet, list[int]]] = [
             (keys, [wanted.index(column) for column in keys.columns]) for keys in context.equality.keys(deletes)
         ]
-        self._positions = context.positions.positions(file.file_path, deletes.positions())
+        self._positions = context.positions.of_task(file.file_path, deletes)
 
     @property
     def has_keys(self) -> bool:

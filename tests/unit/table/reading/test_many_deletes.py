@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hms_iceberg.arrow.deletes import equality_deletes
+from hms_iceberg.arrow.deletes import equality_deletes, united_deletes
 from hms_iceberg.spec.data_types import DateType, DecimalType, DoubleType, LongType, NestedField, StringType
 from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionField, PartitionSpec
@@ -27,7 +27,7 @@ SCHEMA = Schema(
 )
 NAMES = [field.name for field in SCHEMA.fields]
 BY_NAME = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "name"))
-COMMITS = 18
+COMMITS = 12
 
 
 def random_row(source: random.Random, version: int) -> tuple[Any, ...]:
@@ -79,7 +79,7 @@ def plain(table: pa.Table) -> list[tuple[Any, ...]]:
 def test_keys_that_many_commits_deleted_and_wrote_again_read_as_in_sqlite(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: list[str], spec: PartitionSpec, small: int
 ) -> None:
-    monkeypatch.setattr(equality_deletes, "_FEW_FILES", 2)
+    monkeypatch.setattr(united_deletes, "FEW_FILES", 2)
     monkeypatch.setattr(equality_deletes, "_SMALL", small)
     table = create(tmp_path, schema=SCHEMA, spec=spec)
     oracle = sqlite3.connect(":memory:")
@@ -102,3 +102,32 @@ def test_keys_that_many_commits_deleted_and_wrote_again_read_as_in_sqlite(
     some = [row for row in expected if row[5] >= COMMITS - 4]
     assert plain(table.scan(f"version >= {COMMITS - 4}").to_arrow()) == some
     assert max(len(task.delete_files) for task in table.scan().plan_files()) > 2
+
+
+@pytest.mark.parametrize("spec", [UNPARTITIONED, BY_NAME], ids=["unpartitioned", "by_name"])
+def test_positions_that_many_commits_deleted_in_many_files_read_as_in_sqlite(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spec: PartitionSpec
+) -> None:
+    monkeypatch.setattr(united_deletes, "FEW_FILES", 2)
+    partition = {"write.delete.granularity": "partition"}
+    table = create(tmp_path, schema=SCHEMA, spec=spec, **partition)
+    oracle = sqlite3.connect(":memory:")
+    oracle.execute(f"create table t ({', '.join(NAMES)})")
+    source = random.Random(3)
+    for version in range(COMMITS):
+        rows = [random_row(source, 100 * version + number) for number in range(8)]
+        oracle.executemany(f"insert into t values ({', '.join('?' * len(NAMES))})", rows)
+        table.append(arrow(rows))
+        live = [row for (row,) in oracle.execute("select version from t")]
+        doomed = source.sample(live, min(4, len(live)))
+        places = table.scan(f"version in ({', '.join(map(str, doomed))})").select("_file", "_pos").to_arrow()
+        with table.new_row_delta() as delta:
+            delta.delete_positions(places.rename_columns(["file_path", "pos"]))
+        oracle.execute(f"delete from t where version in ({', '.join(map(str, doomed))})")
+    expected = sorted(oracle.execute("select * from t").fetchall(), key=repr)
+    oracle.close()
+    groups = [each for task in table.scan().plan_files() for each in task.delete_files.position_groups()]
+    assert any(len(each) > 2 and not each.names_data_files for each in groups)
+    assert plain(table.scan().to_arrow()) == expected
+    assert table.scan().count() == len(expected)
+    assert plain(table.scan("version >= 900").to_arrow()) == [row for row in expected if row[5] >= 900]
