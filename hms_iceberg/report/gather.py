@@ -104,9 +104,7 @@ def _history(metadata: TableMetadata) -> tuple[SnapshotPoint, ...]:
     )
 
 
-def _point(
-    snapshot: Snapshot, known: dict[int, Snapshot], refs: tuple[str, ...], is_current: bool
-) -> SnapshotPoint:
+def _point(snapshot: Snapshot, known: dict[int, Snapshot], refs: tuple[str, ...], is_current: bool) -> SnapshotPoint:
     def count(key: str) -> int | None:
         text = snapshot.summary[key]
         return int(text) if text is not None and text.isdigit() else None

@@ -49,7 +49,7 @@ class DeleteIndex:
         """The delete files that apply to any file, and which of them apply to which.
 
         Args:
-            files: data files, with the metrics of all keys (see :func:`hms_iceberg.scan.delete_keys.key_metric_columns`).
+            files: data files, with the metrics of all keys (see `hms_iceberg.scan.delete_keys.key_metric_columns`).
             deletes: delete files with the same, and the column ``referenced_data_file`` filled in from bounds.
 
         Returns:

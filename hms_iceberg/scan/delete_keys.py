@@ -72,7 +72,9 @@ class CommonKeys:
             pairs = part.select("run", "data_file", "first", "end", _block_numbers(block)).explode("block")
             mask = pl.repeat(True, pairs.height, dtype=pl.Boolean, eager=True)
             for field_id, frame in blocks.items():
-                mask &= _overlaps(self._data[field_id][pairs["data_file"]], frame[pairs["block"]], self._types[field_id])
+                mask &= _overlaps(
+                    self._data[field_id][pairs["data_file"]], frame[pairs["block"]], self._types[field_id]
+                )
             start = pl.col("block") * block
             cut = pairs.filter(mask).with_columns(
                 pl.max_horizontal("first", start).cast(pl.UInt32).alias("first"),

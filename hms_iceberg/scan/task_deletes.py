@@ -166,7 +166,7 @@ class DeleteFiles(Sequence[DataFile]):
         return (each for each in self._groups() if each.content is DataFileContent.EQUALITY_DELETES)
 
     def position_groups(self) -> Iterator[DeleteGroup]:
-        """The position delete files and deletion vectors: those that name their data file, and the others by partition."""
+        """The position delete files and vectors: those that name their data file, and the others by partition."""
         return (each for each in self._groups() if each.content is DataFileContent.POSITION_DELETES)
 
     def _groups(self) -> Iterator[DeleteGroup]:

@@ -171,7 +171,14 @@ class FileScanTask(msgspec.Struct, eq=False, gc=False):
 
     def __reduce__(self) -> tuple[Any, ...]:
         file, deletes, *rest = self._rows.value(self._row)
-        return FileScanTask.of, (file, tuple(deletes), *rest, deletes.sequence_numbers, self.byte_range, self.snapshot_id)
+        return FileScanTask.of, (
+            file,
+            tuple(deletes),
+            *rest,
+            deletes.sequence_numbers,
+            self.byte_range,
+            self.snapshot_id,
+        )
 
 
 class _Rows(Protocol):

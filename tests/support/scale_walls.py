@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.arrow.reading.read import read_tasks
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
-
 from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.report.gather import _history
 from hms_iceberg.scan.metadata_tables.history_tables import metadata_log_entries
@@ -26,10 +25,10 @@ from hms_iceberg.scan.metadata_tables.request import MetadataRequest
 from hms_iceberg.spec.data_types import LongType, NestedField
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent, ManifestEntry, ManifestEntryStatus
 from hms_iceberg.spec.metadata.metadata_changes import remove_snapshots
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import MetadataLogEntry, Snapshot, SnapshotLogEntry, SnapshotRef
 from hms_iceberg.spec.values.single_values import to_bytes
 from hms_iceberg.transaction.workspace import FileWorkspace

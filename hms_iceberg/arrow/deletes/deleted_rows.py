@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from hms_iceberg.arrow.columns.projection import FileProjection
 from hms_iceberg.arrow.deletes.puffin import read_deletion_vector
-from hms_iceberg.arrow.formats.content_files import ContentReader, check_row_count, open_reader
 from hms_iceberg.arrow.deletes.united_deletes import UnitedDeletes
+from hms_iceberg.arrow.formats.content_files import ContentReader, check_row_count, open_reader
 from hms_iceberg.arrow.parallel import SharedCache, in_parallel
 from hms_iceberg.errors import MissingFileError
 from hms_iceberg.scan.task_deletes import DeleteFiles, DeleteGroup

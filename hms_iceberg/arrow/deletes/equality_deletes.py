@@ -124,7 +124,7 @@ class EqualityDeletes:
 
 
 class DeletedKeys:
-    """Distinct deleted keys; in the column `newest` the row of the newest delete file that holds each, if that matters."""
+    """Distinct deleted keys; `newest` has the row of the newest delete file that holds each, if that matters."""
 
     def __init__(self, rows: pl.DataFrame) -> None:
         self.rows = rows

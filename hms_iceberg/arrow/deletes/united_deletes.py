@@ -20,8 +20,8 @@ _CACHE_BYTES = 512 * 1024 * 1024
 class UnitedDeletes(Generic[T]):
     """Unites the delete files of groups as far back as any data file needs them.
 
-    Gets a function from a group, the rows of more of its delete files, and what was united of those after them, to all of
-    it; and one from that to its bytes.
+    Gets a function from a group, the rows of more of its delete files, and what was united of those after them, to all
+    of it; and one from that to its bytes.
     """
 
     def __init__(self, read: Callable[[DeleteGroup, range, T | None], T], size_of: Callable[[T], int]) -> None:

@@ -101,7 +101,9 @@ def _files_with_deletes(plan: ScanPlan) -> pl.DataFrame:
     deletes = plan.delete_files
     of_one_file = deletes["referenced_data_file"].is_not_null()
     is_sure = (deletes["content"] == DataFileContent.POSITION_DELETES.value) & of_one_file
-    deleted = plan.count_deletes(deletes["record_count"].zip_with(is_sure, pl.zeros(deletes.height, pl.Int64, eager=True)))
+    deleted = plan.count_deletes(
+        deletes["record_count"].zip_with(is_sure, pl.zeros(deletes.height, pl.Int64, eager=True))
+    )
     rows = pl.int_range(pl.len(), dtype=pl.UInt32).alias("row")
     return plan.files.with_columns(rows, plan.count_deletes().alias("delete_files"), deleted.alias("deleted"))
 

@@ -18,8 +18,8 @@ from hms_iceberg.maintenance.service.claim import claimed, new_owner
 from hms_iceberg.maintenance.service.policy import Policies, Policy
 from hms_iceberg.metastore import Identifier, TableRows
 from hms_iceberg.spec.snapshots_and_refs import Operation
-from hms_iceberg.table.needed.remembered_rows import RememberedRows
 from hms_iceberg.table.needed.others import table_rows_of
+from hms_iceberg.table.needed.remembered_rows import RememberedRows
 from hms_iceberg.table.table import Table
 
 logger = logging.getLogger(__name__)

@@ -16,8 +16,8 @@ from hms_iceberg.errors import InvalidInputError, UnsupportedError
 from hms_iceberg.spark.nanoseconds import BIGINT, chosen, has_nanoseconds, shown_type
 from hms_iceberg.spark.schemas import is_held
 from hms_iceberg.spark.writing.distribution import Distribution, write_distribution
-from hms_iceberg.spark.writing.merge_schema import merged_columns, with_columns
 from hms_iceberg.spark.writing.file_settings import FileSettings, counted_columns, file_settings, is_left_to_python
+from hms_iceberg.spark.writing.merge_schema import merged_columns, with_columns
 from hms_iceberg.spark.writing.row_schema import Checks, RowSchema
 from hms_iceberg.spark.writing.worker import write_job
 from hms_iceberg.spark.writing.write_questions import BeginWrite, Decided

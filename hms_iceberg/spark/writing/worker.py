@@ -1,7 +1,7 @@
 """The process beside a Spark task that writes what the JVM cannot: the bridge's PythonWriter starts it.
 
-That is files with timestamps in nanoseconds, for which Spark has no type, and with shapes, but for Parquet from Spark 4.3
-on: Spark keeps them in another form in each version, and their bounds are counted here.
+That is files with timestamps in nanoseconds, for which Spark has no type, and with shapes, but for Parquet from Spark
+4.3 on: Spark keeps them in another form in each version, and their bounds are counted here.
 
 It serves one task after the other, and ends if none comes for a minute.
 

@@ -123,8 +123,8 @@ class NewRowDelta(Validated):
                 return each
         fields = ", ".join(map(str, spec.fields)) or "without fields"
         raise InvalidInputError(
-            f"Cannot write equality deletes of table {self._name} in a partition spec that it never had ({fields}). Give "
-            "one of Table.specs(), or none, and rows with the columns that partitions are made of."
+            f"Cannot write equality deletes of table {self._name} in a partition spec that it never had ({fields}). "
+            "Give one of Table.specs(), or none, and rows with the columns that partitions are made of."
         )
 
     def delete_positions(self, positions: Mapping[str, Iterable[int]] | pa.Table) -> NewRowDelta:

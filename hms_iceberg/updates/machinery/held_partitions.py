@@ -41,7 +41,10 @@ class HeldPartitions:
 
 def _fields(partition_type: StructType, partitions: Iterable[tuple[Any, ...]]) -> list[_FieldValues]:
     columns = zip(*partitions, strict=True)
-    return [_FieldValues(field.field_type, set(values)) for field, values in zip(partition_type.fields, columns)]
+    return [
+        _FieldValues(field.field_type, set(values))
+        for field, values in zip(partition_type.fields, columns, strict=True)
+    ]
 
 
 class _FieldValues:
@@ -67,7 +70,11 @@ class _FieldValues:
             return True
         if self._has_nan and summary.contains_nan is not False:
             return True
-        if summary.lower_bound is None and summary.upper_bound is None and (summary.contains_null or summary.contains_nan):
+        if (
+            summary.lower_bound is None
+            and summary.upper_bound is None
+            and (summary.contains_null or summary.contains_nan)
+        ):
             return False  # whatever is neither null nor NaN has bounds
         lower, upper = (stored_value(self._type, each) for each in (summary.lower_bound, summary.upper_bound))
         try:

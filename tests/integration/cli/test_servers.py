@@ -111,7 +111,8 @@ told["tables"] = sorted(seen.get_table_names(schema=namespace))
 told["views"] = "seen" in seen.get_view_names(schema=namespace)
 told["has"] = [seen.has_table(name, schema=namespace) for name in ("t", "nosuch")]
 told["columns"] = [each["name"] for each in seen.get_columns("t", schema=namespace)]
-told["indexes"] = [[each["column_names"] for each in seen.get_indexes(name, schema=namespace)] for name in ("t", "parted")]
+indexes = [seen.get_indexes(name, schema=namespace) for name in ("t", "parted")]
+told["indexes"] = [[each["column_names"] for each in found] for found in indexes]
 read = pd.read_sql(f"select id, name from {namespace}.t order by id", engine)
 told["rows"] = [[number, None if pd.isna(name) else name] for number, name in read.itertuples(index=False)]
 with engine.connect() as client:

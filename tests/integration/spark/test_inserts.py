@@ -148,9 +148,7 @@ def test_partitions_are_those_that_python_makes_of_the_rows(
 
 
 @pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
-def test_a_write_that_fails_leaves_no_file(
-    spark: SparkSession, parts: Table, namespace: str, file_format: str
-) -> None:
+def test_a_write_that_fails_leaves_no_file(spark: SparkSession, parts: Table, namespace: str, file_format: str) -> None:
     spark.sql(f"alter table {namespace}.parts set tblproperties ('write.format.default' = '{file_format}')")
     before = parts.refresh().metadata_location
     with pytest.raises(Exception, match="too late"):

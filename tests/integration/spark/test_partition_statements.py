@@ -52,7 +52,7 @@ def test_a_partition_is_described(spark: SparkSession, visits: str) -> None:
     assert told["Partition Values"] == "[city=Ulm, ts_day=2024-01-02]"
     assert told["Partition Statistics"].endswith(" bytes, 1 rows")
     assert (told["Data Files"], told["Delete Files"]) == ("1", "0")
-    with pytest.raises(Exception, match="0 partitions of .* have .*, and not one"):
+    with pytest.raises(Exception, match=r"0 partitions of .* have .*, and not one"):
         spark.sql(f"describe {visits} partition (city = 'elsewhere')").collect()
 
 

@@ -66,7 +66,12 @@ CONF = {
 
 def make(catalog: Catalog, name: str) -> Table:
     form = FORMATS[list(STATEMENTS).index(name.rpartition(".")[2]) % 3]
-    properties = {"format-version": "3", "write.format.default": form, "write.distribution-mode": "none", "write.spark.fanout.enabled": "true"}
+    properties = {
+        "format-version": "3",
+        "write.format.default": form,
+        "write.distribution-mode": "none",
+        "write.spark.fanout.enabled": "true",
+    }
     for kind in ("delete", "merge"):
         properties |= {f"write.{kind}.distribution-mode": "none"}
         properties |= {f"write.{kind}.mode": "merge-on-read" if name.endswith("_mor") else "copy-on-write"}

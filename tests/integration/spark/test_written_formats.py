@@ -6,7 +6,7 @@ import json
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import fastavro
 import pyarrow as pa
@@ -150,7 +150,9 @@ def test_values_that_have_no_form_in_a_file_are_refused_and_leave_none(
     )
     table = catalog.create_table(name, schema, properties={"write.format.default": file_format})
     options = {"check-nullability": "false"}
-    refused = {"null, null, null": "(?i)null value appeared in non-nullable|InvalidInputError: the column n is required"}
+    refused = {
+        "null, null, null": "(?i)null value appeared in non-nullable|InvalidInputError: the column n is required"
+    }
     times = ["1969-12-31 23:59:59.001", "1969-12-31 23:59:59.999999"]
     fine = ["1969-12-31 23:59:59", "1969-12-31 23:59:59.000999", "1969-12-31 23:59:58.999999", "1970-01-01 00:00:00.5"]
     if file_format == "orc":
@@ -162,7 +164,9 @@ def test_values_that_have_no_form_in_a_file_are_refused_and_leave_none(
         fine += times
     for values, message in refused.items():
         rows = spark.sql(f"select {values}").toDF("n", "at", "by")
-        rows = rows.selectExpr("cast(n as long) n", "cast(at as struct<t: timestamp_ntz>) at", "cast(by as map<string, bigint>) by")
+        rows = rows.selectExpr(
+            "cast(n as long) n", "cast(at as struct<t: timestamp_ntz>) at", "cast(by as map<string, bigint>) by"
+        )
         with pytest.raises(Exception, match=message):
             rows.writeTo(name).options(**options).append()
     assert not list(Path(local(table.location())).rglob(f"*.{file_format}"))
@@ -190,8 +194,18 @@ def test_a_map_that_has_a_key_twice_is_refused_where_a_format_cannot_hold_it(
             assert table.refresh().scan().to_arrow()["by"].to_pylist() == rows["by"].to_pylist()
 
 
-@pytest.mark.parametrize(("file_format", "codec"), [("orc", "snappy"), ("orc", "zstd"), ("orc", "none"), ("orc", "lz4"),
-                                                    ("avro", "snappy"), ("avro", "zstd"), ("avro", "uncompressed")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("file_format", "codec"),
+    [
+        ("orc", "snappy"),
+        ("orc", "zstd"),
+        ("orc", "none"),
+        ("orc", "lz4"),
+        ("avro", "snappy"),
+        ("avro", "zstd"),
+        ("avro", "uncompressed"),
+    ],
+)
 def test_files_end_at_their_size_and_have_the_codec_and_stripes_of_the_tables_properties(
     spark: SparkSession, catalog: Catalog, namespace: str, file_format: str, codec: str
 ) -> None:
@@ -228,9 +242,7 @@ def test_files_end_at_their_size_and_have_the_codec_and_stripes_of_the_tables_pr
         (count, count * (count - 1) // 2, count)
     ]
     found = table.scan(selected_fields=("id", "many")).to_arrow().sort_by("id")["many"].to_pylist()
-    assert found == [
-        [{"a": n + each, "b": list(range(n % 3 + 1))} for each in range(n % 4 + 1)] for n in range(count)
-    ]
+    assert found == [[{"a": n + each, "b": list(range(n % 3 + 1))} for each in range(n % 4 + 1)] for n in range(count)]
 
 
 @pytest.mark.parametrize("file_format", FORMATS)
@@ -238,7 +250,9 @@ def test_no_file_is_written_by_python(
     spark: SparkSession, catalog: Catalog, namespace: str, given: pa.Table, file_format: str
 ) -> None:
     name = f"{namespace}.written"
-    spark.sql(f"create table {name} using iceberg tblproperties ('write.format.default' = '{file_format}') as "
-              f"select n, text, nested from {namespace}.given")  # fmt: skip
+    spark.sql(
+        f"create table {name} using iceberg tblproperties ('write.format.default' = '{file_format}') as "
+        f"select n, text, nested from {namespace}.given"
+    )
     assert rows_of(spark, f"select n from {name}") == [(n,) for n in range(5)]
     assert all(file.file_format == file_format.upper() for file in data_files(catalog.load_table(name)))

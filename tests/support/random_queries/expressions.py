@@ -135,39 +135,113 @@ class Expressions:
         """What only some types have."""
         of, text, kind = self.draw.of, column.text, column.type
         if kind == STRING:
-            return self.used("text", text + of([" like 'ab%'", " like '%a'", " not like 'a%'", " rlike '^a'"])) if (
-                self.draw.maybe(60)
-            ) else self.used("text", of([f"substr({text}, 1, 2) = 'ab'", f"upper({text}) = 'A'",
-                                         f"startswith({text}, 'abcdefghijklmnopqrst')", f"length({text}) > 2",
-                                         f"{text} || 'x' = 'ax'", f"{text} > 'abc' and {text} < 'b'"]))  # fmt: skip
+            return (
+                self.used("text", text + of([" like 'ab%'", " like '%a'", " not like 'a%'", " rlike '^a'"]))
+                if (self.draw.maybe(60))
+                else self.used(
+                    "text",
+                    of(
+                        [
+                            f"substr({text}, 1, 2) = 'ab'",
+                            f"upper({text}) = 'A'",
+                            f"startswith({text}, 'abcdefghijklmnopqrst')",
+                            f"length({text}) > 2",
+                            f"{text} || 'x' = 'ax'",
+                            f"{text} > 'abc' and {text} < 'b'",
+                        ]
+                    ),
+                )
+            )
         if kind == DATE:
-            return self.used("date functions", of(
-                [f"year({text}) = 2020", f"{text} > '2020-01-01'", f"trunc({text}, 'MM') = date'2020-02-01'",
-                 f"{text} < timestamp'2020-03-01 00:00:01'", f"month({text}) in (2, 3)", f"day({text}) = 1",
-                 f"date_add({text}, -1) = date'2020-02-28'", f"datediff({text}, date'2020-02-28') between 0 and 9",
-                 f"date_format({text}, 'yyyy') = '2020'", f"cast({text} as timestamp) >= timestamp'2020-01-01'",
-                 f"cast({text} as string) like '2020%'"]))  # fmt: skip
+            return self.used(
+                "date functions",
+                of(
+                    [
+                        f"year({text}) = 2020",
+                        f"{text} > '2020-01-01'",
+                        f"trunc({text}, 'MM') = date'2020-02-01'",
+                        f"{text} < timestamp'2020-03-01 00:00:01'",
+                        f"month({text}) in (2, 3)",
+                        f"day({text}) = 1",
+                        f"date_add({text}, -1) = date'2020-02-28'",
+                        f"datediff({text}, date'2020-02-28') between 0 and 9",
+                        f"date_format({text}, 'yyyy') = '2020'",
+                        f"cast({text} as timestamp) >= timestamp'2020-01-01'",
+                        f"cast({text} as string) like '2020%'",
+                    ]
+                ),
+            )
         if kind in (INSTANT, TIME):
-            return self.used("date functions", of(
-                [f"date({text}) = date'2020-02-29'", f"{text} >= date'2020-02-29'", f"year({text}) in (1969, 2020)",
-                 f"date_trunc('hour', {text}) = '2020-02-29 12:00:00'", f"hour({text}) = 23", f"to_date({text}) is null",
-                 f"cast({text} as string) like '2020%'", f"date_trunc('month', {text}) < '2020-03-01'",
-                 f"cast({text} as date) between date'1960-01-01' and date'1970-01-01'"]))  # fmt: skip
+            return self.used(
+                "date functions",
+                of(
+                    [
+                        f"date({text}) = date'2020-02-29'",
+                        f"{text} >= date'2020-02-29'",
+                        f"year({text}) in (1969, 2020)",
+                        f"date_trunc('hour', {text}) = '2020-02-29 12:00:00'",
+                        f"hour({text}) = 23",
+                        f"to_date({text}) is null",
+                        f"cast({text} as string) like '2020%'",
+                        f"date_trunc('month', {text}) < '2020-03-01'",
+                        f"cast({text} as date) between date'1960-01-01' and date'1970-01-01'",
+                    ]
+                ),
+            )
         if kind in (INT, LONG):
-            return self.used("numbers", of(
-                [f"{text} % 3 = 1", f"{text} < 2.5", f"{text} = '1'", f"{text} > 3000000000", f"{text} in (1, 2L, 3.0)",
-                 f"cast({text} as string) = '5'", f"cast({text} as double) = 1", f"{text} = 7.0d", f"-2 < {text}",
-                 f"cast({text} as decimal(20, 1)) <= 3", f"{text} <=> null", f"abs(try_add({text}, 1)) = 3"]))  # fmt: skip
+            return self.used(
+                "numbers",
+                of(
+                    [
+                        f"{text} % 3 = 1",
+                        f"{text} < 2.5",
+                        f"{text} = '1'",
+                        f"{text} > 3000000000",
+                        f"{text} in (1, 2L, 3.0)",
+                        f"cast({text} as string) = '5'",
+                        f"cast({text} as double) = 1",
+                        f"{text} = 7.0d",
+                        f"-2 < {text}",
+                        f"cast({text} as decimal(20, 1)) <= 3",
+                        f"{text} <=> null",
+                        f"abs(try_add({text}, 1)) = 3",
+                    ]
+                ),
+            )
         if is_float(kind):
-            return self.used("numbers", of(
-                [f"isnan({text})", f"not isnan({text})", f"{text} > 1", f"{text} = 0", f"{text} <= cast('NaN' as double)",
-                 f"{text} in (0.0, 1.5)", f"nanvl({text}, 0) = 0", f"{text} < cast(1.5 as decimal(3, 1))"]))  # fmt: skip
+            return self.used(
+                "numbers",
+                of(
+                    [
+                        f"isnan({text})",
+                        f"not isnan({text})",
+                        f"{text} > 1",
+                        f"{text} = 0",
+                        f"{text} <= cast('NaN' as double)",
+                        f"{text} in (0.0, 1.5)",
+                        f"nanvl({text}, 0) = 0",
+                        f"{text} < cast(1.5 as decimal(3, 1))",
+                    ]
+                ),
+            )
         if kind == BOOLEAN:
             return of([text, f"not {text}", f"{text} = (1 = 1)"])
         if kind == BINARY:
             return self.used("text", of([f"length({text}) < 3", f"hex({text}) = 'FF'", f"{text} > X'01'"]))
-        return self.used("numbers", of([f"{text} > 1.49", f"{text} = 7", f"round({text}) = 2", f"{text} in (0, 1.5)",
-                                        f"{text} < 2.25d", f"cast({text} as int) = 1", f"-{text} > 1"]))  # fmt: skip
+        return self.used(
+            "numbers",
+            of(
+                [
+                    f"{text} > 1.49",
+                    f"{text} = 7",
+                    f"round({text}) = 2",
+                    f"{text} in (0, 1.5)",
+                    f"{text} < 2.25d",
+                    f"cast({text} as int) = 1",
+                    f"-{text} > 1",
+                ]
+            ),
+        )
 
     # --------------------------------------------------------------------------------------------- values
 
@@ -219,5 +293,8 @@ def _of_type(text: str, kind: pa.DataType) -> list[tuple[str, str, pa.DataType]]
     if kind == BOOLEAN:
         return [("casts", f"cast({text} as int)", INT)]
     if pa.types.is_decimal(kind):
-        return [("casts", f"cast({text} as double)", DOUBLE), ("numbers", f"try_cast({text} as {sql_type(WIDE)})", WIDE)]
+        return [
+            ("casts", f"cast({text} as double)", DOUBLE),
+            ("numbers", f"try_cast({text} as {sql_type(WIDE)})", WIDE),
+        ]
     return [("text", f"length({text})", INT)]

@@ -185,12 +185,18 @@ class Queries(Expressions):
             return []
         alias = source.text.rpartition(" ")[2]
         ours = self.draw.of(
-            [f"{alias}._pos >= 0", f"{alias}._file like '%/%'", f"{alias}._spec_id >= 0",
-             f"concat({alias}._file, {alias}._pos) is not null",
-             f"({alias}._file, {alias}._pos) in (select _file, _pos from {{{source.reference}}})"]
-        )  # fmt: skip
+            [
+                f"{alias}._pos >= 0",
+                f"{alias}._file like '%/%'",
+                f"{alias}._spec_id >= 0",
+                f"concat({alias}._file, {alias}._pos) is not null",
+                f"({alias}._file, {alias}._pos) in (select _file, _pos from {{{source.reference}}})",
+            ]
+        )
         self.features.add("metadata columns")
-        self._by_version.append((ours.replace(f"{{{source.reference}}}", self.references[source.reference].ours), "true"))
+        self._by_version.append(
+            (ours.replace(f"{{{source.reference}}}", self.references[source.reference].ours), "true")
+        )
         return [f"{{m{len(self._by_version) - 1}}}"]
 
     def _query_in_condition(self, source: Relation, depth: int) -> str:
@@ -234,9 +240,18 @@ class Queries(Expressions):
         """A whole query, whose columns have names of their own."""
         outer, self._hints = self._hints, []
         makers: list[Callable[[int], Relation]] = [
-            self._plain, self._plain, self._plain, self._grouped, self._grouped, self._window, self._distinct,
-            self._sets, self._exploded, self._cut, self._lateral,
-        ]  # fmt: skip
+            self._plain,
+            self._plain,
+            self._plain,
+            self._grouped,
+            self._grouped,
+            self._window,
+            self._distinct,
+            self._sets,
+            self._exploded,
+            self._cut,
+            self._lateral,
+        ]
         made = (self.draw.of(makers) if depth > 0 else self._plain)(depth)
         self._hints = outer
         return made
@@ -343,19 +358,30 @@ class Queries(Expressions):
         parts, by = self.simple(source.columns).text, self.simple(source.columns).text
         of, number = self.draw.of, self._number(source.columns)
         order = f"order by {by} {of(['asc', 'desc'])} nulls {of(['first', 'last'])}, {', '.join(source.key)}"
-        functions = [f"rank() over (partition by {parts} order by {by})", f"count(*) over (partition by {parts})",
-                     f"dense_rank() over (partition by {parts} order by {by} desc)"]  # fmt: skip
+        functions = [
+            f"rank() over (partition by {parts} order by {by})",
+            f"count(*) over (partition by {parts})",
+            f"dense_rank() over (partition by {parts} order by {by} desc)",
+        ]
         if source.key:
             frame = f"(partition by {parts} {order})"
             rows = f"(partition by {parts} {order} rows between 2 preceding and current row)"
             functions = [
-                f"row_number() over {frame}", *functions, f"lag({number}, 2) over {frame}", f"lead({by}) over {frame}",
-                f"sum(cast({number} as decimal(38, 3))) over {rows}", f"count({by}) over {rows}",
-                f"ntile(3) over {frame}", f"first_value({number}) over {frame}", f"max({number}) over {rows}",
-            ]  # fmt: skip
+                f"row_number() over {frame}",
+                *functions,
+                f"lag({number}, 2) over {frame}",
+                f"lead({by}) over {frame}",
+                f"sum(cast({number} as decimal(38, 3))) over {rows}",
+                f"count({by}) over {rows}",
+                f"ntile(3) over {frame}",
+                f"first_value({number}) over {frame}",
+                f"max({number}) over {rows}",
+            ]
         chosen, is_keyed = self._keyed(source, [Column(of(functions), INT), self.value(source.columns)])
-        chosen = [replace(each, type=self._type_of_window(each.text, source.columns)) if " over (" in each.text else each
-                  for each in chosen]  # fmt: skip
+        chosen = [
+            replace(each, type=self._type_of_window(each.text, source.columns)) if " over (" in each.text else each
+            for each in chosen
+        ]
         words, columns = self._outputs(chosen)
         key = tuple(each.text for each in columns[: len(source.key)]) if is_keyed else ()
         text = f"select {words}{self._filtered(source, depth)}"
@@ -414,7 +440,9 @@ class Queries(Expressions):
         kept, _ = self._keyed(source, [self.draw.of(made), self.value(scope)])
         words, columns = self._outputs(kept)
         where = f" where {self.condition(scope, 1)}" if self.draw.maybe(50) else ""
-        return Relation(f"select {words} from {source.text} lateral view {outer}{view}{where}", columns, source.rows * 2)
+        return Relation(
+            f"select {words} from {source.text} lateral view {outer}{view}{where}", columns, source.rows * 2
+        )
 
     def _pivot(self, source: Relation, depth: int) -> Relation:
         column, by = self.simple(source.columns), self.simple(source.columns)
@@ -456,7 +484,9 @@ class Queries(Expressions):
         self.features.add("lateral subquery")
         where = f" where {self.condition([*source.columns, *found], 1)}"
         key = tuple(each.text for each in columns[:1]) if is_keyed else ()
-        return Relation(f"select {words} from {source.text}, lateral ({body}) {alias}{where}", columns, source.rows, key)
+        return Relation(
+            f"select {words} from {source.text}, lateral ({body}) {alias}{where}", columns, source.rows, key
+        )
 
     def _metadata(self) -> Relation:
         """Aggregates of one table that its metadata might answer."""
@@ -494,5 +524,7 @@ def _leaves(name: str, kind: pa.DataType) -> list[Column]:
     if not pa.types.is_struct(kind):
         return []
     return [
-        leaf for field in kind for leaf in (Column(f"{name}.{field.name}", field.type), *_leaves(f"{name}.{field.name}", field.type))
+        leaf
+        for field in kind
+        for leaf in (Column(f"{name}.{field.name}", field.type), *_leaves(f"{name}.{field.name}", field.type))
     ]

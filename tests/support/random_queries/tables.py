@@ -379,7 +379,10 @@ class LivingTable:
             name = f"tag{next(self._numbers)}"
             self.sql(f"alter table {self.name} create tag {name}")
             words = f"version as of '{name}'"
-        self.versions = [*self.versions, Version(words, dict(self.types), {name: list(values) for name, values in self.columns.items()})][-2:]
+        self.versions = [
+            *self.versions,
+            Version(words, dict(self.types), {name: list(values) for name, values in self.columns.items()}),
+        ][-2:]
 
     def references(self) -> list[Reference]:
         """The table as it is, thrice, and as it was."""

@@ -24,13 +24,24 @@ if TYPE_CHECKING:
 
 TABLES, QUERIES_OF_A_BATCH, SMALLER_TRIALS, SMALLER_SECONDS = 3, 60, 60, 60
 # Partition fields of most tables of a batch.
-SHARED = ((), ("bucket(4, k)",), ("bucket(4, id)",), ("truncate(10, k)",), ("months(dt)",), ("bucket(2, s)", "days(dt)"))
+SHARED = (
+    (),
+    ("bucket(4, k)",),
+    ("bucket(4, id)",),
+    ("truncate(10, k)",),
+    ("months(dt)",),
+    ("bucket(2, s)", "days(dt)"),
+)
 # What plans do, by words in them.
 PLANS = {
-    "plan: broadcast join": "BroadcastHashJoin", "plan: sorted join": "SortMergeJoin",
-    "plan: hashed join": "ShuffledHashJoin", "plan: nested loop": "NestedLoopJoin", "plan: pruned at run time": "pruning",
-    "plan: bloom filter": "might_contain", "plan: exchange used again": "ReusedExchange",
-}  # fmt: skip
+    "plan: broadcast join": "BroadcastHashJoin",
+    "plan: sorted join": "SortMergeJoin",
+    "plan: hashed join": "ShuffledHashJoin",
+    "plan: nested loop": "NestedLoopJoin",
+    "plan: pruned at run time": "pruning",
+    "plan: bloom filter": "might_contain",
+    "plan: exchange used again": "ReusedExchange",
+}
 
 
 @dataclass
@@ -49,9 +60,8 @@ class Tally:
         share = f"{100 * self.with_rows // max(self.queries, 1)}% with rows"
         errors = f"{sum(self.errors.values())} errors on both sides: {dict(self.errors.most_common(8))}"
         features = ", ".join(f"{name} {count}" for name, count in self.features.most_common())
-        return (
-            f"{self.queries} queries in {self.seconds:.0f} s ({self.making:.0f} of them for tables), {share}, {len(self.faults)} faults; {errors}\n{features}"
-        )
+        times = f"{self.queries} queries in {self.seconds:.0f} s ({self.making:.0f} of them for tables)"
+        return f"{times}, {share}, {len(self.faults)} faults; {errors}\n{features}"
 
 
 @dataclass(frozen=True)
@@ -99,7 +109,12 @@ class Trials:
         self.tally = Tally()
 
     def batch(
-        self, number: int, seconds: float, only: int | None = None, queries: int = QUERIES_OF_A_BATCH, tables: int = TABLES
+        self,
+        number: int,
+        seconds: float,
+        only: int | None = None,
+        queries: int = QUERIES_OF_A_BATCH,
+        tables: int = TABLES,
     ) -> None:
         """Makes tables and runs queries on them.
 
@@ -166,10 +181,19 @@ class Trials:
         made, settings = self._smallest(drawing.numbers, references, settings)
         ours, plain = self._both(made, references, settings)
         self._fault(
-            f"{self.seed}/{number}/{query}", f"settings {settings}", made.on(references, True), f"ours: {ours.told(plain)}",
-            f"plain: {plain.told(ours)}", made.on(references, False),
-            *(f"{table.name}: {line}" for table in tables for line in table.told if table.name in made.on(references, True)),
-        )  # fmt: skip
+            f"{self.seed}/{number}/{query}",
+            f"settings {settings}",
+            made.on(references, True),
+            f"ours: {ours.told(plain)}",
+            f"plain: {plain.told(ours)}",
+            made.on(references, False),
+            *(
+                f"{table.name}: {line}"
+                for table in tables
+                for line in table.told
+                if table.name in made.on(references, True)
+            ),
+        )
 
     def _smallest(
         self, numbers: Sequence[int], references: Sequence[Reference], settings: dict[str, str]
@@ -191,9 +215,7 @@ class Trials:
         numbers = smaller(numbers, lambda each: differs(each, settings), SMALLER_TRIALS)
         return Queries(Draws(None, numbers), references).query(), settings
 
-    def _both(
-        self, query: Query, references: Sequence[Reference], settings: dict[str, str]
-    ) -> tuple[Outcome, Outcome]:
+    def _both(self, query: Query, references: Sequence[Reference], settings: dict[str, str]) -> tuple[Outcome, Outcome]:
         before = {name: self.spark.conf.get(name, None) for name in settings}
         for name, value in settings.items():
             self.spark.conf.set(name, value)

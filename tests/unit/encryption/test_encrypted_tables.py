@@ -280,7 +280,8 @@ def test_the_hash_of_metadata_is_that_of_its_json_as_java_writes_it(catalog: Cat
         with pytest.raises(TamperedFileError, match="not the one that was committed"):
             check_integrity(of_row, metadata_to_json(changed), changed, "m")
     check_integrity({}, b"", metadata, "m")
-    assert read_current(pointer := TablePointer(("db", "t"), table.metadata_location, row), table.io).metadata == metadata
+    pointer = TablePointer(("db", "t"), table.metadata_location, row)
+    assert read_current(pointer, table.io).metadata == metadata
     with pytest.raises(TamperedFileError, match="not the one that was committed"):
         read_current(replace(pointer, properties={**row, "metadata_hash": "another"}), table.io)
 

@@ -103,7 +103,9 @@ def test_an_inventory_of_the_store_may_take_the_place_of_a_listing(table: Table)
     assert set(result.locations) == {str(orphans[0]), str(orphans[2])} and orphans[1].exists()
 
 
-def test_a_file_of_the_very_time_or_of_none_is_not_older_and_a_link_or_a_journal_in_an_inventory_is_nobodys(table: Table) -> None:
+def test_a_file_of_the_very_time_or_of_none_is_not_older_and_a_link_or_a_journal_in_an_inventory_is_nobodys(
+    table: Table,
+) -> None:
     day = int(time.time() * 1000) - LEAST_AGE_MS - 60_000
     stray, root = f"{table.location()}/data/stray.parquet", FileInfo(table.location(), 0, 0)
     listed = [*table.storage.list(table.location()), root]

@@ -142,7 +142,7 @@ LOSSES: dict[str, Callable[[list[int]], list[int]]] = {
 }
 
 
-# Two damages of each kind of file, those of its neighbour the other two; with HMS_ICEBERG_TESTS=all each in each version.
+# Two damages of each kind of file, those of its neighbour the other two; HMS_ICEBERG_TESTS=all tries all of them.
 CASES = [
     (kind, damage, version)
     for (place, kind), (number, damage) in itertools.product(enumerate(KINDS), enumerate(DAMAGES))

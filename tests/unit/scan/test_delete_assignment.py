@@ -20,7 +20,9 @@ from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.values.single_values import to_bytes
 from tests.support.snapshots import LOCATION, ManifestTable
 
-SCHEMA = Schema(NestedField(1, "id", LongType()), NestedField(2, "name", StringType()), NestedField(3, "f", DoubleType()))
+SCHEMA = Schema(
+    NestedField(1, "id", LongType()), NestedField(2, "name", StringType()), NestedField(3, "f", DoubleType())
+)
 SPECS = (
     PartitionSpec(spec_id=0),
     PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "name"), spec_id=1),
@@ -41,7 +43,9 @@ class Made:
 
 @st.composite
 def files(draw: st.DrawFn) -> list[Made]:
-    contents = [draw(st.sampled_from([DataFileContent.DATA, POSITIONS, EQUALITY])) for _ in range(draw(st.integers(2, 24)))]
+    contents = [
+        draw(st.sampled_from([DataFileContent.DATA, POSITIONS, EQUALITY])) for _ in range(draw(st.integers(2, 24)))
+    ]
     made: list[Made] = []
     for index, content in enumerate(contents):
         spec_id = draw(st.integers(0, 2))
@@ -139,7 +143,9 @@ def table_number(made: list[Made], file: DataFile) -> int:
 def test_deletes_are_assigned_as_a_comparison_of_every_pair_says(comparisons: str, made: list[Made]) -> None:
     data = [each for each in made if each.file.is_data]
     deletes = [each for each in made if not each.file.is_data]
-    reached = {each.file.file_path: {other.file.file_path for other in deletes if reaches(each, other)} for each in data}
+    reached = {
+        each.file.file_path: {other.file.file_path for other in deletes if reaches(each, other)} for each in data
+    }
     needed = {
         each.file.file_path: {
             other.file.file_path for other in deletes if reaches(each, other) and may_share_a_key(each, other)

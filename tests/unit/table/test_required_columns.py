@@ -145,7 +145,7 @@ def test_rows_written_before_are_refused_where_they_have_no_value_of_a_required_
 ) -> None:
     file = data_file(null_value_counts={1: 1, 3: 1})
     no_metrics = data_file(null_value_counts=None)
-    without_nulls = data_file(null_value_counts={number: 0 for number in range(1, 7)})
+    without_nulls = data_file(null_value_counts=dict.fromkeys(range(1, 7), 0))
     harmless = [without_nulls, replace(file, record_count=0), position_deletes(file), equality_deletes(file)]
     check_added_nulls(harmless, OLD, Schema(*now), "append")
     for found, what in ((file, "null"), (no_metrics, "metrics do not tell")) if refused else ():

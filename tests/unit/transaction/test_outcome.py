@@ -301,7 +301,9 @@ def test_a_name_that_is_gone_or_anothers_proves_that_a_refused_create_was_not_ma
     ended = run(end, base=base, answer=answer, versions={"x": Version("x", ("b",))})
     assert (ended.outcome, ended.files) == (expected, set() if expected is LOST else {"n"})
     is_told = isinstance(ended.result, CommitStateUnknownError)
-    assert is_told == (end not in (REFUSED, EXISTS) or answer is None), "a refusal is told as such if the table was looked at"
+    assert is_told == (end not in (REFUSED, EXISTS) or answer is None), (
+        "a refusal is told as such if the table was looked at"
+    )
 
 
 @pytest.mark.parametrize(("end", "looks"), [(REFUSED, 1), (LOST_ANSWER, 3)])

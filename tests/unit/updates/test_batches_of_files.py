@@ -26,9 +26,7 @@ WIDE = LIMIT // listed_manifests._EXPANDED
     ],
     ids=["small", "large", "of half the limit", "of many entries", "none"],
 )
-def test_batches_hold_as_many_files_as_are_small_together(
-    lengths: list[int], entries: int, batches: list[int]
-) -> None:
+def test_batches_hold_as_many_files_as_are_small_together(lengths: list[int], entries: int, batches: list[int]) -> None:
     numbers = range(len(lengths))
     found = list(in_batches(numbers, lambda each: b"x" * lengths[each], lambda each: entries))
     assert [len(batch) for batch in found] == batches

@@ -133,7 +133,9 @@ def test_a_table_whose_snapshots_name_their_manifests_goes_on_with_what_these_ar
     added = {each.file_path: each.spec_id for each in change.new_files}
     removed = {gone.file_path} if isinstance(change, DeleteFiles) else set()
     assert live == {path: spec for path, spec in {**before, **added}.items() if path not in removed}
-    assert [each.manifest_length for each in listed] == [len(world.storage.files[each.manifest_path]) for each in listed]
+    assert [each.manifest_length for each in listed] == [
+        len(world.storage.files[each.manifest_path]) for each in listed
+    ]
     assert set(live.values()) <= {spec.spec_id for spec in after.partition_specs}
 
 

@@ -254,7 +254,11 @@ def test_manifests_of_an_older_format_are_put_together_with_new_ones() -> None:
         assert len(world.live()) == 6
 
 
-KINDS: dict[str, tuple[Any, Any] | None] = {"as we write": None, "a field": ("string", "kept"), "a map": ({"type": "map", "values": "int"}, {})}
+KINDS: dict[str, tuple[Any, Any] | None] = {
+    "as we write": None,
+    "a field": ("string", "kept"),
+    "a map": ({"type": "map", "values": "int"}, {}),
+}
 
 
 def foreign(*kinds: str) -> tuple[World, list[DataFile]]:
@@ -284,7 +288,11 @@ def foreign(*kinds: str) -> tuple[World, list[DataFile]]:
     ids=" and ".join,
 )
 def test_files_stay_or_go_as_told_whatever_fields_their_manifests_have(kinds: tuple[str, ...]) -> None:
-    for change in (lambda file: RewriteManifests(), lambda file: DeleteFiles((file,)), lambda file: MergeAppend((NEW,))):
+    for change in (
+        lambda file: RewriteManifests(),
+        lambda file: DeleteFiles((file,)),
+        lambda file: MergeAppend((NEW,)),
+    ):
         world, files = foreign(*kinds)
         head = world.version().metadata.current_snapshot()
         before = {each.manifest_path for each in manifest_list_of(head, world.storage)}

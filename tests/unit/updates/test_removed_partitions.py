@@ -1,4 +1,4 @@
-"""Files that are removed by partition or filter are found in columns and by summaries, as by looking at each of them."""
+"""Files that are removed by partition or filter are found in columns and by summaries, as by looking at each."""
 
 from __future__ import annotations
 

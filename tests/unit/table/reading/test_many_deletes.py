@@ -49,7 +49,10 @@ def arrow(rows: list[tuple[Any, ...]]) -> pa.Table:
     arrays = [
         pa.array(columns[0], pa.int64()),
         pa.array(columns[1], pa.string()),
-        pa.array(columns[2], pa.int64()).cast(pa.decimal128(19, 0)).cast(pa.decimal128(21, 2)).cast(pa.decimal128(9, 2)),
+        pa.array(columns[2], pa.int64())
+        .cast(pa.decimal128(19, 0))
+        .cast(pa.decimal128(21, 2))
+        .cast(pa.decimal128(9, 2)),
         pa.array(columns[3], pa.int32()).cast(pa.date32()),
         pa.array(columns[4], pa.float64()),
         pa.array(columns[5], pa.int64()),

@@ -332,7 +332,10 @@ def test_a_column_that_is_added_with_a_default_may_be_required_and_none_that_may
     changed(v3, lambda update: update.make_column_optional("extra"))
     for changes in (
         (lambda update: update.update_column("extra", required=True),),
-        (lambda update: update.add_column("more", LongType()), lambda update: update.update_column("more", required=True)),
+        (
+            lambda update: update.add_column("more", LongType()),
+            lambda update: update.update_column("more", required=True),
+        ),
     ):
         with pytest.raises(InvalidSchemaChangeError, match="may hold nulls"):
             changed(v3, *changes)
@@ -381,8 +384,14 @@ def test_a_column_that_is_not_there_is_named_at_the_call(world: World, change: C
     [
         (lambda update: update.add_column("id", StringType()), "there is a column of that name"),
         (lambda update: update.add_column("id.x", StringType()), "not a struct"),
-        (lambda update: update.add_column("tags.weight.x", StringType()), r"'tags\.value\.weight' is int, not a struct"),
-        (lambda update: update.case_sensitive(False).add_column("PRICE", StringType()), "there is a column of that name"),
+        (
+            lambda update: update.add_column("tags.weight.x", StringType()),
+            r"'tags\.value\.weight' is int, not a struct",
+        ),
+        (
+            lambda update: update.case_sensitive(False).add_column("PRICE", StringType()),
+            "there is a column of that name",
+        ),
         (lambda update: update.rename_column("id", "price"), "price"),
         (lambda update: update.rename_column("id", ""), "'' is no name"),
         (lambda update: update.rename_column("id", 7), "7 is no name"),
@@ -580,7 +589,9 @@ def test_a_union_with_types_that_do_not_fit_is_refused(world: World, name: str, 
 def test_a_union_with_narrower_keys_keeps_those_of_the_table() -> None:
     wide, narrow = (MapType(2, kind, 3, StringType()) for kind in (LongType(), IntegerType()))
     world = World.with_table(metadata(Schema(NestedField(1, "m", wide))))
-    assert changed(world, lambda update: update.union_by_name(Schema(NestedField(1, "m", narrow)))).find_type("m") == wide
+    assert (
+        changed(world, lambda update: update.union_by_name(Schema(NestedField(1, "m", narrow)))).find_type("m") == wide
+    )
 
 
 def test_the_same_schema_again_keeps_its_id(world: World) -> None:
@@ -651,7 +662,9 @@ def test_changes_of_different_columns_are_both_made(world: World) -> None:
 def test_changes_of_the_same_column_are_a_conflict_that_names_both(world: World, mine: Change, theirs: Change) -> None:
     transaction = pending(world, mine)
     changed(world, theirs)
-    with pytest.raises(CommitConflictError, match=r"Cannot .* in table db.events.* concurrent commit (brought|made it '|dropped)"):
+    with pytest.raises(
+        CommitConflictError, match=r"Cannot .* in table db.events.* concurrent commit (brought|made it '|dropped)"
+    ):
         transaction.commit()
 
 
