@@ -1,8 +1,8 @@
 """Changes of tables in our extended Spark and in Apache Iceberg's, in one run on the same version of Spark, in turns.
 
 CREATE TABLE AS SELECT, INSERT … SELECT (and into plain Parquet beside it), by day of a timestamp (unsorted rows), with
-a sort order, of one row by its values and of one of many rows; DELETE, UPDATE and MERGE, copy-on-write and merge-on-read; a
-stream of small epochs; compaction by procedure.
+a sort order, of one row by its values and of one of many rows; DELETE, UPDATE and MERGE, copy-on-write and
+merge-on-read; a stream of small epochs; compaction by procedure.
 
     python tests/benchmarks/spark_writes.py [--rows 8000000] [--repeat 5] [--warm-up 2] [--work day,merge-v3,stream]
         [--format orc]
