@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -33,6 +34,7 @@ def main() -> int:
     parser.add_argument("--query", type=int, help="only this one of the batch")
     parser.add_argument("--queries", type=int, default=QUERIES_OF_A_BATCH, help="in a batch")
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was run until then is told
     os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     with tempfile.TemporaryDirectory() as folder, EmbeddedMetastore() as metastore:
         spark = extended_session(metastore, **INTERPRETED)
@@ -41,15 +43,17 @@ def main() -> int:
         catalog.create_namespace("q")
         trials = Trials(spark, catalog, "q", Path(folder), given.seed, lambda fault: echo(f"FAULT {fault}\n"))
         until = time.monotonic() + 60 * given.minutes
-        for batch in count() if given.batch is None else [given.batch]:
-            if time.monotonic() > until:
-                break
-            trials.batch(batch, until - time.monotonic(), given.query, given.queries)
-            tally = trials.tally
-            told = f"{tally.queries} queries, {len(tally.faults)} faults, {tally.seconds:.0f} s"
-            echo(f"... batch {batch}: {told}", err=True)
-        spark.stop()
-    echo(str(trials.tally))
+        try:
+            for batch in count() if given.batch is None else [given.batch]:
+                if time.monotonic() > until:
+                    break
+                trials.batch(batch, until - time.monotonic(), given.query, given.queries)
+                tally = trials.tally
+                told = f"{tally.queries} queries, {len(tally.faults)} faults, {tally.seconds:.0f} s"
+                echo(f"... batch {batch}: {told}", err=True)
+            spark.stop()
+        finally:
+            echo(str(trials.tally))
     return 1 if trials.tally.faults else 0
 
 

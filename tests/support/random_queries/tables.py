@@ -140,7 +140,8 @@ class LivingTable:
         fields = list(self.shared)
         self.partitioned |= {name for name in ALWAYS if any(f"{name})" in each for each in fields)}
         if not fields or self.choose.random() < 0.4:
-            self.partitioned, fields = set(), self._partitions(of([0, 1, 1, 1, 2]))
+            self.partitioned = set()
+            fields = self._partitions(of([0, 1, 1, 1, 2]))
         columns = ", ".join(f"{name} {sql_type(kind)}" for name, kind in self.types.items())
         parted = f" partitioned by ({', '.join(fields)})" if fields else ""
         told = ", ".join(f"'{key}'='{each}'" for key, each in properties.items())
@@ -404,7 +405,7 @@ class LivingTable:
 
     def _view(self, name: str, rows: pa.Table) -> None:
         """A temporary view of rows in plain Parquet files that Spark wrote."""
-        path = self.folder / f"{name}-{next(self._numbers)}"
+        path = self.folder / f"{self.name}-{name}-{next(self._numbers)}"
         source = f"{path}-source.parquet"
         # Spark takes the days of files that tell no version for those of another calendar.
         pq.write_table(rows.replace_schema_metadata({"org.apache.spark.version": "3.5.0"}), source)
