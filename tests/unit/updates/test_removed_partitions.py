@@ -151,6 +151,17 @@ def test_a_replacement_removes_the_files_of_its_partitions_and_no_other(
     assert live(made, table) == expected | {file.file_path for file in added}
 
 
+@pytest.mark.parametrize("new", [0.0, -0.0, math.nan, None])
+def test_zeros_of_both_signs_are_two_partitions(new: float | None) -> None:
+    table = ManifestTable(SCHEMA, *SPECS)
+    values = (-0.0, 0.0, math.nan, None, 1.0)
+    table.commit(*(data(number, (2, (value,))) for number, value in enumerate(values)))
+    added = data(100, (2, (new,)))
+    made = ReplacePartitions((added,)).apply(table.metadata, FileWorkspace(table.storage))
+    kept = {data(number, (2, (value,))).file_path for number, value in enumerate(values) if repr(value) != repr(new)}
+    assert live(made, table) == {*kept, added.file_path}
+
+
 @pytest.mark.parametrize("few", [0, 1000], ids=["spliced", "encoded anew"])
 @pytest.mark.parametrize("row_filter", ["n < 5", "name = 'a'", "n = 3 and name = 'a'", "x is null", "u is not null"])
 def test_a_delete_by_filter_removes_whole_files_or_refuses_as_each_file_says(
