@@ -157,6 +157,7 @@ class PlanScan(msgspec.Struct, frozen=True):
         whole_files: whether the filter chooses files, of which all rows are read.
         all_deletes: whether the filter leaves out no delete of the files.
         aggregates: the aggregates that metadata may answer, as MetadataAnswer writes them.
+        statistics: the columns of which the optimizer wants to know what there is in them.
         lacking_types: the names of Iceberg's types that this Spark does not have.
         partition_column: whether the query uses the column `_partition`.
         deleted_column: whether it uses the column `_deleted`.
@@ -176,6 +177,7 @@ class PlanScan(msgspec.Struct, frozen=True):
     whole_files: bool = False
     all_deletes: bool = False
     aggregates: list[dict[str, Any]] | None = None
+    statistics: list[str] = []
     lacking_types: tuple[str, ...] = ()
     partition_column: bool = False
     deleted_column: bool = False

@@ -185,6 +185,26 @@ def needs_python(schema: Schema, lacking_types: Collection[str]) -> bool:
     return chosen(lacking_types) is not None and has_nanoseconds(schema)
 
 
+def is_read_by_spark(metadata: TableMetadata, lacking_types: Collection[str]) -> bool:
+    """Whether no file that a table can have is one that only Python workers read, whatever its format.
+
+    Args:
+        metadata: the table.
+        lacking_types: the names of Iceberg's types that this Spark does not have.
+    """
+    if metadata.encryption_keys or "encryption.key-id" in metadata.properties:
+        return False
+    return not any(
+        has_nanoseconds(schema)
+        or any(
+            isinstance(field.field_type, (VariantType, GeometryType, GeographyType))
+            or not is_held(field.field_type, lacking_types)
+            for field in schema.index_by_id.values()
+        )
+        for schema in metadata.schemas
+    )
+
+
 def _check_held(kind: IcebergType, table: str, column: str) -> None:
     if isinstance(kind, NestedType):
         for child in kind.children():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from hms_iceberg import __version__
@@ -11,7 +11,8 @@ from hms_iceberg.errors import ConfigurationError, UnsupportedError
 from hms_iceberg.spark.nanoseconds import chosen, shown
 from hms_iceberg.spark.read_options import START, TRAVELS, select
 from hms_iceberg.spark.read_questions import LoadTable, LoadView
-from hms_iceberg.spark.schemas import metadata_schema, spark_schema
+from hms_iceberg.spark.reading.identities import Identities
+from hms_iceberg.spark.schemas import is_read_by_spark, metadata_schema, spark_schema
 from hms_iceberg.spark.shown_properties import shown_properties
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.metadata_columns import FILE, LINEAGE, PARTITION_NAME, POSITION, SPEC_ID
@@ -56,8 +57,7 @@ def describe(metadata: TableMetadata, storage: Storage, asked: LoadTable) -> dic
         options = {**options, "branch": asked.wap_branch}
     selected = select(metadata, storage, asked.name, asked.version, asked.as_of_micros, options)
     snapshot, schema = selected.scan.snapshot(), selected.scan.table_schema
-    choice = chosen(asked.lacking_types)
-    return described(metadata, schema, snapshot, asked.name, selected.start_snapshot_id, choice)
+    return described(metadata, schema, snapshot, asked.name, selected.start_snapshot_id, asked.lacking_types)
 
 
 def _is_current(asked: LoadTable) -> bool:
@@ -77,7 +77,7 @@ def described(
     snapshot: Snapshot | None,
     name: str,
     start_snapshot_id: int | None = None,
-    nanoseconds: str | None = None,
+    lacking_types: Collection[str] = (),
 ) -> dict[str, Any]:
     """Describes one schema and snapshot, such as those of a table that is not committed yet.
 
@@ -87,7 +87,7 @@ def described(
         snapshot: the snapshot; None for a table without one.
         name: the table's name.
         start_snapshot_id: the snapshot after which changes are read; None for other reads.
-        nanoseconds: what the session takes timestamps in nanoseconds for.
+        lacking_types: the names of Iceberg's types that the session's Spark does not have.
 
     Returns:
         for the bridge's class IcebergTable: ids of table, snapshot and schema, columns and metadata columns in Spark's
@@ -98,13 +98,21 @@ def described(
         "snapshot_id": snapshot.snapshot_id if snapshot else None,
         "start_snapshot_id": start_snapshot_id,
         "schema_id": schema.schema_id,
-        "schema": spark_schema(shown(schema, nanoseconds, name), name),
+        "schema": spark_schema(shown(schema, chosen(lacking_types), name), name),
         "metadata_schema": metadata_schema(metadata, schema),
         "partitioning": _partitioning(metadata.spec(), schema),
         "properties": shown_properties(metadata, schema, snapshot),
         "row_changes": {operation: _row_change(metadata, schema, operation, name) for operation in WRITE_MODES},
+        "identity_columns": _identity_columns(metadata, schema),
+        "read_by_spark": is_read_by_spark(metadata, lacking_types),
         **_statistics(snapshot, start_snapshot_id),
     }
+
+
+def _identity_columns(metadata: TableMetadata, schema: Schema) -> list[str]:
+    """The names of the columns by whose own values every file is partitioned, whatever its spec."""
+    spec_ids = [spec.spec_id for spec in metadata.partition_specs]
+    return [field.name for field in Identities(metadata, schema).shared(spec_ids)]
 
 
 def _row_change(metadata: TableMetadata, schema: Schema, operation: str, name: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,22 +16,25 @@ from hms_iceberg.lazy import pl
 from hms_iceberg.scan.appends import snapshot_or_current
 from hms_iceberg.scan.delete_runs import pairs_of
 from hms_iceberg.scan.metadata_filter import with_metadata_columns
-from hms_iceberg.scan.partition_columns import field_types
 from hms_iceberg.scan.tasks import ScanPlan
 from hms_iceberg.spark.answers import AnswerWriter
 from hms_iceberg.spark.nanoseconds import chosen, has_nanoseconds
 from hms_iceberg.spark.read_questions import PlanScan
+from hms_iceberg.spark.reading.column_statistics import column_statistics
 from hms_iceberg.spark.reading.conditions import named_columns, row_filter
 from hms_iceberg.spark.reading.distributed_planning import PlanningJob, planned
+from hms_iceberg.spark.reading.identities import Identities
 from hms_iceberg.spark.reading.metadata_answers import metadata_answers, row_counts
 from hms_iceberg.spark.reading.streams import plan_batch
 from hms_iceberg.spark.reading.worker_files import pickled_tasks, split
 from hms_iceberg.spark.schemas import is_held, key_schema, spark_field, spark_type, spark_value
-from hms_iceberg.spec.data_types import IcebergType, NestedField, StructType, UnknownType
+from hms_iceberg.spec.data_types import StructType
 from hms_iceberg.spec.manifests.manifest_values import DataFileContent
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.metadata_columns import DELETED, partition_column
+from hms_iceberg.spec.partitions.partition_specs import PartitionField
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.transform import UnknownTransform
 from hms_iceberg.storage import Storage
 
 
@@ -50,7 +53,13 @@ class AnswerForm:
     deleted_column: bool = False
 
 
-def plan_answer(whole: ScanPlan, table: str, form: AnswerForm, aggregates: Sequence[Any] | None = None) -> bytes:
+def plan_answer(
+    whole: ScanPlan,
+    table: str,
+    form: AnswerForm,
+    aggregates: Sequence[Any] | None = None,
+    statistics: Mapping[str, Any] | None = None,
+) -> bytes:
     """The answer to the question for a plan.
 
     Args:
@@ -58,6 +67,7 @@ def plan_answer(whole: ScanPlan, table: str, form: AnswerForm, aggregates: Seque
         table: the table's name, for errors and for EXPLAIN.
         form: how it is told.
         aggregates: the answers to the query's aggregates, if metadata knows them.
+        statistics: of columns, as `column_statistics` has them.
 
     Returns:
         the answer for the bridge: a header, then columns of paths, sizes and numbers of files and deletes.
@@ -77,6 +87,7 @@ def plan_answer(whole: ScanPlan, table: str, form: AnswerForm, aggregates: Seque
         "location": plan.metadata.location,
         "description": _description(whole, table),
         "aggregates": aggregates,
+        "statistics": statistics or {},
         "deleted_column": form.deleted_column,
         "worker_files": in_workers.files.height if in_workers else 0,
         "name_mapping": _name_mapping(plan),
@@ -88,6 +99,7 @@ def plan_answer(whole: ScanPlan, table: str, form: AnswerForm, aggregates: Seque
         ),
         "partition_schema": partitions.schema,
         "partitions": partitions.tuples,
+        "specs": partitions.specs,
         "delete_files": _delete_files(plan),
         "equality_deletes": groups.groups,
     }
@@ -169,52 +181,67 @@ class _Partitions:
     def __init__(self, plan: ScanPlan, table: str, whole: bool) -> None:
         self._plan, self._table = plan, table
         self._whole = partition_column(plan.metadata.partition_specs, plan.schema).field_type if whole else None
-        self._types = field_types(plan.metadata)
+        self._known = Identities(plan.metadata, plan.schema)
         spec_ids = sorted(plan.files["spec_id"].unique().to_list())
         identities = {spec_id: self._identities(spec_id) for spec_id in spec_ids}
-        common = set.intersection(*(set(each) for each in identities.values())) if identities else set()
-        self._common = [
-            field
-            for field in plan.schema.fields
-            if field.field_id in common and field.field_type.is_primitive and not _is_unknown(field.field_type)
-        ]
-        columns = sorted({column for each in identities.values() for column in each.values()})
-        if whole:
-            columns = sorted({column for spec_id in spec_ids for column in plan.partitions.columns(spec_id)})
+        self._common = self._known.shared(spec_ids)
+        common = {field.field_id for field in self._common}
+        columns = sorted({column for spec_id in spec_ids for column in plan.partitions.columns(spec_id)})
         tuples, self.numbers = _numbered(plan.files, columns)
         self.has_leftovers = any(set(each) - common for each in identities.values())
         self.schema = {"type": "struct", "fields": [_nullable(spark_field(each, table)) for each in self._common]}
         self.tuples = [self._tuple(row, identities[row["spec_id"]]) for row in tuples.iter_rows(named=True)]
+        self.specs = {spec_id: self._fields(spec_id) for spec_id in spec_ids}
 
     def _identities(self, spec_id: int) -> dict[int, str]:
         """Source ids of the identity fields of a spec, and the frame's columns with their values."""
-        spec = self._plan.metadata.spec_by_id(spec_id)
         columns = self._plan.partitions.columns(spec_id)
-        return {
-            field.source_id: column
-            for field, column in zip(spec.fields, columns, strict=True)
-            if str(field.transform) == "identity" and self._is_usable(field.source_id)
-        }
-
-    def _is_usable(self, field_id: int) -> bool:
-        kind = self._type(field_id)
-        return not _is_unknown(kind) and is_held(kind) and is_held(self._read_type(field_id))
-
-    def _type(self, field_id: int) -> IcebergType:
-        return self._types.get(field_id, UnknownType())
+        return {source_id: columns[number] for source_id, number in self._known.of(spec_id).items()}
 
     def _tuple(self, row: dict[str, Any], identities: dict[int, str]) -> dict[str, Any]:
         constants: dict[str, Any] = {}
         for source_id, column in identities.items():
-            field_type = self._read_type(source_id)
+            field_type = self._known.read_type(source_id)
             name = self._plan.schema.find_column_name(source_id) or f"of id {source_id}"
             constants[str(source_id)] = [
                 spark_type(field_type, self._table, name),
                 spark_value(field_type, row[column]),
             ]
         values = [spark_value(each.field_type, row[identities[each.field_id]]) for each in self._common]
-        told = {"spec_id": row["spec_id"], "values": values, "constants": constants}
+        told = {"spec_id": row["spec_id"], "values": values, "constants": constants, "fields": self._key(row)}
         return {**told, "partition": self._partition(row)} if self._whole else told
+
+    def _key(self, row: dict[str, Any]) -> list[Any]:
+        """The values of the partition's fields, in the order of its spec."""
+        spec_id = row["spec_id"]
+        fields = self._plan.partitions.structs[spec_id].fields
+        columns = zip(fields, self._plan.partitions.columns(spec_id), strict=True)
+        return [
+            spark_value(field.field_type, row[column]) if is_held(field.field_type) else None
+            for field, column in columns
+        ]
+
+    def _fields(self, spec_id: int) -> list[dict[str, Any] | None]:
+        """How the bridge computes the values of a spec's fields; None for one that tells nothing of a column."""
+        return [self._field(field) for field in self._plan.metadata.spec_by_id(spec_id).fields]
+
+    def _field(self, field: PartitionField) -> dict[str, Any] | None:
+        transform, schema = field.transform, self._plan.schema
+        source = schema.index_by_id.get(field.source_id)
+        if source is None or transform.is_void or isinstance(transform, UnknownTransform):
+            return None
+        known = [each.index_by_id.get(field.source_id) for each in self._plan.metadata.schemas]
+        if not is_held(source.field_type) or {each.field_type for each in known if each} != {source.field_type}:
+            return None  # a value of an older type may have another partition
+        path = [field.source_id, *schema.ancestor_ids(field.source_id)][::-1]
+        return {
+            "transform": transform.name,
+            "width": transform.argument,
+            "path": [],
+            "source": str(source.field_type),
+            "type": spark_type(source.field_type, self._table, source.name),
+            "column": [schema.index_by_id[each].name for each in path],
+        }
 
     def _partition(self, row: dict[str, Any]) -> dict[int, Any]:
         """The values of the column _partition by field id; a field that the row's spec lacks is null."""
@@ -223,14 +250,6 @@ class _Partitions:
         columns = zip(spec.fields, self._plan.partitions.columns(spec.spec_id), strict=True)
         values = {field.field_id: row[column] for field, column in columns}
         return {each.field_id: spark_value(each.field_type, values.get(each.field_id)) for each in self._whole.fields}
-
-    def _read_type(self, field_id: int) -> IcebergType:
-        field: NestedField | None = self._plan.schema.index_by_id.get(field_id)
-        return self._type(field_id) if field is None else field.field_type
-
-
-def _is_unknown(field_type: IcebergType) -> bool:
-    return isinstance(field_type, UnknownType)
 
 
 def _nullable(field: dict[str, Any]) -> dict[str, Any]:
@@ -331,7 +350,8 @@ def scan_answer(metadata: TableMetadata, storage: Storage, asked: PlanScan) -> b
     if answers is not None:
         found = planned(metadata, storage, asked, schema, AlwaysFalse())  # no file is read
     assert isinstance(found, ScanPlan)
-    return plan_answer(found, asked.name, form, answers)
+    statistics = column_statistics(found, asked.statistics, storage) if asked.statistics else None
+    return plan_answer(found, asked.name, form, answers, statistics)
 
 
 def _plan(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.spark_tables import rows_of
+from tests.support.spark_tables import plan_text, rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,9 +44,7 @@ def test_all_references_of_a_query_read_one_snapshot(spark: SparkSession, orders
         f"count(*) from {name} a join {name} b on a.id = b.id"
     )
     snapshots = {
-        line.split("snapshot ")[1].split(":")[0]
-        for line in frame._jdf.queryExecution().optimizedPlan().toString().splitlines()
-        if "at snapshot" in line
+        line.split("snapshot ")[1].split(":")[0] for line in plan_text(frame).splitlines() if "at snapshot" in line
     }
     assert len(snapshots) == 1
     assert [tuple(row) for row in frame.collect()] == [(6, 6, 6)]

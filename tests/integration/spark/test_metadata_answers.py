@@ -71,7 +71,7 @@ def test_aggregates_are_answered_from_metadata_where_that_is_right(
     spark.createDataFrame(events.scan().to_arrow().to_pylist(), schema).createOrReplaceTempView("all_events")
     for query in (*ANSWERED, *READ):
         frame = spark.sql(query.format(f"{namespace}.events"))
-        assert ("FileScan" in plan_text(frame)) == (query in READ), query
+        assert ("BatchScan" in plan_text(frame)) == (query in READ), query
         expected: list[Any] = spark.sql(query.format("all_events")).collect()
         assert sorted(map(str, frame.collect())) == sorted(map(str, expected)), query
 
@@ -88,12 +88,12 @@ def test_deleted_rows_are_not_counted(spark: SparkSession, catalog: Catalog, nam
         else:
             commit(table, delete_vector(table, file, [1, 2]))
         frame = spark.sql(f"select count(*) from {namespace}.v{version}")
-        counts[version] = (frame.collect()[0][0], "FileScan" in plan_text(frame))
+        counts[version] = (frame.collect()[0][0], "BatchScan" in plan_text(frame))
     assert counts == {"2": (7, True), "3": (8, False)}
     for version, least in (("2", 0), ("3", 0)):
         frame = spark.sql(f"select min(id), max(id), count(id) from {namespace}.v{version}")
         assert frame.collect()[0][0] == least
-        assert "FileScan" in plan_text(frame)
+        assert "BatchScan" in plan_text(frame)
 
 
 def test_all_rows_are_counted_without_a_look_into_any_manifest(
@@ -145,7 +145,7 @@ def test_the_least_and_the_greatest_of_every_type_are_those_of_the_rows(
     for name, (_, _, is_known) in columns.items():
         query = f"select min({name}), max({name}), count({name}) from {namespace}.types"
         frame = spark.sql(query)
-        assert ("FileScan" not in plan_text(frame)) == is_known, name
+        assert ("BatchScan" not in plan_text(frame)) == is_known, name
         read: Any = spark.sql(query.replace(f"{namespace}.types", f"(select * from {namespace}.types limit 100)"))
         assert str(frame.collect()[0]) == str(read.collect()[0]), name
 
@@ -181,4 +181,4 @@ def test_rough_bounds_that_orcs_statistics_give_are_no_answers(
     assert metrics.lower_bounds.keys() == {1, 2}
     (found,) = spark.sql(f"select min(day), max(day), min(at), max(at) from {namespace}.rough").collect()
     assert list(found) == [*rows["day"].to_pylist(), *times.to_pylist()]
-    assert "FileScan" not in plan_text(spark.sql(f"select min(day), max(day) from {namespace}.rough"))
+    assert "BatchScan" not in plan_text(spark.sql(f"select min(day), max(day) from {namespace}.rough"))

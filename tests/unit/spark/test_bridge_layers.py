@@ -14,7 +14,7 @@ LAYERS = (
     ("metastore", "variants", "ddl"),
     ("functions",),
     ("partitions",),
-    ("avro", "conditions", "deletes", "files", "orc", "parquet", "plan", "read", "rowlevel", "table", "write"),
+    ("avro", "conditions", "deletes", "files", "orc", "parquet", "plan", "read", "rowlevel", "scan", "table", "write"),
     ("procedures",),
     ("catalog",),
     ("source",),

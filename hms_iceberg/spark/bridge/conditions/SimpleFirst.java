@@ -29,32 +29,48 @@ final class SimpleFirst {
 
   /** The same rows; conditions of one kind keep their order. */
   static Filter of(Filter filter) {
-    List simple = new ArrayList();
-    List others = new ArrayList();
-    split(filter.condition(), simple, others);
-    boolean changes = !simple.isEmpty() && !others.isEmpty();
-    for (int i = 0; i < others.size(); i++) {
-      Expression other = (Expression) others.get(i);
-      others.set(i, searched(other));
-      changes |= others.get(i) != other;
-    }
-    if (!changes || !filter.condition().deterministic()) {
+    List all = split(filter.condition());
+    List ordered = of(all);
+    if (ordered.equals(all)) {
       return filter;
     }
-    simple.addAll(others);
-    Expression condition = (Expression) simple.get(0);
-    for (int i = 1; i < simple.size(); i++) {
-      condition = new And(condition, (Expression) simple.get(i));
+    Expression condition = (Expression) ordered.get(0);
+    for (int i = 1; i < ordered.size(); i++) {
+      condition = new And(condition, (Expression) ordered.get(i));
     }
     return new Filter(condition, filter.child());
   }
 
-  private static void split(Expression condition, List simple, List others) {
-    if (condition instanceof And) {
-      split(((And) condition).left(), simple, others);
-      split(((And) condition).right(), simple, others);
-    } else {
+  /** The same of conditions that must all hold. */
+  static List of(List conditions) {
+    List simple = new ArrayList();
+    List others = new ArrayList();
+    for (int i = 0; i < conditions.size(); i++) {
+      Expression condition = (Expression) conditions.get(i);
+      if (!condition.deterministic()) {
+        return conditions;
+      }
       (isSimple(condition) ? simple : others).add(condition);
+    }
+    for (int i = 0; i < others.size(); i++) {
+      simple.add(searched((Expression) others.get(i)));
+    }
+    return simple;
+  }
+
+  /** The conditions that must all hold. */
+  static List split(Expression condition) {
+    List all = new ArrayList();
+    split(condition, all);
+    return all;
+  }
+
+  private static void split(Expression condition, List all) {
+    if (condition instanceof And) {
+      split(((And) condition).left(), all);
+      split(((And) condition).right(), all);
+    } else {
+      all.add(condition);
     }
   }
 

@@ -70,6 +70,9 @@ public final class PlanScans extends Rule {
     if (scan == null) {
       return (LogicalPlan) plan.mapChildren(new Replace());
     }
+    if (scan.isReadBySpark()) {
+      return plan;
+    }
     LogicalPlan planned = planned(scan, files(scan, null));
     return scan.batch() == null ? planned : (LogicalPlan) planned.transform(new StreamBatch.Streaming(scan.batch()));
   }
@@ -110,6 +113,9 @@ public final class PlanScans extends Rule {
     if (files.aggregates() != null) {
       return MetadataAnswer.constant(plan, names, files.aggregates());
     }
+    if (scan.isReadBySpark()) {
+      return plan;
+    }
     LogicalPlan replaced = planned(scan, files);
     for (int i = projections.size() - 1; i >= 0; i--) {
       replaced = Scan.withChild((LogicalPlan) projections.get(i), replaced);
@@ -125,29 +131,17 @@ public final class PlanScans extends Rule {
 
   private ScanFiles files(Scan scan, ArrayNode aggregates) {
     UnsupportedTypes.refuse(scan.table(), scan.columns(), false);
-    ObjectNode question = scan.table().question("plan");
     boolean marksDeleted = marksDeleted(scan);
-    question.put("deleted_column", marksDeleted);
-    question.put("whole_files", scan.operation() instanceof CopyOnWrite);
-    question.put("all_deletes", scan.operation() != null);
-    if (aggregates != null && !marksDeleted && scan.operation() == null) {
-      question.set("aggregates", aggregates);
+    ObjectNode question =
+        ScanQuestion.of(scan.table(), filter(scan), marksDeleted, scan.uses(MetadataColumns.PARTITION));
+    if (scan.operation() != null) {
+      question.put("whole_files", scan.operation() instanceof CopyOnWrite);
+      question.put("all_deletes", true);
+    } else if (aggregates != null && !marksDeleted) {
+      return ScanQuestion.ask(session, scan.table(), question, aggregates);
     }
-    ObjectNode filter = filter(scan);
-    if (filter != null) {
-      question.set("filter", filter);
-    }
-    if (scan.uses(MetadataColumns.PARTITION)) {
-      question.put("partition_column", true);
-    }
-    long started = System.nanoTime();
-    PlanningJobs.offer(session, question);
-    Planner planner = scan.table().planner();
-    Planner.AnswerReader planned = new PlanningJobs(
-        (org.apache.spark.sql.classic.SparkSession) session, planner, question, new Planned(scan.table()));
-    ScanFiles files = (ScanFiles) planner.askOnce(question, planned);
-    ScanFiles own = files.plannedIn(System.nanoTime() - started);
-    return scan.operation() instanceof CopyOnWrite ? own.replacedBy((CopyOnWrite) scan.operation()) : own;
+    ScanFiles files = ScanQuestion.ask(session, scan.table(), question);
+    return scan.operation() instanceof CopyOnWrite ? files.replacedBy((CopyOnWrite) scan.operation()) : files;
   }
 
   /** Whether the query uses the column _deleted, and so gets deleted rows too. */
@@ -168,20 +162,8 @@ public final class PlanScans extends Rule {
   }
 
   private static ObjectNode conditionText(Scan scan) {
-    return scan.condition() == null
-        ? null : FilterText.of(scan.condition(), CollectionConverters.asJava(scan.relation.output()));
-  }
-
-  static final class Planned implements Planner.AnswerReader {
-    private final IcebergTable table;
-
-    Planned(IcebergTable table) {
-      this.table = table;
-    }
-
-    public Object read(Answer plan) {
-      return new ScanFiles(table, plan);
-    }
+    return scan.condition() == null ? null : ScanQuestion.filter(
+        SimpleFirst.split(scan.condition()), CollectionConverters.asJava(scan.relation.output()));
   }
 
   private LogicalPlan planned(Scan scan, ScanFiles files) {

@@ -76,6 +76,11 @@ final class Scan {
     return table instanceof RowLevelOperationTable ? ((RowLevelOperationTable) table).table() : table;
   }
 
+  /** Whether Spark builds a scan of its own of the table. */
+  boolean isReadBySpark() {
+    return batch == null && operation() == null && table().isReadBySpark();
+  }
+
   /** The operation that changes the rows which are read, or null if they are only read. */
   RowOperation operation() {
     Table table = relation.table();

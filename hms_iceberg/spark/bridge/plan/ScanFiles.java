@@ -12,11 +12,13 @@ import java.util.Map;
 import java.util.Set;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
+import org.apache.spark.paths.SparkPath;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
@@ -52,6 +54,7 @@ final class ScanFiles implements FileIndex, Cloneable {
   private final long totalSize;
   private WorkerFiles workerFiles;
   private long planningNanos;
+  private PlannedPartitions planned;
   /** Which of the files are replaced by what is read; null if nothing is. */
   private ReplacedFiles replaced;
 
@@ -202,6 +205,11 @@ final class ScanFiles implements FileIndex, Cloneable {
     return answers == null || answers.isNull() ? null : answers;
   }
 
+  /** What is known of columns, by their names. */
+  JsonNode statistics() {
+    return header.get("statistics");
+  }
+
   /** Whether every file can be handed to Spark as it is read: no deletes, nothing to fill in. */
   boolean isPlain() {
     return header.get("plain").asBoolean();
@@ -259,16 +267,91 @@ final class ScanFiles implements FileIndex, Cloneable {
     return CollectionConverters.asScala(directories).toSeq();
   }
 
+  /** By what the files are partitioned. */
+  synchronized PlannedPartitions plannedPartitions() {
+    if (planned == null) {
+      planned = new PlannedPartitions(header.get("specs"), header.get("partitions"));
+    }
+    return planned;
+  }
+
+  /** Which partitions conditions keep that name no other columns than the partitions'. */
+  boolean[] keptBy(Seq conditions) {
+    return PartitionFilter.keep(conditions, partitionSchema, partitions);
+  }
+
+  /** The numbers of the files in some partitions, of which some have one of some paths unless that is null. */
+  int[] numbers(boolean[] kept, Set named) {
+    int[] numbers = new int[paths.length];
+    int count = 0;
+    for (int i = 0; i < paths.length; i++) {
+      if (kept[partitionOf[i]] && (named == null || named.contains(paths[i]))) {
+        numbers[count++] = i;
+      }
+    }
+    return Arrays.copyOf(numbers, count);
+  }
+
+  long bytes(int[] numbers) {
+    long total = 0;
+    for (int i = 0; i < numbers.length; i++) {
+      total += sizes[numbers[i]];
+    }
+    return total;
+  }
+
+  int partition(int number) {
+    return partitionOf[number];
+  }
+
+  /** Files in parts of at most so many bytes, with the values of some partition columns. */
+  List splits(int[] numbers, StructType columns, long maxBytes) {
+    InternalRow[] values = new InternalRow[partitions.length];
+    List splits = new ArrayList();
+    for (int i = 0; i < numbers.length; i++) {
+      int number = numbers[i];
+      int partition = partitionOf[number];
+      if (values[partition] == null) {
+        values[partition] = projected(partitions[partition], columns);
+      }
+      SparkPath path = SparkPath.fromPath(new Path(paths[number]));
+      scala.collection.immutable.Map told = told(number);
+      for (long start = 0; start < sizes[number]; start += maxBytes) {
+        long length = Math.min(maxBytes, sizes[number] - start);
+        splits.add(new PartitionedFile(
+            values[partition], path, start, length, new String[0], 0L, sizes[number], told));
+      }
+    }
+    return splits;
+  }
+
+  private InternalRow projected(InternalRow partition, StructType columns) {
+    StructField[] fields = columns.fields();
+    Object[] values = new Object[fields.length];
+    for (int i = 0; i < values.length; i++) {
+      int place = partitionSchema.fieldIndex(fields[i].name());
+      values[i] = partition.isNullAt(place) ? null : partition.get(place, partitionSchema.fields()[place].dataType());
+    }
+    return new GenericInternalRow(values);
+  }
+
+  long planningNanos() {
+    return planningNanos;
+  }
+
   private FileStatusWithMetadata file(int i) {
-    Path path = new Path(paths[i]);
-    FileStatus status = new FileStatus(sizes[i], false, 1, 128L * 1024 * 1024, 0, path);
+    FileStatus status = new FileStatus(sizes[i], false, 1, 128L * 1024 * 1024, 0, new Path(paths[i]));
+    return new FileStatusWithMetadata(status, told(i));
+  }
+
+  /** What travels with a file's splits. */
+  private scala.collection.immutable.Map told(int i) {
     int partition = partitionOf[i];
     FileTask task = new FileTask(
         paths[i], formats[formatOf == null ? 0 : formatOf[i]], specIds[partition], sequenceNumbers[i], firstRowIds[i], constants[partition],
         partitionValues[partition] == null ? null : partitionValues[partition].toString(), positionDeletes[i],
         equalityDeletes[i], keys == null || keys[i].length == 0 ? null : keys[i]);
-    return new FileStatusWithMetadata(
-        status, (scala.collection.immutable.Map) Map$.MODULE$.empty().updated(FileTask.KEY, task));
+    return (scala.collection.immutable.Map) Map$.MODULE$.empty().updated(FileTask.KEY, task);
   }
 
   /** Two scans of one snapshot with the same filter hold the same files: plans that use both can share the work. */

@@ -2,21 +2,25 @@ package hms_iceberg.bridge;
 
 import java.io.IOException;
 import java.io.Serializable;
+import java.util.ArrayList;
+import java.util.List;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.mapred.JobConf;
 import org.apache.spark.TaskContext;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
 import org.apache.spark.util.TaskCompletionListener;
 import scala.runtime.AbstractFunction1;
 
 /** Runs on the executors: reads one split of one data file as Iceberg says. */
 final class FileReader extends AbstractFunction1 implements Serializable {
   private final ExecutorConf conf;
-  private final StructType wanted;
-  private final StructType partitionSchema;
+  private final Wanted wanted;
   private final String nameMapping;
   private final Filter[] filters;
   /** See VariantGroups. */
@@ -27,16 +31,19 @@ final class FileReader extends AbstractFunction1 implements Serializable {
   private transient Configuration ofTask;
 
   FileReader(
-      ExecutorConf conf, StructType wanted, StructType partitionSchema, String nameMapping, Filter[] filters,
-      String variantTests, boolean marksDeleted, ReadSettings settings) {
+      ExecutorConf conf, Wanted wanted, String nameMapping, Filter[] filters, String variantTests, boolean marksDeleted,
+      ReadSettings settings) {
     this.conf = conf;
     this.wanted = wanted;
-    this.partitionSchema = partitionSchema;
     this.nameMapping = nameMapping;
     this.filters = filters;
     this.variantTests = variantTests;
     this.marksDeleted = marksDeleted;
     this.settings = settings;
+  }
+
+  boolean returnsBatches() {
+    return settings.returnBatches;
   }
 
   public Object apply(Object split) {
@@ -72,22 +79,22 @@ final class FileReader extends AbstractFunction1 implements Serializable {
 
   /** The wanted columns, and what deletes are compared by. */
   private ColumnsToRead columns(PartitionedFile file, FileTask task) {
-    StructType all = wanted;
+    StructType all = wanted.ofFiles;
     for (int i = 0; i < task.equalityDeletes.length; i++) {
       all = Structs.merge(all, task.equalityDeletes[i].columns);
     }
-    boolean positions = task.positionDeletes.length > 0 || Structs.has(wanted, MetadataColumns.POSITION)
-        || Structs.has(wanted, MetadataColumns.ROW_ID);
+    boolean positions = task.positionDeletes.length > 0 || Structs.has(all, MetadataColumns.POSITION)
+        || Structs.has(all, MetadataColumns.ROW_ID);
     return new ColumnsToRead(
         MetadataColumns.stored(all), positions, filters, variantTests, Json.read(nameMapping), task.constants,
-        partitionSchema, file.partitionValues());
+        wanted.partition, file.partitionValues());
   }
 
   private Rows rows(FileBatches batches, FileTask task) throws Exception {
     DeletedMarks marks = marksDeleted ? new DeletedMarks() : null;
     BatchColumns batchColumns = new BatchColumns(batches, task, marks);
     DeletedRows deleted = DeletedRows.of(task, batchColumns, conf.value(), settings);
-    return new Rows(batches, batchColumns.output(wanted), deleted, marks, row());
+    return new Rows(batches, wanted.ordered(batchColumns.output(wanted.ofFiles)), deleted, marks, row());
   }
 
   /** Spark expects batches, or rows; if it does not make its own unsafe rows of them, that is done here. */
@@ -98,7 +105,7 @@ final class FileReader extends AbstractFunction1 implements Serializable {
     if (!settings.unsafeRows) {
       return new Rows.Shape(false, null);
     }
-    StructType full = Structs.concat(wanted, partitionSchema);
+    StructType full = Structs.concat(wanted.ofFiles, wanted.partition);
     return new Rows.Shape(false, UnsafeProjection.create(full));
   }
 
@@ -109,6 +116,49 @@ final class FileReader extends AbstractFunction1 implements Serializable {
       }
     } catch (IOException e) {
       return;
+    }
+  }
+
+  /** The columns that are read of files, and those that come from their partition. */
+  static final class Wanted implements Serializable {
+    final StructType ofFiles;
+    final StructType partition;
+    /** Of each column, its place among those of files and then of the partition; null if they come in that order. */
+    private final int[] order;
+
+    Wanted(StructType ofFiles, StructType partition, int[] order) {
+      this.ofFiles = ofFiles;
+      this.partition = partition;
+      this.order = order;
+    }
+
+    /** Columns in any order, of which some have the names of columns of the partition. */
+    static Wanted of(StructType all, StructType partition) {
+      List inFiles = new ArrayList();
+      List others = new ArrayList();
+      for (int i = 0; i < all.fields().length; i++) {
+        (Structs.has(partition, all.fields()[i].name()) ? others : inFiles).add(all.fields()[i]);
+      }
+      int[] order = new int[all.fields().length];
+      for (int i = 0; i < order.length; i++) {
+        int inFile = inFiles.indexOf(all.fields()[i]);
+        order[i] = inFile >= 0 ? inFile : inFiles.size() + others.indexOf(all.fields()[i]);
+      }
+      StructField[] none = new StructField[0];
+      return new Wanted(
+          new StructType((StructField[]) inFiles.toArray(none)), new StructType((StructField[]) others.toArray(none)),
+          others.isEmpty() ? null : order);
+    }
+
+    ColumnarBatch ordered(ColumnarBatch batch) {
+      if (order == null) {
+        return batch;
+      }
+      ColumnVector[] vectors = new ColumnVector[order.length];
+      for (int i = 0; i < order.length; i++) {
+        vectors[i] = batch.column(order[i]);
+      }
+      return new ColumnarBatch(vectors);
     }
   }
 

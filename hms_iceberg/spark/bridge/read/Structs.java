@@ -3,8 +3,12 @@ package hms_iceberg.bridge;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.types.VariantType;
 
 /** Schemas put together. */
 final class Structs {
@@ -49,5 +53,39 @@ final class Structs {
 
   private static long id(StructField field) {
     return field.metadata().contains(FileColumns.ID) ? field.metadata().getLong(FileColumns.ID) : -1;
+  }
+
+  /** What Spark asks for (perhaps fewer nested fields) with the ids of the table's fields, found by name. */
+  static DataType withIds(DataType asked, DataType known) {
+    if (asked instanceof StructType && known instanceof StructType) {
+      StructField[] fields = ((StructType) asked).fields();
+      StructField[] named = new StructField[fields.length];
+      for (int i = 0; i < fields.length; i++) {
+        StructField match = field((StructType) known, fields[i].name());
+        named[i] = match == null ? fields[i] : new StructField(
+            match.name(), withIds(fields[i].dataType(), match.dataType()), true, match.metadata());
+      }
+      return new StructType(named);
+    }
+    if (asked instanceof ArrayType && known instanceof ArrayType) {
+      return new ArrayType(withIds(((ArrayType) asked).elementType(), ((ArrayType) known).elementType()), true);
+    }
+    if (asked instanceof MapType && known instanceof MapType) {
+      return new MapType(
+          withIds(((MapType) asked).keyType(), ((MapType) known).keyType()),
+          withIds(((MapType) asked).valueType(), ((MapType) known).valueType()), true);
+    }
+    // Spark asks for parts of a variant as for a struct, and its reader knows how to make them.
+    return known instanceof VariantType ? asked : known;
+  }
+
+  private static StructField field(StructType struct, String name) {
+    StructField[] fields = struct.fields();
+    for (int i = 0; i < fields.length; i++) {
+      if (fields[i].name().equals(name)) {
+        return fields[i];
+      }
+    }
+    return null;
   }
 }

@@ -21,6 +21,7 @@ import org.apache.spark.sql.execution.columnar.InMemoryRelation;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
@@ -91,6 +92,9 @@ final class SameTwice {
     }
     if (leaf instanceof DataSourceV2Relation) {
       return ((DataSourceV2Relation) leaf).table() instanceof IcebergTable;
+    }
+    if (leaf instanceof DataSourceV2ScanRelation) {
+      return isFixed(((DataSourceV2ScanRelation) leaf).relation());
     }
     return leaf instanceof LocalRelation || leaf instanceof Range || leaf instanceof OneRowRelation
         || leaf instanceof InMemoryRelation || leaf instanceof LogicalRDD || leaf instanceof HiveTableRelation;

@@ -49,6 +49,7 @@ public class IcebergTable extends EvolvingTable
   private final StructType idSchema;
   private final StructType hiddenSchema;
   private final StructType schema;
+  private final List identityColumns;
 
   /** The question says which version of the table, and what of it, is read. */
   IcebergTable(TableSource source, ObjectNode question) {
@@ -59,6 +60,7 @@ public class IcebergTable extends EvolvingTable
     this.idSchema = known.idSchema;
     this.hiddenSchema = known.hiddenSchema;
     this.schema = known.schema;
+    this.identityColumns = known.identityColumns;
   }
 
   /** A table that is not committed yet, as its transaction would leave it. */
@@ -71,6 +73,7 @@ public class IcebergTable extends EvolvingTable
     this.idSchema = described.idSchema;
     this.hiddenSchema = described.hiddenSchema;
     this.schema = described.schema;
+    this.identityColumns = described.identityColumns;
   }
 
   /** The same table. */
@@ -85,6 +88,7 @@ public class IcebergTable extends EvolvingTable
     this.idSchema = stream.idSchema;
     this.hiddenSchema = stream.hiddenSchema;
     this.schema = stream.schema;
+    this.identityColumns = stream.identityColumns;
   }
 
   /** A batch of a stream of this table, as the table is now and with the columns that it had when the stream began. */
@@ -286,6 +290,20 @@ public class IcebergTable extends EvolvingTable
   }
 
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+    return isReadBySpark() ? (ScanBuilder) new TableScanBuilder(this) : estimate();
+  }
+
+  /** The columns by whose own values every file of the table is partitioned. */
+  List identityColumns() {
+    return identityColumns;
+  }
+
+  /** Whether no file of the table can be one that only Python reads. */
+  boolean isReadBySpark() {
+    return description.get("read_by_spark").asBoolean() && !question.has("batch");
+  }
+
+  Estimate estimate() {
     return new Estimate(schema, description.get("size_in_bytes").asLong(), description.get("row_count"));
   }
 
@@ -357,12 +375,16 @@ public class IcebergTable extends EvolvingTable
     final StructType idSchema;
     final StructType hiddenSchema;
     final StructType schema;
+    final List identityColumns = new ArrayList();
 
     Described(JsonNode description) {
       this.description = description;
       this.idSchema = UnsupportedTypes.parse(description.get("schema"));
       this.hiddenSchema = UnsupportedTypes.parse(description.get("metadata_schema"));
       this.schema = withoutIds(idSchema);
+      for (Iterator it = description.get("identity_columns").elements(); it.hasNext();) {
+        identityColumns.add(((JsonNode) it.next()).asText());
+      }
     }
   }
 

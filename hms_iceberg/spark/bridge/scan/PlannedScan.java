@@ -1,0 +1,159 @@
+package hms_iceberg.bridge;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.Comparator;
+import java.util.HashSet;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.partitioning.KeyGroupedPartitioning;
+import org.apache.spark.sql.connector.read.partitioning.Partitioning;
+import org.apache.spark.sql.connector.read.partitioning.UnknownPartitioning;
+import org.apache.spark.sql.execution.datasources.FilePartition;
+import org.apache.spark.sql.execution.datasources.FilePartition$;
+import org.apache.spark.sql.execution.datasources.PartitionedFile;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.StructType;
+import scala.Option;
+import scala.jdk.javaapi.CollectionConverters;
+
+/** The files of a scan, without those of which the conditions leave out the whole partition. */
+final class PlannedScan {
+  final ScanFiles files;
+  final long bytes;
+  private final boolean[] kept;
+
+  /** Conditions on columns that all files are partitioned by are tested here and nowhere else. */
+  PlannedScan(ScanFiles files, List conditions, List identityColumns) {
+    if (!files.isEmpty() && !Arrays.asList(files.partitionSchema().fieldNames()).containsAll(identityColumns)) {
+      throw new IllegalStateException("Not all files are partitioned by " + identityColumns + ".");
+    }
+    this.files = files;
+    this.kept = files.keptBy(CollectionTools.seq(ofPartitions(conditions, files.partitionSchema())));
+    this.bytes = files.bytes(files.numbers(kept, null));
+  }
+
+  /** Those that a partition answers for all of its rows. */
+  private static List ofPartitions(List conditions, StructType partition) {
+    List names = Arrays.asList(partition.fieldNames());
+    List decided = new ArrayList();
+    for (int i = 0; i < conditions.size(); i++) {
+      Expression condition = (Expression) conditions.get(i);
+      if (ScanQuestion.isOn(condition, names)) {
+        decided.add(condition);
+      }
+    }
+    return decided;
+  }
+
+  boolean keepsSame(PlannedScan other) {
+    return Arrays.equals(kept, other.kept);
+  }
+
+  /** About how many rows there are, deleted ones among them. */
+  long rows() {
+    long all = files.sizeInBytes();
+    return all == bytes ? files.rowCount() : (long) (files.rowCount() * ((double) bytes / all));
+  }
+
+  /** Where each of the wanted columns comes from: from files, or from their partition. */
+  FileReader.Wanted columns(StructType wanted) {
+    return FileReader.Wanted.of(wanted, files.partitionSchema());
+  }
+
+  /** The numbers of the files that are left when a query has learnt of values. */
+  int[] numbers(RuntimeFilters learnt) {
+    return files.numbers(learnt.keep(files.plannedPartitions(), kept), learnt.files());
+  }
+
+  /** Splits of files, packed as Spark packs those of its own tables. */
+  InputPartition[] partitions(SparkSession session, StructType wanted, int[] numbers) {
+    List packed = packed(session, wanted, numbers, maxSplitBytes(session, numbers));
+    return (InputPartition[]) packed.toArray(new InputPartition[0]);
+  }
+
+  /** The same, but what is in one partition has the same values of what the files are grouped by. */
+  InputPartition[] keyed(SparkSession session, StructType wanted, int[] numbers) {
+    InternalRow[] keys = files.plannedPartitions().keyValues(wanted);
+    Map groups = new LinkedHashMap();
+    for (int i = 0; i < numbers.length; i++) {
+      InternalRow key = keys[files.partition(numbers[i])];
+      List group = (List) groups.get(key);
+      if (group == null) {
+        group = new ArrayList();
+        groups.put(key, group);
+      }
+      group.add(Integer.valueOf(numbers[i]));
+    }
+    long most = maxSplitBytes(session, numbers);
+    List partitions = new ArrayList();
+    for (Iterator it = groups.entrySet().iterator(); it.hasNext();) {
+      Map.Entry group = (Map.Entry) it.next();
+      List packed = packed(session, wanted, numbers((List) group.getValue()), most);
+      for (int i = 0; i < packed.size(); i++) {
+        partitions.add(new KeyedSplits((FilePartition) packed.get(i), (InternalRow) group.getKey()));
+      }
+    }
+    return (InputPartition[]) partitions.toArray(new InputPartition[0]);
+  }
+
+  private static int[] numbers(List boxed) {
+    int[] numbers = new int[boxed.size()];
+    for (int i = 0; i < numbers.length; i++) {
+      numbers[i] = ((Integer) boxed.get(i)).intValue();
+    }
+    return numbers;
+  }
+
+  /** By what the files are grouped, and in how many groups. */
+  Partitioning partitioning(StructType read) {
+    org.apache.spark.sql.connector.expressions.Expression[] keys = files.plannedPartitions().keys(read);
+    if (keys.length == 0) {
+      return new UnknownPartitioning(0);
+    }
+    InternalRow[] values = files.plannedPartitions().keyValues(read);
+    Set distinct = new HashSet();
+    for (int i = 0; i < values.length; i++) {
+      if (kept[i]) {
+        distinct.add(values[i]);
+      }
+    }
+    return new KeyGroupedPartitioning(keys, distinct.size());
+  }
+
+  private List packed(SparkSession session, StructType wanted, int[] numbers, long most) {
+    StructType partition = FileReader.Wanted.of(wanted, files.partitionSchema()).partition;
+    List splits = files.splits(numbers, partition, most);
+    Collections.sort(splits, new LongestFirst());
+    return CollectionConverters.asJava(
+        FilePartition$.MODULE$.getFilePartitions(session, CollectionTools.seq(splits), most));
+  }
+
+  private long maxSplitBytes(SparkSession session, int[] numbers) {
+    SQLConf conf = session.sessionState().conf();
+    long open = conf.filesOpenCostInBytes();
+    Option least = conf.filesMinPartitionNum();
+    int slots = least.isDefined() ? ((Integer) least.get()).intValue() : session.leafNodeDefaultParallelism();
+    long perSlot = (files.bytes(numbers) + numbers.length * open) / slots;
+    return Math.min(conf.filesMaxPartitionBytes(), Math.max(open, perSlot));
+  }
+
+  CustomTaskMetric[] metrics(int[] numbers) {
+    return ScanMetrics.of(numbers.length, files.bytes(numbers), files.planningNanos() / 1000000);
+  }
+
+  static final class LongestFirst implements Comparator {
+    public int compare(Object left, Object right) {
+      return Long.compare(((PartitionedFile) right).length(), ((PartitionedFile) left).length());
+    }
+  }
+}

@@ -1,0 +1,187 @@
+package hms_iceberg.bridge;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.metric.CustomMetric;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
+import org.apache.spark.sql.connector.read.Batch;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.Statistics;
+import org.apache.spark.sql.connector.read.SupportsReportPartitioning;
+import org.apache.spark.sql.connector.read.SupportsReportStatistics;
+import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
+import org.apache.spark.sql.connector.read.partitioning.KeyGroupedPartitioning;
+import org.apache.spark.sql.connector.read.partitioning.Partitioning;
+import org.apache.spark.sql.connector.read.partitioning.UnknownPartitioning;
+import org.apache.spark.sql.execution.datasources.DataSourceStrategy$;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.types.StructType;
+import scala.Option;
+
+/**
+ * What a query reads of a table. Files are planned when they are first asked for: Spark makes scans for statements, such
+ * as a DELETE of whole partitions, that read nothing.
+ */
+final class TableScan
+    implements Scan, Batch, SupportsReportStatistics, SupportsReportPartitioning, SupportsRuntimeV2Filtering {
+  /** Apache Iceberg's name for it. */
+  private static final String GROUPING = "spark.sql.iceberg.planning.preserve-data-grouping";
+
+  private final SparkSession session = (SparkSession) SparkSession.active();
+  private final IcebergTable table;
+  private final StructType required;
+  private final List conditions;
+  private final ObjectNode question;
+  private final RuntimeFilters learnt = new RuntimeFilters();
+  private PlannedScan planned;
+
+  /** The conditions are Catalyst's, on columns that have the names which they have in the table. */
+  TableScan(IcebergTable table, StructType required, List conditions) {
+    this.table = table;
+    this.required = required;
+    this.conditions = conditions;
+    this.question = ScanQuestion.of(table, required, filter());
+    SQLConf conf = session.sessionState().conf();
+    if (conf.cboEnabled() || conf.planStatsEnabled()) {
+      ScanQuestion.addStatistics(question, required);
+    }
+  }
+
+  private synchronized PlannedScan planned() {
+    if (planned == null) {
+      UnsupportedTypes.refuse(table.name(), wanted());
+      ScanFiles files = ScanQuestion.ask(session, table, question);
+      planned = new PlannedScan(files, conditions, table.identityColumns());
+    }
+    return planned;
+  }
+
+  private ObjectNode filter() {
+    return ScanQuestion.filter(conditions, ScanQuestion.attributes(conditions));
+  }
+
+  private StructType wanted() {
+    return (StructType) Structs.withIds(required, table.idSchema());
+  }
+
+  public StructType readSchema() {
+    return required;
+  }
+
+  public String description() {
+    StructType ofFiles = planned().columns(required).ofFiles;
+    return "iceberg " + planned().files.description() + ", PushedFilters: " + Arrays.asList(filters())
+        + ", ReadSchema: " + ofFiles.catalogString();
+  }
+
+  public Scan.ColumnarSupportMode columnarSupportMode() {
+    return returnsBatches() ? Scan.ColumnarSupportMode.SUPPORTED : Scan.ColumnarSupportMode.UNSUPPORTED;
+  }
+
+  private boolean returnsBatches() {
+    return new ParquetFileFormat().supportBatch(session, required);
+  }
+
+  /** The size of the files, as much of it as the columns take that are read; who plans by cost wants that of the rows. */
+  public Statistics estimateStatistics() {
+    PlannedScan scan = planned();
+    if (question.has("statistics")) {
+      return new ScanStatistics(
+          scan.rows() * (8 + required.defaultSize()), scan.rows(), scan.files.statistics(), required);
+    }
+    double share = (8.0 + required.defaultSize()) / (8.0 + table.schema().defaultSize());
+    double factor = session.sessionState().conf().fileCompressionFactor();
+    long size = (long) (factor * scan.bytes * Math.min(share, 1.0));
+    return new ScanStatistics(size, -1, scan.files.statistics(), required);
+  }
+
+  public Partitioning outputPartitioning() {
+    boolean keeps = "true".equalsIgnoreCase(session.sessionState().conf().getConfString(GROUPING, "false"));
+    return keeps ? planned().partitioning(required) : new UnknownPartitioning(0);
+  }
+
+  public NamedReference[] filterAttributes() {
+    return RuntimeFilters.columns(planned().files.plannedPartitions(), required, table.hides(MetadataColumns.FILE));
+  }
+
+  public void filter(Predicate[] predicates) {
+    learnt.add(predicates);
+  }
+
+  public Batch toBatch() {
+    return this;
+  }
+
+  public InputPartition[] planInputPartitions() {
+    SparkSession sized = (SparkSession) table.sized(session);
+    int[] numbers = planned().numbers(learnt);
+    return outputPartitioning() instanceof KeyGroupedPartitioning
+        ? planned().keyed(sized, required, numbers) : planned().partitions(sized, required, numbers);
+  }
+
+  public PartitionReaderFactory createReaderFactory() {
+    PlannedScan scan = planned();
+    FileReader.Wanted columns = scan.columns(wanted());
+    Configuration conf = session.sessionState().newHadoopConf();
+    ReadSettings settings = ReadSettings.of(session, conf, required);
+    settings.returnBatches = returnsBatches();
+    FileReader reader = new FileReader(
+        ExecutorConf.of(session, conf), columns, scan.files.nameMapping(), filters(),
+        null, scan.files.marksDeleted(), settings);
+    return new SplitReaders(reader);
+  }
+
+  /** What readers may leave rows out by. */
+  private Filter[] filters() {
+    List filters = new ArrayList();
+    for (int i = 0; i < conditions.size(); i++) {
+      Option filter = DataSourceStrategy$.MODULE$.translateFilter((Expression) conditions.get(i), true);
+      if (filter.isDefined()) {
+        filters.add(filter.get());
+      }
+    }
+    return (Filter[]) filters.toArray(new Filter[0]);
+  }
+
+  public CustomMetric[] supportedCustomMetrics() {
+    return ScanMetrics.SUPPORTED;
+  }
+
+  public CustomTaskMetric[] reportDriverMetrics() {
+    return planned().metrics(planned().numbers(learnt));
+  }
+
+  /** Plans that use both can share the work. */
+  public boolean equals(Object other) {
+    if (!(other instanceof TableScan)) {
+      return false;
+    }
+    TableScan that = (TableScan) other;
+    return table.equals(that.table) && required.equals(that.required) && question.equals(that.question)
+        && Arrays.equals(filters(), that.filters()) && isSame(that);
+  }
+
+  /** Whether conditions that have no text, such as functions of users, chose the same partitions. */
+  private boolean isSame(TableScan that) {
+    return conditions.isEmpty() || planned().keepsSame(that.planned());
+  }
+
+  public int hashCode() {
+    return 31 * table.hashCode() + required.hashCode();
+  }
+
+  public String toString() {
+    return "Iceberg " + table.name();
+  }
+}

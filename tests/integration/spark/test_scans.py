@@ -1,0 +1,139 @@
+"""What Spark is told of a scan: how its rows are grouped, what is in its columns, and which files values leave out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hms_iceberg.spec.data_types import LongType
+from hms_iceberg.spec.partition_transforms import BucketTransform
+from tests.support.spark_tables import plan_text, rows_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+GROUPING = "spark.sql.iceberg.planning.preserve-data-grouping"
+BUCKETING = "spark.sql.sources.v2.bucketing"
+
+
+def visits(spark: SparkSession, name: str, step: int) -> None:
+    """A table of two specs, the later of which also has the day, with nulls."""
+    spark.sql(
+        f"create table {name} (id bigint, day timestamp, kind string, v string) using iceberg "
+        "partitioned by (bucket(4, id), kind)"
+    )
+    rows = (
+        "select nullif(id, 9), timestamp'2024-01-01' + make_interval(0, 0, 0, int(id % 5)), "
+        "case id % 4 when 0 then 'a' when 1 then '' end, concat('v', id) "
+    )
+    spark.sql(f"insert into {name} {rows} from range(0, 60, {step})")
+    spark.sql(f"alter table {name} add partition field days(day)")
+    spark.sql(f"insert into {name} {rows} from range(60, 120, {step})")
+
+
+def scans(plan: Any) -> dict[str, dict[str, int]]:
+    """The metrics of the scans of a plan that ran, by what they scan."""
+    name = plan.nodeName()
+    if name.startswith("AdaptiveSparkPlan"):
+        return scans(plan.executedPlan())
+    if "QueryStage" in name:
+        return scans(plan.plan())
+    found = {}
+    if name.startswith("BatchScan"):
+        metrics, keys = plan.metrics(), plan.metrics().keysIterator()
+        names = [keys.next() for _ in range(metrics.size())]
+        found[name.rpartition(".")[2]] = {each: metrics.apply(each).value() for each in names}
+    children = plan.children()
+    for number in range(children.size()):
+        found |= scans(children.apply(number))
+    return found
+
+
+def test_tables_that_are_partitioned_alike_are_joined_and_grouped_without_an_exchange(
+    spark: SparkSession, namespace: str
+) -> None:
+    a, b = f"{namespace}.a", f"{namespace}.b"
+    visits(spark, a, 1)
+    visits(spark, b, 3)
+    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+    spark.conf.set("spark.sql.requireAllClusterKeysForCoPartition", "false")
+    spark.conf.set(f"{BUCKETING}.enabled", "true")
+    spark.conf.set(f"{BUCKETING}.pushPartValues.enabled", "true")
+    queries = [
+        f"select {a}.id, {b}.v from {a} join {b} on {a}.id = {b}.id",
+        f"select {a}.id, {b}.v from {a} left join {b} on {a}.id = {b}.id and {a}.kind = {b}.kind",
+        f"select id, count(*), max(v) from {a} group by id",
+        f"select kind, id, count(*) from {a} group by kind, id",
+    ]
+    for query in queries:
+        spark.conf.set(GROUPING, "false")
+        shuffled = spark.sql(query)
+        assert "Exchange hashpartitioning" in plan_text(shuffled), query
+        spark.conf.set(GROUPING, "true")
+        grouped = spark.sql(query)
+        assert "Exchange hashpartitioning" not in plan_text(grouped), query
+        assert sorted(map(str, grouped.collect())) == sorted(map(str, shuffled.collect())), query
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "partitions"),
+    [
+        ("id", "5L", f"partition.id_bucket = {BucketTransform(4).transform(LongType())(5)}"),
+        ("day", "timestamp'2024-01-02 00:00:00'", "spec_id = 0 or partition.day_day = date'2024-01-02'"),
+        ("kind", "''", "partition.kind = ''"),
+    ],
+)
+def test_values_of_the_other_side_of_a_join_leave_out_files(
+    spark: SparkSession, namespace: str, column: str, value: str, partitions: str
+) -> None:
+    name = f"{namespace}.a"
+    visits(spark, name, 1)
+    spark.sql(f"create table {namespace}.k stored as parquet as select {value} as value, 'x' as x")
+    condition = f"from {name} join {namespace}.k on {name}.{column} = k.value where k.x = 'x'"
+    spark.conf.set("spark.sql.optimizer.dynamicPartitionPruning.fallbackFilterRatio", "10")
+    frame = spark.sql(f"select v {condition}")
+    found = sorted(row.v for row in frame.collect())
+    assert found == sorted(row[0] for row in rows_of(spark, f"select v from {name} where {column} = {value}"))
+    assert found
+    (metrics,) = scans(frame._jdf.queryExecution().executedPlan()).values()
+    files = f"select count(*), count_if({partitions}) from {name}.files"
+    total, wanted = rows_of(spark, files)[0]
+    assert metrics["numFiles"] == wanted < total
+
+
+def test_what_all_files_are_partitioned_by_is_tested_on_no_row(spark: SparkSession, namespace: str) -> None:
+    name = f"{namespace}.a"
+    visits(spark, name, 1)
+    frame = spark.sql(f"select v from {name} where upper(kind) = 'A' and id > 50")
+    assert "upper(kind" not in plan_text(frame)
+    assert sorted(row.v for row in frame.collect()) == sorted(f"v{n}" for n in range(52, 120, 4))
+    spark.sql(f"alter table {name} drop partition field kind")
+    spark.sql(f"insert into {name} values (200, null, 'b', 'v200'), (201, null, 'a', 'v201')")
+    frame = spark.sql(f"select v from {name} where upper(kind) = 'A' and id > 100")
+    assert "upper(kind" in plan_text(frame)
+    assert sorted(row.v for row in frame.collect()) == sorted(["v201", *(f"v{n}" for n in range(104, 120, 4))])
+
+
+def test_the_optimizer_knows_what_is_in_columns(spark: SparkSession, namespace: str) -> None:
+    """The least, the greatest, nulls, and distinct values: by a sketch where there is one."""
+    name = f"{namespace}.people"
+    spark.sql(
+        f"create table {name} using iceberg as select id, id % 10 as few, string(id % 7) as text from range(1000)"
+    )
+    spark.conf.set("spark.sql.cbo.enabled", "true")
+    spark.conf.set("spark.sql.cbo.planStats.enabled", "true")
+    assert rows_in(spark, f"select * from {name} where id < 100") == pytest.approx(100, rel=0.1)
+    assert rows_in(spark, f"select * from {name} where few = 3") == 100
+    assert rows_in(spark, f"select * from {name} where id is null") == 0
+    assert rows_in(spark, f"select distinct few from {name}") == 10
+    assert rows_in(spark, f"select a.id from {name} a join {name} b on a.few = b.few") == 100_000
+    spark.sql(f"call spark_catalog.system.compute_table_stats('{name}')")
+    assert rows_in(spark, f"select distinct text from {name}") == 7
+
+
+def rows_in(spark: SparkSession, query: str) -> int:
+    """How many rows the optimizer expects."""
+    return int(str(spark.sql(query)._jdf.queryExecution().optimizedPlan().stats().rowCount().get()))
