@@ -22,11 +22,13 @@ import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
 import org.apache.spark.sql.connector.read.partitioning.KeyGroupedPartitioning;
 import org.apache.spark.sql.connector.read.partitioning.Partitioning;
 import org.apache.spark.sql.connector.read.partitioning.UnknownPartitioning;
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.execution.datasources.DataSourceStrategy$;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.Option;
 
 /**
@@ -42,12 +44,14 @@ final class TableScan
   private final IcebergTable table;
   private final StructType required;
   private final List conditions;
+  private final CaseInsensitiveStringMap options;
   private final ObjectNode question;
   private final RuntimeFilters learnt = new RuntimeFilters();
   private PlannedScan planned;
 
   /** The conditions are Catalyst's, on columns that have the names which they have in the table. */
-  TableScan(IcebergTable table, StructType required, List conditions) {
+  TableScan(IcebergTable table, StructType required, List conditions, CaseInsensitiveStringMap options) {
+    this.options = options;
     this.table = table;
     this.required = required;
     this.conditions = conditions;
@@ -121,6 +125,10 @@ final class TableScan
 
   public Batch toBatch() {
     return this;
+  }
+
+  public MicroBatchStream toMicroBatchStream(String checkpoint) {
+    return new AppendedRows(session, table, checkpoint, options).of(required, conditions);
   }
 
   public InputPartition[] planInputPartitions() {

@@ -65,6 +65,8 @@ final class ExtendedSession {
     own.injectPlanNormalizationRule(new RuleBuilder(extension, RuleBuilder.CARRIED_ONCE));
     own.injectPlanNormalizationRule(new RuleBuilder(extension, RuleBuilder.QUERIED_ONCE));
     own.injectPreCBORule(new RuleBuilder(extension, RuleBuilder.PLAN));
+    own.injectPreCBORule(new RuleBuilder(extension, RuleBuilder.STREAM_COLUMNS));
+    own.injectResolutionRule(new RuleBuilder(extension, RuleBuilder.CHECK_STREAMS));
     own.injectResolutionRule(new RuleBuilder(extension, RuleBuilder.VIEWS));
     own.injectResolutionRule(new RuleBuilder(extension, RuleBuilder.REFUSE));
     Generation.injectEarly(own, early(extension));
@@ -105,6 +107,8 @@ final class ExtendedSession {
     static final int SHOW = 12;
     static final int PARTITIONS = 13;
     static final int HIVE_ANSWERS = 14;
+    static final int STREAM_COLUMNS = 15;
+    static final int CHECK_STREAMS = 16;
 
     private final Extension extension;
     private final int kind;
@@ -152,6 +156,10 @@ final class ExtendedSession {
           return new Statements.OnlyForIceberg();
         case LIKE:
           return new LikeTables(session);
+        case STREAM_COLUMNS:
+          return new StreamColumns();
+        case CHECK_STREAMS:
+          return new CheckStreams();
         case HIVE_ANSWERS:
           return new HiveAnswers(session);
         case PARTITIONS:

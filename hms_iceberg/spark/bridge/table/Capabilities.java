@@ -13,8 +13,12 @@ final class Capabilities {
 
   private Capabilities() {}
 
-  static Set of(Map properties) {
+  /** A stream of a table that Spark does not read by itself is made of plans, as a source of an older kind. */
+  static Set of(Map properties, boolean isReadBySpark) {
     Set capabilities = new HashSet();
+    if (isReadBySpark) {
+      capabilities.add(TableCapability.MICRO_BATCH_READ);
+    }
     for (int i = 0; i < ALWAYS.length; i++) {
       capabilities.add(TableCapability.valueOf(ALWAYS[i]));
     }

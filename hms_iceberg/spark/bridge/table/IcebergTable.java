@@ -245,7 +245,7 @@ public class IcebergTable extends EvolvingTable
   }
 
   public Set capabilities() {
-    return Capabilities.of(properties());
+    return Capabilities.of(properties(), isReadBySpark());
   }
 
   /**
@@ -290,7 +290,7 @@ public class IcebergTable extends EvolvingTable
   }
 
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    return isReadBySpark() ? (ScanBuilder) new TableScanBuilder(this) : estimate();
+    return isReadBySpark() ? (ScanBuilder) new TableScanBuilder(this, options) : estimate();
   }
 
   /** The columns by whose own values every file of the table is partitioned. */

@@ -15,10 +15,12 @@ import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileMana
  * Apache Iceberg's, so that either goes on with the other's checkpoints.
  */
 final class StreamStart {
+  private final Path checkpoint;
   private final Path folder;
   private final Configuration conf;
 
   StreamStart(String folder, Configuration conf) {
+    this.checkpoint = new Path(folder).getParent().getParent();
     this.folder = new Path(folder, "offsets");
     this.conf = conf;
   }
@@ -51,6 +53,11 @@ final class StreamStart {
     } catch (IOException e) {
       throw failure("read", e);
     }
+  }
+
+  /** Whether the query has begun a batch without a start that was kept: so did an earlier version of ours. */
+  boolean isOfEarlierVersion() {
+    return CheckpointFileManager$.MODULE$.create(checkpoint, conf).exists(new Path(checkpoint, "offsets/0"));
   }
 
   /** The file is there as a whole or not at all; another query that was first has decided. */

@@ -1,0 +1,44 @@
+package hms_iceberg.bridge;
+
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.Statistics;
+import org.apache.spark.sql.connector.read.SupportsReportStatistics;
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/** A table of which Spark has not said what it reads, as it does for streams: their batches say it, in `StreamColumns`. */
+final class StreamedScan implements Scan, SupportsReportStatistics {
+  private final IcebergTable table;
+  private final StructType columns;
+  private final CaseInsensitiveStringMap options;
+
+  StreamedScan(IcebergTable table, StructType columns, CaseInsensitiveStringMap options) {
+    this.table = table;
+    this.columns = columns;
+    this.options = options;
+  }
+
+  public StructType readSchema() {
+    return columns;
+  }
+
+  public String description() {
+    return "iceberg " + table.name();
+  }
+
+  public Scan.ColumnarSupportMode columnarSupportMode() {
+    return new ParquetFileFormat().supportBatch((SparkSession) SparkSession.active(), columns)
+        ? Scan.ColumnarSupportMode.SUPPORTED : Scan.ColumnarSupportMode.UNSUPPORTED;
+  }
+
+  public Statistics estimateStatistics() {
+    return table.estimate();
+  }
+
+  public MicroBatchStream toMicroBatchStream(String checkpoint) {
+    return new AppendedRows((SparkSession) SparkSession.active(), table, checkpoint, options);
+  }
+}
