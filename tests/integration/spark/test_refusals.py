@@ -19,11 +19,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 STATEMENTS = [
-    "alter table {} add partition (id = 1)",
     "alter table {} set serde 'x.y.Z'",
     "load data inpath 'file:/nowhere' into table {}",
-    "analyze table {} compute statistics",
-    "msck repair table {}",
     pytest.param(
         "alter table {} add constraint positive check (id > 0)",
         marks=pytest.mark.skipif("__import__('pyspark').__version__ < '4.1'", reason="Spark 4.0 has no constraints"),
@@ -94,13 +91,6 @@ def test_no_hive_table_can_be_made_like_the_table(spark: SparkSession, orders: T
 
 def files_of(table: Table) -> set[str]:
     return {str(path) for path in Path(table.location().removeprefix("file:")).rglob("*")}
-
-
-def test_partitions_are_not_those_of_hive(spark: SparkSession, orders: Table, namespace: str) -> None:
-    from pyspark.errors import AnalysisException
-
-    with pytest.raises(AnalysisException, match="does not support partition management"):
-        spark.sql(f"show partitions {namespace}.orders")
 
 
 def test_a_table_is_not_replaced_by_one_of_another_format(spark: SparkSession, orders: Table, namespace: str) -> None:
