@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 _BEFORE_4 = (
     ("org.apache.spark.sql.classic.DataStreamReader", "org.apache.spark.sql.streaming.DataStreamReader"),
     ("org.apache.spark.sql.classic.", "org.apache.spark.sql."),
-    ("org.apache.spark.sql.connector.catalog.procedures.", "hms_iceberg.bridge."),
-    ("org.apache.spark.sql.connector.catalog.ProcedureCatalog", "hms_iceberg.bridge.ProcedureCatalog"),
-    ("org.apache.spark.sql.types.VariantType", "hms_iceberg.bridge.VariantType"),
-    ("java.lang.ref.Cleaner", "hms_iceberg.bridge.Cleaner"),
-    ("org.apache.parquet.conf.ParquetConfiguration", "hms_iceberg.bridge.ParquetConfiguration"),
-    ("org.apache.parquet.io.LocalOutputFile", "hms_iceberg.bridge.LocalOutputFile"),
-    ("import scala.jdk.javaapi.CollectionConverters;", ""),
+    ("org.apache.spark.sql.connector.catalog.procedures.", "hms_iceberg.bridge.until_3_5."),
+    ("org.apache.spark.sql.connector.catalog.ProcedureCatalog", "hms_iceberg.bridge.until_3_5.ProcedureCatalog"),
+    ("org.apache.spark.sql.types.VariantType", "hms_iceberg.bridge.until_3_5.VariantType"),
+    ("java.lang.ref.Cleaner", "hms_iceberg.bridge.until_3_5.Cleaner"),
+    ("org.apache.parquet.conf.ParquetConfiguration", "hms_iceberg.bridge.until_3_5.ParquetConfiguration"),
+    ("org.apache.parquet.io.LocalOutputFile", "hms_iceberg.bridge.until_3_5.LocalOutputFile"),
+    ("scala.jdk.javaapi.CollectionConverters;", "hms_iceberg.bridge.until_3_5.CollectionConverters;"),
     ("scala.collection.immutable.Seq;", "scala.collection.Seq;"),
     ("scala.collection.immutable.IndexedSeq", "scala.collection.IndexedSeq"),
     ("scala.collection.IterableOnce", "scala.collection.GenTraversableOnce"),
@@ -102,7 +102,7 @@ def load_bridge(spark: SparkSession) -> Any:
         spark: a classic session.
 
     Returns:
-        Py4J's view of the class ``hms_iceberg.bridge.Bridge``.
+        Py4J's view of the class ``hms_iceberg.bridge.session.Bridge``.
 
     Raises:
         UnsupportedError: this version of Spark lacks something that the bridge needs; the message has what.
@@ -122,11 +122,11 @@ def load_bridge(spark: SparkSession) -> Any:
         jar = Path(_loaded_jar(gateway, name))
         if not is_own(jar):  # somebody emptied the cache; the driver has the classes, new executors need them
             jar = _jar(gateway, sources, name)
-    java_import(gateway.jvm, f"{PACKAGE}.Bridge")
+    java_import(gateway.jvm, f"{PACKAGE}.session.Bridge")
     bridge = gateway.jvm.hms_iceberg.bridge
-    require_shapes(spark.version, bridge.Shapes.missing(spark.version), warn=is_first)
+    require_shapes(spark.version, bridge.wire.Shapes.missing(spark.version), warn=is_first)
     _give_to_executors(spark, jar)
-    return bridge.Bridge
+    return bridge.session.Bridge
 
 
 def java_version(gateway: Any) -> int:

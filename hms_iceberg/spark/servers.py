@@ -102,7 +102,7 @@ def thrift_server(spark: SparkSession, host: str, port: int) -> Iterator[None]:
     """
     gateway: Any = spark.sparkContext._gateway
     companion = _object(spark, "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2$")
-    gateway.jvm.hms_iceberg.bridge.ThriftSessions.prepare(spark._jsparkSession)
+    gateway.jvm.hms_iceberg.bridge.session.ThriftSessions.prepare(spark._jsparkSession)
     if release(spark.version) < _FIRST_OF_4:
         server = companion.startWithContext(spark._jsparkSession.sqlContext())
     else:

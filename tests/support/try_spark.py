@@ -80,7 +80,7 @@ def main() -> int:
 
 def _tried(spark: SparkSession) -> int:
     load_bridge(spark)
-    shapes: Any = spark.sparkContext._gateway.jvm.hms_iceberg.bridge.Shapes
+    shapes: Any = spark.sparkContext._gateway.jvm.hms_iceberg.bridge.wire.Shapes
     failed = [f"lacks {part}: {loss or 'needed'}" for part, loss in dict(shapes.missing(spark.version)).items()]
     for mode in ("copy-on-write", "merge-on-read"):
         spark.sql("create database d")

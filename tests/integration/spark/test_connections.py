@@ -103,7 +103,7 @@ def test_an_answer_of_nearly_the_size_that_java_can_hold_is_received_to_its_end(
     classes = gateway.new_array(jvm.java.lang.Class, 2)
     classes[0] = jvm.java.lang.Class.forName("java.nio.channels.SocketChannel")
     classes[1] = jvm.java.lang.Class.forName("java.nio.ByteBuffer")
-    receive = jvm.java.lang.Class.forName("hms_iceberg.bridge.PythonSocket", True, loader).getDeclaredMethod(
+    receive = jvm.java.lang.Class.forName("hms_iceberg.bridge.wire.PythonSocket", True, loader).getDeclaredMethod(
         "receive", classes
     )
     receive.setAccessible(True)

@@ -58,7 +58,7 @@ def test_sessions_with_different_properties_work_side_by_side(
 
 def test_what_the_bridge_relies_on_is_there_and_its_absence_is_seen(spark: SparkSession) -> None:
     load_bridge(spark)
-    shapes: Any = spark.sparkContext._gateway.jvm.hms_iceberg.bridge.Shapes
+    shapes: Any = spark.sparkContext._gateway.jvm.hms_iceberg.bridge.wire.Shapes
     assert not dict(shapes.missing(spark.version))
     relation = "org.apache.spark.sql.execution.datasources.LogicalRelation"
     assert shapes.absent(relation, "relation output") is None

@@ -1,5 +1,11 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.avro;
 
+import hms_iceberg.bridge.columns.AbsentColumns;
+import hms_iceberg.bridge.columns.Vectors;
+import hms_iceberg.bridge.files.ColumnsToRead;
+import hms_iceberg.bridge.files.FileBatches;
+import hms_iceberg.bridge.files.FilePart;
+import hms_iceberg.bridge.files.ReadSettings;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.util.HashMap;
@@ -16,7 +22,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 
 /** Batches of an Avro file: records are decoded into columns, and what is not wanted of them is skipped. */
-final class AvroBatches extends FileBatches {
+public final class AvroBatches extends FileBatches {
   private static final String DECODER = "org.apache.avro.";
   private static final int SYNC_BYTES = 16;
 
@@ -44,7 +50,7 @@ final class AvroBatches extends FileBatches {
     this.batchSize = batchSize;
   }
 
-  static FileBatches open(FilePart part, ColumnsToRead wanted, Configuration conf, ReadSettings settings)
+  public static FileBatches open(FilePart part, ColumnsToRead wanted, Configuration conf, ReadSettings settings)
       throws IOException {
     Input input = null;
     boolean done = false;
@@ -90,7 +96,7 @@ final class AvroBatches extends FileBatches {
     return rows;
   }
 
-  boolean next() throws IOException {
+  public boolean next() throws IOException {
     try {
       columns.reset();
       rows = 0;
@@ -130,19 +136,19 @@ final class AvroBatches extends FileBatches {
     return false;
   }
 
-  int rows() {
+  public int rows() {
     return rows;
   }
 
-  ColumnVector[] columns(StructType stored) {
+  public ColumnVector[] columns(StructType stored) {
     return columns.columns(stored);
   }
 
-  ColumnVector positions() {
+  public ColumnVector positions() {
     return positions;
   }
 
-  ColumnVector[] partition() {
+  public ColumnVector[] partition() {
     return AbsentColumns.partition(wanted.partitionSchema, wanted.partition);
   }
 
@@ -154,7 +160,7 @@ final class AvroBatches extends FileBatches {
   /** How many records a block has, and where it ends. */
   static final class BlockHeader {
     final long records;
-    final long end;
+    public final long end;
 
     BlockHeader(Input input, long start) throws IOException {
       input.seek(start);
@@ -167,9 +173,9 @@ final class AvroBatches extends FileBatches {
 
   /** A file of known size, which remembers a failure of its storage. */
   static final class Input implements SeekableInput {
-    final FSDataInputStream stream;
+    public final FSDataInputStream stream;
     private final long size;
-    IOException failure;
+    public IOException failure;
 
     Input(FSDataInputStream stream, long size) {
       this.stream = stream;

@@ -1,6 +1,13 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.avro;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import hms_iceberg.bridge.columns.AbsentColumns;
+import hms_iceberg.bridge.columns.FieldMetadata;
+import hms_iceberg.bridge.columns.NamedFields;
+import hms_iceberg.bridge.columns.Vectors;
+import hms_iceberg.bridge.files.ColumnsToRead;
+import hms_iceberg.bridge.files.FileBatches;
+import hms_iceberg.bridge.files.FilePart;
 import java.io.IOException;
 import java.util.HashMap;
 import java.util.List;
@@ -92,10 +99,10 @@ final class AvroColumns {
 
   /** Which of a record's fields is a wanted one; -1 for none. */
   private int find(StructField field, List fields, JsonNode names, boolean top) {
-    if (!field.metadata().contains(FileColumns.ID) || field.dataType() instanceof NullType) {
+    if (!field.metadata().contains(FieldMetadata.ID) || field.dataType() instanceof NullType) {
       return -1;
     }
-    int id = (int) field.metadata().getLong(FileColumns.ID);
+    int id = (int) field.metadata().getLong(FieldMetadata.ID);
     if (byId) {
       for (int i = 0; i < fields.size(); i++) {
         Object own = ((Schema.Field) fields.get(i)).getObjectProp(ID);
@@ -196,7 +203,7 @@ final class AvroColumns {
   }
 
   /** Forgets the rows that were read. */
-  void reset() {
+  public void reset() {
     for (int i = 0; i < vectors.length; i++) {
       if (vectors[i] != null) {
         vectors[i].reset();
@@ -205,7 +212,7 @@ final class AvroColumns {
   }
 
   /** Reads so many records. */
-  void read(BinaryDecoder in, int count) throws IOException {
+  public void read(BinaryDecoder in, int count) throws IOException {
     for (int row = 0; row < count; row++) {
       for (int i = 0; i < steps.length; i++) {
         steps[i].read(in, targets[i]);
@@ -214,7 +221,7 @@ final class AvroColumns {
   }
 
   /** The columns of a schema whose columns, or parts of them, are read. */
-  ColumnVector[] columns(StructType asked) {
+  public ColumnVector[] columns(StructType asked) {
     StructField[] fields = asked.fields();
     ColumnVector[] found = new ColumnVector[fields.length];
     for (int i = 0; i < fields.length; i++) {
@@ -242,8 +249,8 @@ final class AvroColumns {
   private static int position(StructField field, StructType struct) {
     StructField[] fields = struct.fields();
     for (int i = 0; i < fields.length; i++) {
-      boolean named = field.metadata().contains(FileColumns.ID) && fields[i].metadata().contains(FileColumns.ID);
-      if (named ? field.metadata().getLong(FileColumns.ID) == fields[i].metadata().getLong(FileColumns.ID)
+      boolean named = field.metadata().contains(FieldMetadata.ID) && fields[i].metadata().contains(FieldMetadata.ID);
+      if (named ? field.metadata().getLong(FieldMetadata.ID) == fields[i].metadata().getLong(FieldMetadata.ID)
           : field.name().equals(fields[i].name())) {
         return i;
       }
@@ -251,7 +258,7 @@ final class AvroColumns {
     throw new IllegalStateException("The column " + field.name() + " is not read.");
   }
 
-  void close() {
+  public void close() {
     for (int i = 0; i < vectors.length; i++) {
       if (vectors[i] != null) {
         vectors[i].close();

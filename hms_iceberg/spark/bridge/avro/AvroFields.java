@@ -1,5 +1,7 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.avro;
 
+import hms_iceberg.bridge.output.StoredValues;
+import hms_iceberg.bridge.output.WriteRules;
 import java.io.IOException;
 import java.math.BigInteger;
 import java.util.Arrays;
@@ -40,7 +42,7 @@ final class AvroFields {
     }
   }
 
-  void write(InternalRow row, Encoder to) throws IOException {
+  public void write(InternalRow row, Encoder to) throws IOException {
     for (int i = 0; i < fields.length; i++) {
       fields[i].write(row, ordinals[i], to);
     }
@@ -118,11 +120,11 @@ final class AvroFields {
   }
 
   /** A field of a record, an element, a key or a value. */
-  abstract static class Field {
-    String path;
-    boolean optional;
+  public abstract static class Field {
+    public String path;
+    public boolean optional;
 
-    final void write(SpecializedGetters from, int i, Encoder to) throws IOException {
+    public final void write(SpecializedGetters from, int i, Encoder to) throws IOException {
       if (from.isNullAt(i)) {
         if (!optional) {
           throw StoredValues.missing(path);
@@ -136,49 +138,49 @@ final class AvroFields {
       value(from, i, to);
     }
 
-    abstract void value(SpecializedGetters from, int i, Encoder to) throws IOException;
+    public abstract void value(SpecializedGetters from, int i, Encoder to) throws IOException;
   }
 
   static final class Truth extends Field {
-    void value(SpecializedGetters from, int i, Encoder to) throws IOException {
+    public void value(SpecializedGetters from, int i, Encoder to) throws IOException {
       to.writeBoolean(from.getBoolean(i));
     }
   }
 
-  static final class Small extends Field {
+  public static final class Small extends Field {
     private final boolean bytes;
 
-    Small(boolean bytes) {
+    public Small(boolean bytes) {
       this.bytes = bytes;
     }
 
-    void value(SpecializedGetters from, int i, Encoder to) throws IOException {
+    public void value(SpecializedGetters from, int i, Encoder to) throws IOException {
       to.writeInt(bytes ? (int) from.getByte(i) : (int) from.getShort(i));
     }
   }
 
   /** Numbers of 32 bits, and days. */
-  static final class Int extends Field {
-    void value(SpecializedGetters from, int i, Encoder to) throws IOException {
+  public static final class Int extends Field {
+    public void value(SpecializedGetters from, int i, Encoder to) throws IOException {
       to.writeInt(from.getInt(i));
     }
   }
 
-  static final class Whole extends Field {
-    void value(SpecializedGetters from, int i, Encoder to) throws IOException {
+  public static final class Whole extends Field {
+    public void value(SpecializedGetters from, int i, Encoder to) throws IOException {
       to.writeLong(from.getLong(i));
     }
   }
 
   /** Times of a day, of which Spark has nanoseconds. */
-  static final class OfDay extends Field {
-    void value(SpecializedGetters from, int i, Encoder to) throws IOException {
+  public static final class OfDay extends Field {
+    public void value(SpecializedGetters from, int i, Encoder to) throws IOException {
       to.writeLong(from.getLong(i) / 1000);
     }
   }
 
   static final class Float32 extends Field {
-    void value(SpecializedGetters from, int i, Encoder to) throws IOException {
+    public void value(SpecializedGetters from, int i, Encoder to) throws IOException {
       to.writeFloat(from.getFloat(i));
     }
   }
@@ -190,13 +192,13 @@ final class AvroFields {
       this.wide = wide;
     }
 
-    void value(SpecializedGetters from, int i, Encoder to) throws IOException {
+    public void value(SpecializedGetters from, int i, Encoder to) throws IOException {
       to.writeDouble(wide ? from.getDouble(i) : (double) from.getFloat(i));
     }
   }
 
-  static final class Text extends Field {
-    void value(SpecializedGetters from, int i, Encoder to) throws IOException {
+  public static final class Text extends Field {
+    public void value(SpecializedGetters from, int i, Encoder to) throws IOException {
       UTF8String text = from.getUTF8String(i);
       if (text.getBaseObject() instanceof byte[]) {
         int start = (int) (text.getBaseOffset() - Platform.BYTE_ARRAY_OFFSET);
@@ -207,8 +209,8 @@ final class AvroFields {
     }
   }
 
-  static final class Bytes extends Field {
-    void value(SpecializedGetters from, int i, Encoder to) throws IOException {
+  public static final class Bytes extends Field {
+    public void value(SpecializedGetters from, int i, Encoder to) throws IOException {
       to.writeBytes(from.getBinary(i));
     }
   }
@@ -220,32 +222,32 @@ final class AvroFields {
       this.length = length;
     }
 
-    void value(SpecializedGetters from, int i, Encoder to) throws IOException {
+    public void value(SpecializedGetters from, int i, Encoder to) throws IOException {
       byte[] bytes = from.getBinary(i);
       StoredValues.checkLength(bytes.length, length, path);
       to.writeFixed(bytes);
     }
   }
 
-  static final class Uuid extends Field {
-    void value(SpecializedGetters from, int i, Encoder to) throws IOException {
+  public static final class Uuid extends Field {
+    public void value(SpecializedGetters from, int i, Encoder to) throws IOException {
       to.writeFixed(StoredValues.uuid(from.getUTF8String(i).toString(), path));
     }
   }
 
   /** The digits of decimals as bytes of one length, the greatest first. */
-  static final class Digits extends Field {
+  public static final class Digits extends Field {
     private final int precision;
     private final int scale;
     private final byte[] bytes;
 
-    Digits(DecimalType type, int length) {
+    public Digits(DecimalType type, int length) {
       this.precision = type.precision();
       this.scale = type.scale();
       this.bytes = new byte[length];
     }
 
-    void value(SpecializedGetters from, int i, Encoder to) throws IOException {
+    public void value(SpecializedGetters from, int i, Encoder to) throws IOException {
       if (precision <= 18) {
         long digits = from.getDecimal(i, precision, scale).toUnscaledLong();
         for (int j = bytes.length - 1; j >= 0; j--) {
@@ -270,7 +272,7 @@ final class AvroFields {
       this.fields = fields;
     }
 
-    void value(SpecializedGetters from, int i, Encoder to) throws IOException {
+    public void value(SpecializedGetters from, int i, Encoder to) throws IOException {
       InternalRow struct = from.getStruct(i, fields.length);
       for (int j = 0; j < fields.length; j++) {
         fields[j].write(struct, j, to);
@@ -278,14 +280,14 @@ final class AvroFields {
     }
   }
 
-  static final class Lists extends Field {
+  public static final class Lists extends Field {
     private final Field element;
 
-    Lists(Field element) {
+    public Lists(Field element) {
       this.element = element;
     }
 
-    void value(SpecializedGetters from, int i, Encoder to) throws IOException {
+    public void value(SpecializedGetters from, int i, Encoder to) throws IOException {
       ArrayData list = from.getArray(i);
       int count = list.numElements();
       to.writeArrayStart();
@@ -299,18 +301,18 @@ final class AvroFields {
   }
 
   /** Those whose keys are no texts are lists of pairs. */
-  static final class Maps extends Field {
+  public static final class Maps extends Field {
     private final boolean plain;
     private final Field key;
     private final Field item;
 
-    Maps(boolean plain, Field key, Field item) {
+    public Maps(boolean plain, Field key, Field item) {
       this.plain = plain;
       this.key = key;
       this.item = item;
     }
 
-    void value(SpecializedGetters from, int i, Encoder to) throws IOException {
+    public void value(SpecializedGetters from, int i, Encoder to) throws IOException {
       MapData map = from.getMap(i);
       int count = map.numElements();
       ArrayData keys = map.keyArray();

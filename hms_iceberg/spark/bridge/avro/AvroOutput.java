@@ -1,5 +1,13 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.avro;
 
+import hms_iceberg.bridge.files.FileKey;
+import hms_iceberg.bridge.output.EncryptedStream;
+import hms_iceberg.bridge.output.FileOutput;
+import hms_iceberg.bridge.output.NewFile;
+import hms_iceberg.bridge.output.RowMetrics;
+import hms_iceberg.bridge.output.WriteRules;
+import hms_iceberg.bridge.output.WrittenFile;
+import hms_iceberg.bridge.partitions.PartitionKey;
 import java.io.IOException;
 import java.util.Iterator;
 import java.util.Map;
@@ -14,7 +22,7 @@ import org.apache.parquet.io.PositionOutputStream;
 import org.apache.spark.sql.catalyst.InternalRow;
 
 /** One Avro file that is being written: blocks by Avro's own library, records straight from Spark's rows. */
-final class AvroOutput implements FileOutput {
+public final class AvroOutput implements FileOutput {
   private final String location;
   private final Configuration conf;
   private final RowMetrics metrics;
@@ -24,7 +32,7 @@ final class AvroOutput implements FileOutput {
   private final DataFileWriter writer;
   private long rows;
 
-  AvroOutput(WriteRules rules, Configuration conf, String location) throws IOException {
+  public AvroOutput(WriteRules rules, Configuration conf, String location) throws IOException {
     this.location = location;
     this.conf = conf;
     this.metrics = RowMetrics.of(rules.schema, rules.columns);

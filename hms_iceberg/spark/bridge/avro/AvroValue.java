@@ -1,4 +1,4 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.avro;
 
 import java.io.IOException;
 import org.apache.avro.io.BinaryDecoder;
@@ -6,5 +6,5 @@ import org.apache.spark.sql.execution.vectorized.WritableColumnVector;
 
 /** Decodes one value, and appends it to a column. */
 abstract class AvroValue {
-  abstract void read(BinaryDecoder in, WritableColumnVector to) throws IOException;
+  public abstract void read(BinaryDecoder in, WritableColumnVector to) throws IOException;
 }

@@ -1,5 +1,8 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.avro;
 
+import hms_iceberg.bridge.columns.FixedSettings;
+import hms_iceberg.bridge.parquet.ParquetFile;
+import hms_iceberg.bridge.wire.Hex;
 import java.io.IOException;
 import java.math.BigInteger;
 import java.nio.ByteBuffer;
@@ -143,20 +146,20 @@ final class AvroValues {
       this.schema = schema;
     }
 
-    void read(BinaryDecoder in, WritableColumnVector to) throws IOException {
+    public void read(BinaryDecoder in, WritableColumnVector to) throws IOException {
       GenericDatumReader.skip(schema, in);
     }
   }
 
   /** A null, of which nothing is in the file. */
-  static final class Nothing extends AvroValue {
+  public static final class Nothing extends AvroValue {
     private final boolean struct;
 
-    Nothing(boolean struct) {
+    public Nothing(boolean struct) {
       this.struct = struct;
     }
 
-    void read(BinaryDecoder in, WritableColumnVector to) {
+    public void read(BinaryDecoder in, WritableColumnVector to) {
       if (struct) {
         to.appendStruct(true);
       } else {
@@ -165,7 +168,7 @@ final class AvroValues {
     }
   }
 
-  static final class Optional extends AvroValue {
+  public static final class Optional extends AvroValue {
     private final AvroValue value;
     private final int nulls;
     private final Nothing nothing;
@@ -176,7 +179,7 @@ final class AvroValues {
       this.nothing = new Nothing(struct);
     }
 
-    void read(BinaryDecoder in, WritableColumnVector to) throws IOException {
+    public void read(BinaryDecoder in, WritableColumnVector to) throws IOException {
       if (in.readIndex() == nulls) {
         nothing.read(in, to);
       } else {
@@ -186,16 +189,16 @@ final class AvroValues {
   }
 
   /** A field of a struct that the file lacks. */
-  static final class Constant extends AvroValue {
+  public static final class Constant extends AvroValue {
     private final DataType type;
     private final Object value;
 
-    Constant(DataType type, Object value) {
+    public Constant(DataType type, Object value) {
       this.type = type;
       this.value = value;
     }
 
-    void read(BinaryDecoder in, WritableColumnVector to) {
+    public void read(BinaryDecoder in, WritableColumnVector to) {
       if (value == null) {
         new Nothing(type instanceof StructType).read(in, to);
       } else if (value instanceof Boolean) {
@@ -218,19 +221,19 @@ final class AvroValues {
     }
   }
 
-  static final class Struct extends AvroValue {
+  public static final class Struct extends AvroValue {
     private final AvroValue[] fields;
     private final int[] ordinals;
     /** Fields that the file lacks, by their ordinals. */
     private final Map absent;
 
-    Struct(AvroValue[] fields, int[] ordinals, Map absent) {
+    public Struct(AvroValue[] fields, int[] ordinals, Map absent) {
       this.fields = fields;
       this.ordinals = ordinals;
       this.absent = absent;
     }
 
-    void read(BinaryDecoder in, WritableColumnVector to) throws IOException {
+    public void read(BinaryDecoder in, WritableColumnVector to) throws IOException {
       to.appendStruct(false);
       for (int i = 0; i < fields.length; i++) {
         fields[i].read(in, ordinals[i] < 0 ? null : to.getChild(ordinals[i]));
@@ -245,14 +248,14 @@ final class AvroValues {
   }
 
   /** Lists come in blocks, and Spark wants to know their length before: they are counted as they are read. */
-  static final class Lists extends AvroValue {
+  public static final class Lists extends AvroValue {
     private final AvroValue element;
 
-    Lists(AvroValue element) {
+    public Lists(AvroValue element) {
       this.element = element;
     }
 
-    void read(BinaryDecoder in, WritableColumnVector to) throws IOException {
+    public void read(BinaryDecoder in, WritableColumnVector to) throws IOException {
       int row = to.appendArray(0);
       int first = to.getArrayOffset(row);
       int count = 0;
@@ -267,19 +270,19 @@ final class AvroValues {
     }
   }
 
-  static final class Maps extends AvroValue {
+  public static final class Maps extends AvroValue {
     private final boolean ofRecords;
     private final AvroValue key;
     private final AvroValue value;
 
     /** Maps whose keys are no text are arrays of records. */
-    Maps(boolean ofRecords, AvroValue key, AvroValue value) {
+    public Maps(boolean ofRecords, AvroValue key, AvroValue value) {
       this.ofRecords = ofRecords;
       this.key = key;
       this.value = value;
     }
 
-    void read(BinaryDecoder in, WritableColumnVector to) throws IOException {
+    public void read(BinaryDecoder in, WritableColumnVector to) throws IOException {
       int row = to.appendArray(0);
       int first = to.getArrayOffset(row);
       int count = 0;
@@ -298,19 +301,19 @@ final class AvroValues {
   }
 
   static final class Truth extends AvroValue {
-    void read(BinaryDecoder in, WritableColumnVector to) throws IOException {
+    public void read(BinaryDecoder in, WritableColumnVector to) throws IOException {
       to.appendBoolean(in.readBoolean());
     }
   }
 
-  static final class Int extends AvroValue {
+  public static final class Int extends AvroValue {
     private final Function1 rebase;
 
-    Int(Function1 rebase) {
+    public Int(Function1 rebase) {
       this.rebase = rebase;
     }
 
-    void read(BinaryDecoder in, WritableColumnVector to) throws IOException {
+    public void read(BinaryDecoder in, WritableColumnVector to) throws IOException {
       int value = in.readInt();
       to.appendInt(rebase == null ? value : ((Integer) rebase.apply(Integer.valueOf(value))).intValue());
     }
@@ -325,7 +328,7 @@ final class AvroValues {
       this.factor = factor;
     }
 
-    void read(BinaryDecoder in, WritableColumnVector to) throws IOException {
+    public void read(BinaryDecoder in, WritableColumnVector to) throws IOException {
       int value = in.readInt();
       to.appendLong((rebase == null ? value : ((Integer) rebase.apply(Integer.valueOf(value))).intValue()) * factor);
     }
@@ -342,7 +345,7 @@ final class AvroValues {
       this.rebase = rebase;
     }
 
-    void read(BinaryDecoder in, WritableColumnVector to) throws IOException {
+    public void read(BinaryDecoder in, WritableColumnVector to) throws IOException {
       long value = in.readLong();
       if (factor != 1) {
         value = Math.multiplyExact(value, factor);
@@ -354,28 +357,28 @@ final class AvroValues {
   }
 
   static final class Float32 extends AvroValue {
-    void read(BinaryDecoder in, WritableColumnVector to) throws IOException {
+    public void read(BinaryDecoder in, WritableColumnVector to) throws IOException {
       to.appendFloat(in.readFloat());
     }
   }
 
   static final class Float32As64 extends AvroValue {
-    void read(BinaryDecoder in, WritableColumnVector to) throws IOException {
+    public void read(BinaryDecoder in, WritableColumnVector to) throws IOException {
       to.appendDouble(in.readFloat());
     }
   }
 
   static final class Float64 extends AvroValue {
-    void read(BinaryDecoder in, WritableColumnVector to) throws IOException {
+    public void read(BinaryDecoder in, WritableColumnVector to) throws IOException {
       to.appendDouble(in.readDouble());
     }
   }
 
   /** Text or bytes, which Avro lays out alike. */
-  static final class Bytes extends AvroValue {
+  public static final class Bytes extends AvroValue {
     private Utf8 last = new Utf8();
 
-    void read(BinaryDecoder in, WritableColumnVector to) throws IOException {
+    public void read(BinaryDecoder in, WritableColumnVector to) throws IOException {
       last = in.readString(last);
       to.appendByteArray(last.getBytes(), 0, last.getByteLength());
     }
@@ -388,16 +391,16 @@ final class AvroValues {
       this.bytes = new byte[size];
     }
 
-    void read(BinaryDecoder in, WritableColumnVector to) throws IOException {
+    public void read(BinaryDecoder in, WritableColumnVector to) throws IOException {
       in.readFixed(bytes, 0, bytes.length);
       to.appendByteArray(bytes, 0, bytes.length);
     }
   }
 
-  static final class Uuid extends AvroValue {
+  public static final class Uuid extends AvroValue {
     private final byte[] bytes = new byte[16];
 
-    void read(BinaryDecoder in, WritableColumnVector to) throws IOException {
+    public void read(BinaryDecoder in, WritableColumnVector to) throws IOException {
       in.readFixed(bytes, 0, bytes.length);
       byte[] text = Hex.uuid(bytes);
       to.appendByteArray(text, 0, text.length);
@@ -414,13 +417,13 @@ final class AvroValues {
       }
     }
 
-    void read(BinaryDecoder in, WritableColumnVector to) throws IOException {
+    public void read(BinaryDecoder in, WritableColumnVector to) throws IOException {
       byte[] text = symbols[in.readEnum()];
       to.appendByteArray(text, 0, text.length);
     }
   }
 
-  static final class Digits extends AvroValue {
+  public static final class Digits extends AvroValue {
     private static final BigInteger TEN = BigInteger.valueOf(10);
 
     private final byte[] fixed;
@@ -429,13 +432,13 @@ final class AvroValues {
     private ByteBuffer last;
 
     /** The size is negative for bytes of any length. */
-    Digits(int size, int zeros, int precision) {
+    public Digits(int size, int zeros, int precision) {
       this.fixed = size < 0 ? null : new byte[size];
       this.factor = zeros == 0 ? null : TEN.pow(zeros);
       this.precision = precision;
     }
 
-    void read(BinaryDecoder in, WritableColumnVector to) throws IOException {
+    public void read(BinaryDecoder in, WritableColumnVector to) throws IOException {
       byte[] bytes = fixed;
       int length;
       if (fixed == null) {
@@ -467,7 +470,7 @@ final class AvroValues {
     }
 
     /** As Spark keeps decimals by their precision. */
-    static void append(WritableColumnVector to, BigInteger digits, int precision) {
+    public static void append(WritableColumnVector to, BigInteger digits, int precision) {
       if (precision <= 18) {
         append(to, digits.longValue(), precision);
       } else {

@@ -1,12 +1,14 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.catalog;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import hms_iceberg.bridge.wire.Extension;
+import hms_iceberg.bridge.wire.TableSource;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.internal.SQLConf;
 
 /** One of Iceberg's ALTER TABLE statements, as Spark hands it to the table's catalog: see Statements. */
-final class CarriedStatement {
-  static final String PROPERTY = "hms_iceberg.statement";
+public final class CarriedStatement {
+  public static final String PROPERTY = "hms_iceberg.statement";
 
   private CarriedStatement() {}
 
@@ -15,7 +17,7 @@ final class CarriedStatement {
         && PROPERTY.equals(((TableChange.SetProperty) changes[0]).property());
   }
 
-  static void run(TableSource source, TableChange[] changes) {
+  public static void run(TableSource source, TableChange[] changes) {
     ObjectNode question = source.change("run-statement");
     question.put("statement", ((TableChange.SetProperty) changes[0]).value());
     question.put("case_sensitive", SQLConf.get().caseSensitiveAnalysis());

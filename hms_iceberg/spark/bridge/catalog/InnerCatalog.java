@@ -1,5 +1,6 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.catalog;
 
+import hms_iceberg.bridge.wire.Failures;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.classic.SparkSession;
@@ -12,14 +13,14 @@ import org.apache.spark.sql.internal.SQLConf;
  * Before a session's first query, puts the session catalog that the user chose between ours and Spark's. Spark itself
  * gives a session catalog nothing but its own to delegate to, by a method that is final.
  */
-final class InnerCatalog extends Rule {
+public final class InnerCatalog extends Rule {
   /** The setting that keeps what the user chose. */
-  static final String CLASS = "spark.hms_iceberg.inner-session-catalog";
-  static final String BUILT_IN = "builtin";
+  public static final String CLASS = "spark.hms_iceberg.inner-session-catalog";
+  public static final String BUILT_IN = "builtin";
 
   private final SparkSession session;
 
-  InnerCatalog(SparkSession session) {
+  public InnerCatalog(SparkSession session) {
     this.session = session;
   }
 
@@ -32,7 +33,7 @@ final class InnerCatalog extends Rule {
   }
 
   /** The user's catalog over Spark's, or Spark's alone if the user chose none. */
-  static CatalogPlugin over(CatalogPlugin sparks, SQLConf conf) {
+  public static CatalogPlugin over(CatalogPlugin sparks, SQLConf conf) {
     String chosen = conf.getConfString(CLASS, BUILT_IN);
     if (BUILT_IN.equals(chosen) || !NamedCatalogs.isHere(chosen)) {
       return sparks;

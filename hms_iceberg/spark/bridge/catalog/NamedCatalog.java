@@ -1,8 +1,22 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.catalog;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import hms_iceberg.bridge.functions.Functions;
+import hms_iceberg.bridge.metastore.TableName;
+import hms_iceberg.bridge.procedures.Procedures;
+import hms_iceberg.bridge.tables.IcebergTable;
+import hms_iceberg.bridge.tables.IcebergView;
+import hms_iceberg.bridge.tables.TableVersions;
+import hms_iceberg.bridge.wire.Extension;
+import hms_iceberg.bridge.wire.Failures;
+import hms_iceberg.bridge.wire.IcebergCatalog;
+import hms_iceberg.bridge.wire.Json;
+import hms_iceberg.bridge.wire.Planner;
+import hms_iceberg.bridge.wire.Pointer;
+import hms_iceberg.bridge.wire.SparkVersions;
+import hms_iceberg.bridge.wire.TableSource;
 import java.util.EnumSet;
 import java.util.HashMap;
 import java.util.Iterator;
@@ -51,7 +65,7 @@ public final class NamedCatalog
   }
 
   /** Whether it was opened with these properties, among others. */
-  boolean has(Map wanted) {
+  public boolean has(Map wanted) {
     return properties.entrySet().containsAll(wanted.entrySet());
   }
 
@@ -136,7 +150,7 @@ public final class NamedCatalog
 
   // ----------------------------------------------------------------------------------------------- views
 
-  List listViews(String[] namespace) throws NoSuchNamespaceException {
+  public List listViews(String[] namespace) throws NoSuchNamespaceException {
     JsonNode views = namespace.length != 1 ? null : ask("views", namespace[0]).get("views");
     if (views == null || views.isNull()) {
       throw new NoSuchNamespaceException(namespace);
@@ -162,23 +176,23 @@ public final class NamedCatalog
     return idents;
   }
 
-  final class Source extends TableSource {
+  public final class Source extends TableSource {
     private final Identifier ident;
 
-    Source(Identifier ident) {
+    public Source(Identifier ident) {
       super(NamedCatalog.this.planner);
       this.ident = ident;
     }
 
-    String name() {
+    public String name() {
       return name + "." + TableName.text(ident);
     }
 
-    String metadataLocation() {
+    public String metadataLocation() {
       return Pointer.ofTable(pointer());
     }
 
-    Pointer pointer() {
+    public Pointer pointer() {
       ObjectNode question = Planner.question("find");
       addTarget(question);
       JsonNode found = planner.ask(question).header();
@@ -186,11 +200,11 @@ public final class NamedCatalog
           ? null : new Pointer(found.get("metadata_location").asText(), found.has("view"));
     }
 
-    void addCatalog(ObjectNode question) {
+    public void addCatalog(ObjectNode question) {
       question.set("catalog", number());
     }
 
-    void addTarget(ObjectNode question) {
+    public void addTarget(ObjectNode question) {
       addCatalog(question);
       question.put("namespace", TableName.database(ident));
       question.put("table", ident.name());

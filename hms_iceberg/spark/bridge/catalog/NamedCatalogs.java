@@ -1,5 +1,6 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.catalog;
 
+import hms_iceberg.bridge.wire.Extension;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.Map;
@@ -10,13 +11,13 @@ import scala.Option;
 import scala.jdk.javaapi.CollectionConverters;
 
 /** The settings of named catalogs. */
-final class NamedCatalogs {
+public final class NamedCatalogs {
   private static final String PREFIX = "spark.sql.catalog.";
   private static final String OF_JAVA = "org.apache.iceberg.spark.SparkCatalog";
 
   private NamedCatalogs() {}
 
-  static boolean add(Extension extension, SparkSession session, String name, Map properties) {
+  public static boolean add(Extension extension, SparkSession session, String name, Map properties) {
     Map settings = new HashMap();
     for (Iterator it = properties.entrySet().iterator(); it.hasNext();) {
       Map.Entry entry = (Map.Entry) it.next();
@@ -38,7 +39,7 @@ final class NamedCatalogs {
   }
 
   /** Catalogs that were set up for Iceberg's JAR are ours if there is no such JAR. */
-  static void adopt(Extension extension, SparkSession extended) {
+  public static void adopt(Extension extension, SparkSession extended) {
     if (isPresent(OF_JAVA)) {
       return;
     }

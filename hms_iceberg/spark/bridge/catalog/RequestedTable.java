@@ -1,22 +1,22 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.catalog;
 
 import java.util.Map;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.Table;
 
 /** A table as the options of a reader or writer name it, and what else they say of it; Spark hands it to the catalog. */
-final class RequestedTable implements Identifier {
+public final class RequestedTable implements Identifier {
   private final Identifier ident;
   private final String path;
   private final Map options;
 
-  RequestedTable(Identifier ident, String path, Map options) {
+  public RequestedTable(Identifier ident, String path, Map options) {
     this.ident = ident;
     this.path = path;
     this.options = options;
   }
 
-  Table load(String version, Long asOfMicros) {
+  public Table load(String version, Long asOfMicros) {
     return TableReads.load(path, version, asOfMicros, options);
   }
 

@@ -1,7 +1,23 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.catalog;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import hms_iceberg.bridge.functions.Functions;
+import hms_iceberg.bridge.metastore.MetastoreRows;
+import hms_iceberg.bridge.metastore.SessionMetastore;
+import hms_iceberg.bridge.metastore.TableName;
+import hms_iceberg.bridge.procedures.Procedures;
+import hms_iceberg.bridge.tables.IcebergTable;
+import hms_iceberg.bridge.tables.IcebergView;
+import hms_iceberg.bridge.tables.TableVersions;
+import hms_iceberg.bridge.wire.Extension;
+import hms_iceberg.bridge.wire.Failures;
+import hms_iceberg.bridge.wire.IcebergCatalog;
+import hms_iceberg.bridge.wire.Json;
+import hms_iceberg.bridge.wire.Planner;
+import hms_iceberg.bridge.wire.Pointer;
+import hms_iceberg.bridge.wire.SparkVersions;
+import hms_iceberg.bridge.wire.TableSource;
 import java.lang.ref.WeakReference;
 import java.util.Collections;
 import java.util.HashMap;
@@ -59,7 +75,7 @@ public final class SessionCatalog extends DelegatingCatalogExtension
   }
 
   /** Takes what the user chose as the catalog of everything that is not Iceberg. */
-  synchronized void join(SQLConf conf) {
+  public synchronized void join(SQLConf conf) {
     if (!joined) {
       delegate = InnerCatalog.over(delegate, conf);
       joined = true;
@@ -368,33 +384,33 @@ public final class SessionCatalog extends DelegatingCatalogExtension
     return (Map) last[1];
   }
 
-  static final class Source extends TableSource {
+  public static final class Source extends TableSource {
     private final Identifier ident;
     private final SessionCatalog catalog;
 
-    Source(Identifier ident, SessionCatalog catalog) {
+    public Source(Identifier ident, SessionCatalog catalog) {
       super(catalog.planner);
       this.ident = ident;
       this.catalog = catalog;
     }
 
-    String name() {
+    public String name() {
       return TableName.text(ident);
     }
 
-    String shownName() {
+    public String shownName() {
       return catalog.name() + "." + name();
     }
 
-    String metadataLocation() {
+    public String metadataLocation() {
       return Pointer.ofTable(pointer());
     }
 
-    Pointer pointer() {
+    public Pointer pointer() {
       return newest(ident, planner);
     }
 
-    void addTarget(ObjectNode question) {
+    public void addTarget(ObjectNode question) {
       question.set("catalog", catalog.number());
       question.put("namespace", TableName.database(ident));
       question.put("table", ident.name());

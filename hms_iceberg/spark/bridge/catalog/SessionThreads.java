@@ -1,5 +1,6 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.catalog;
 
+import hms_iceberg.bridge.wire.Extension;
 import java.util.Iterator;
 import java.util.Map;
 import org.apache.spark.sql.classic.SparkSession;
@@ -7,13 +8,13 @@ import org.apache.spark.sql.internal.SQLConf;
 import scala.jdk.javaapi.CollectionConverters;
 
 /** What Spark takes from the thread that asks, and a thread that did not make the session has otherwise. */
-final class SessionThreads {
+public final class SessionThreads {
   private static final String PREFIX = "spark.sql.catalog.";
 
   private SessionThreads() {}
 
   /** Called by what users' threads call first. */
-  static void enter(SparkSession session) {
+  public static void enter(SparkSession session) {
     giveSettings(session);
     loadCatalogs(session);
   }

@@ -1,4 +1,4 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.catalog;
 
 import java.util.Map;
 import java.util.Set;

@@ -1,7 +1,17 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.catalog;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import hms_iceberg.bridge.ddl.Alterations;
+import hms_iceberg.bridge.ddl.Definitions;
+import hms_iceberg.bridge.metastore.TableName;
+import hms_iceberg.bridge.tables.IcebergTable;
+import hms_iceberg.bridge.tables.StagedIcebergTable;
+import hms_iceberg.bridge.tables.TableVersions;
+import hms_iceberg.bridge.wire.Failures;
+import hms_iceberg.bridge.wire.IcebergCatalog;
+import hms_iceberg.bridge.wire.Json;
+import hms_iceberg.bridge.wire.TableSource;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
@@ -15,7 +25,7 @@ import org.apache.spark.sql.connector.expressions.Transform;
 
 /** Makes, changes and drops the Iceberg tables of a catalog: Python does, as it does from Python. */
 final class TableDefinitions {
-  static final String CREATE = "create";
+  public static final String CREATE = "create";
   static final String REPLACE = "replace";
   static final String CREATE_OR_REPLACE = "create-or-replace";
 
@@ -25,7 +35,7 @@ final class TableDefinitions {
     this.catalog = catalog;
   }
 
-  Table create(Identifier ident, Column[] columns, Transform[] partitions, Map properties) {
+  public Table create(Identifier ident, Column[] columns, Transform[] partitions, Map properties) {
     TableSource source = catalog.source(ident);
     ObjectNode question = Definitions.define(source.change("create-table"), columns, partitions, properties);
     return TableVersions.load(source, ask(question, ident).get("metadata_location").asText(), null, null, null, null);
@@ -40,20 +50,20 @@ final class TableDefinitions {
     return new StagedIcebergTable(source, answer.get("staged"), answer.get("description"));
   }
 
-  Table alter(Identifier ident, IcebergTable table, TableChange[] changes) {
+  public Table alter(Identifier ident, IcebergTable table, TableChange[] changes) {
     TableSource source = catalog.source(ident);
     ask(Alterations.alter(source.change("alter-table"), table.schema(), changes), ident);
     SessionCatalog.pinAnew(source);
     return TableVersions.load(source, source.metadataLocation(), null, null, null, null);
   }
 
-  boolean drop(Identifier ident, boolean purge) {
+  public boolean drop(Identifier ident, boolean purge) {
     ObjectNode question = catalog.source(ident).change("drop-table");
     question.put("purge", purge);
     return ask(question, ident).get("dropped").asBoolean();
   }
 
-  void rename(Identifier from, Identifier to) {
+  public void rename(Identifier from, Identifier to) {
     ObjectNode question = catalog.source(from).change("rename-table");
     String[] namespace = to.namespace();
     if (namespace.length == 2 && !namespace[0].equals(catalog.name())) {

@@ -1,6 +1,13 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.catalog;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import hms_iceberg.bridge.metastore.TableName;
+import hms_iceberg.bridge.tables.TableVersions;
+import hms_iceberg.bridge.wire.Extension;
+import hms_iceberg.bridge.wire.Failures;
+import hms_iceberg.bridge.wire.IcebergCatalog;
+import hms_iceberg.bridge.wire.Planner;
+import hms_iceberg.bridge.wire.TableSource;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
@@ -13,14 +20,14 @@ import org.apache.spark.sql.connector.catalog.Table;
 import scala.jdk.javaapi.CollectionConverters;
 
 /** Reads by the options of a reader: of tables by their name, as SQL finds them, and of tables by their path. */
-final class TableReads {
+public final class TableReads {
   private TableReads() {}
 
   /**
    * The table that spark.read.format("iceberg").load(...) names: db.t, db.t.files, catalog.db.t, a table's folder or
    * metadata file, one of the two with #files after it.
    */
-  static Table load(String text, String version, Long asOfMicros, Map options) {
+  public static Table load(String text, String version, Long asOfMicros, Map options) {
     SparkSession session = session();
     if (text.indexOf('/') >= 0) {
       int kind = text.indexOf('#');
@@ -54,7 +61,7 @@ final class TableReads {
   }
 
   /** The catalog of a name; for a path, any that has the functions that a write needs. */
-  static CatalogPlugin catalog(String text) {
+  public static CatalogPlugin catalog(String text) {
     SparkSession session = session();
     CatalogManager catalogs = session.sessionState().catalogManager();
     if (text.indexOf('/') >= 0) {
@@ -73,7 +80,7 @@ final class TableReads {
   }
 
   /** A name without its catalog. */
-  static Identifier ident(String text) {
+  public static Identifier ident(String text) {
     if (text.indexOf('/') >= 0) {
       return new TableName(new String[0], text);
     }
@@ -93,7 +100,7 @@ final class TableReads {
   }
 
   /** Null if the name is not one of an Iceberg table of ours. */
-  static Table byName(SparkSession session, String[] parts, String version, Long asOfMicros, Map options) {
+  public static Table byName(SparkSession session, String[] parts, String version, Long asOfMicros, Map options) {
     CatalogManager catalogs = session.sessionState().catalogManager();
     CatalogPlugin catalog = catalog(catalogs, parts);
     return catalog instanceof IcebergCatalog
@@ -101,25 +108,25 @@ final class TableReads {
   }
 
   /** A table in a folder, or a metadata file. */
-  static final class Path extends TableSource {
+  public static final class Path extends TableSource {
     private final String path;
 
-    Path(String path) {
+    public Path(String path) {
       super(Extension.activePlanner());
       this.path = path;
     }
 
-    String name() {
+    public String name() {
       return path;
     }
 
-    String metadataLocation() {
+    public String metadataLocation() {
       ObjectNode question = Planner.question("find");
       question.put("path", path);
       return planner.ask(question).header().get("metadata_location").asText();
     }
 
-    void addTarget(ObjectNode question) {
+    public void addTarget(ObjectNode question) {
       question.put("path", path);
     }
   }

@@ -1,4 +1,4 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.conditions;
 
 import java.util.HashMap;
 import java.util.Iterator;
@@ -16,7 +16,7 @@ import scala.runtime.AbstractPartialFunction;
  * Puts expressions back into a condition that name columns of the query below it: Spark computes what stands in a
  * condition twice, as in BETWEEN, in a projection of its own, which a condition that is evaluated elsewhere lacks.
  */
-final class CommonExpressions extends AbstractPartialFunction {
+public final class CommonExpressions extends AbstractPartialFunction {
   private static final String PREFIX = "_common_expr_";
 
   private final Map named = new HashMap();
@@ -25,7 +25,7 @@ final class CommonExpressions extends AbstractPartialFunction {
     collect(query);
   }
 
-  static Expression inlined(Expression condition, LogicalPlan query) {
+  public static Expression inlined(Expression condition, LogicalPlan query) {
     return (Expression) condition.transform(new CommonExpressions(query));
   }
 

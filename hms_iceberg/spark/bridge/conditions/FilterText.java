@@ -1,8 +1,10 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.conditions;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import hms_iceberg.bridge.partitions.ValueText;
+import hms_iceberg.bridge.wire.Json;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
@@ -32,7 +34,7 @@ import scala.jdk.javaapi.CollectionConverters;
  * A condition of Spark as JSON text for the planner. What has no counterpart becomes {"op": "unknown"}: the
  * planner then keeps every file that might matter, and Spark evaluates the whole condition on the rows anyway.
  */
-final class FilterText {
+public final class FilterText {
   private final List columns;
 
   private FilterText(List columns) {
@@ -40,7 +42,7 @@ final class FilterText {
   }
 
   /** The condition's text; columns are the attributes of the table. */
-  static ObjectNode of(Expression condition, List columns) {
+  public static ObjectNode of(Expression condition, List columns) {
     return new FilterText(columns).of(condition);
   }
 

@@ -1,4 +1,4 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.conditions;
 
 import java.util.Arrays;
 import java.util.Iterator;
@@ -16,10 +16,10 @@ import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractPartialFunction;
 
 /** Evaluates Spark's filters on partition columns for each partition. */
-final class PartitionFilter {
+public final class PartitionFilter {
   private PartitionFilter() {}
 
-  static boolean[] keep(Seq filters, StructType schema, InternalRow[] partitions) {
+  public static boolean[] keep(Seq filters, StructType schema, InternalRow[] partitions) {
     boolean[] kept = new boolean[partitions.length];
     Arrays.fill(kept, true);
     for (Iterator it = CollectionConverters.asJava(filters).iterator(); it.hasNext();) {

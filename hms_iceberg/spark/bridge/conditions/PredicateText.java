@@ -1,8 +1,10 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.conditions;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import hms_iceberg.bridge.partitions.ValueText;
+import hms_iceberg.bridge.wire.Json;
 import java.util.HashMap;
 import java.util.Map;
 import org.apache.spark.sql.connector.expressions.Expression;
@@ -11,7 +13,7 @@ import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 
 /** Spark's predicates of the connectors' kind as the same JSON as FilterText makes of conditions. */
-final class PredicateText {
+public final class PredicateText {
   private static final Map OPERATIONS = new HashMap();
   private static final Map FLIPPED = new HashMap();
 
@@ -28,7 +30,7 @@ final class PredicateText {
   private PredicateText() {}
 
   /** All of them hold. What has no counterpart is {"op": "unknown"}. */
-  static ObjectNode of(Predicate[] predicates) {
+  public static ObjectNode of(Predicate[] predicates) {
     ObjectNode all = node("true");
     for (int i = 0; i < predicates.length; i++) {
       ObjectNode one = of(predicates[i]);
@@ -43,7 +45,7 @@ final class PredicateText {
     return all;
   }
 
-  static ObjectNode of(Predicate predicate) {
+  public static ObjectNode of(Predicate predicate) {
     String name = predicate.name();
     Expression[] children = predicate.children();
     if ("ALWAYS_TRUE".equals(name) || "ALWAYS_FALSE".equals(name)) {

@@ -1,4 +1,4 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.conditions;
 
 import java.util.ArrayList;
 import java.util.List;
@@ -24,11 +24,11 @@ import scala.jdk.javaapi.CollectionConverters;
  * pattern. Spark evaluates conditions as they are written, and a pattern or a function of a row that a comparison or a
  * search leaves out costs many times as much as these.
  */
-final class SimpleFirst {
+public final class SimpleFirst {
   private SimpleFirst() {}
 
   /** The same rows; conditions of one kind keep their order. */
-  static Filter of(Filter filter) {
+  public static Filter of(Filter filter) {
     List all = split(filter.condition());
     List ordered = of(all);
     if (ordered.equals(all)) {
@@ -42,7 +42,7 @@ final class SimpleFirst {
   }
 
   /** The same of conditions that must all hold. */
-  static List of(List conditions) {
+  public static List of(List conditions) {
     List simple = new ArrayList();
     List others = new ArrayList();
     for (int i = 0; i < conditions.size(); i++) {
@@ -59,7 +59,7 @@ final class SimpleFirst {
   }
 
   /** The conditions that must all hold. */
-  static List split(Expression condition) {
+  public static List split(Expression condition) {
     List all = new ArrayList();
     split(condition, all);
     return all;

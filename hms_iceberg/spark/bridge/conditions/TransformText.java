@@ -1,5 +1,8 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.conditions;
 
+import hms_iceberg.bridge.functions.BucketFunction;
+import hms_iceberg.bridge.functions.TimeFunctions;
+import hms_iceberg.bridge.functions.TruncateFunction;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke;
@@ -9,7 +12,7 @@ final class TransformText {
   private TransformText() {}
 
   /** Null if the expression is something else. */
-  static String of(Expression expression) {
+  public static String of(Expression expression) {
     if (!(expression instanceof StaticInvoke)) {
       return null;
     }
@@ -25,7 +28,7 @@ final class TransformText {
   }
 
   /** What is transformed. */
-  static Expression source(Expression call) {
+  public static Expression source(Expression call) {
     return (Expression) call.children().last();
   }
 }

@@ -1,4 +1,4 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.conditions;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -16,7 +16,7 @@ final class VariantText {
   }
 
   /** What the value is taken from. */
-  static Expression variant(Expression get) {
+  public static Expression variant(Expression get) {
     return (Expression) get.children().head();
   }
 

@@ -1,17 +1,20 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.ddl;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import hms_iceberg.bridge.wire.Failures;
+import hms_iceberg.bridge.wire.Json;
+import hms_iceberg.bridge.wire.SparkVersions;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 
 /** What ALTER TABLE says, as JSON for Python. */
-final class Alterations {
+public final class Alterations {
   private Alterations() {}
 
   /** Puts changes into a question about a table. */
-  static ObjectNode alter(ObjectNode question, StructType schema, TableChange[] changes) {
+  public static ObjectNode alter(ObjectNode question, StructType schema, TableChange[] changes) {
     ArrayNode said = question.putArray("changes");
     for (int i = 0; i < changes.length; i++) {
       said.add(changes[i] instanceof TableChange.ColumnChange

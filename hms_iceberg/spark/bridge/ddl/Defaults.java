@@ -1,7 +1,11 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.ddl;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import hms_iceberg.bridge.wire.Failures;
+import hms_iceberg.bridge.wire.Hex;
+import hms_iceberg.bridge.wire.Json;
+import hms_iceberg.bridge.wire.Values;
 import java.time.ZoneOffset;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
@@ -15,17 +19,17 @@ import org.apache.spark.sql.types.TimestampType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /** DEFAULT of a column: the constant that its SQL stands for. */
-final class Defaults {
+public final class Defaults {
   /** In a field's metadata, the value as JSON of what an INSERT writes that leaves the column out. */
-  static final String KEY = "iceberg.write-default";
+  public static final String KEY = "iceberg.write-default";
 
   /** ResolveDefaultColumns.CURRENT_DEFAULT_COLUMN_METADATA_KEY, where Spark has its SQL. */
-  static final String SPARK_KEY = "CURRENT_DEFAULT";
+  public static final String SPARK_KEY = "CURRENT_DEFAULT";
 
   private Defaults() {}
 
   /** The SQL of a field's default, which is the same in every session's time zone. */
-  static String sql(StructField field) {
+  public static String sql(StructField field) {
     Object value = Values.of(field.dataType(), Json.read(field.metadata().getString(KEY)));
     if (field.dataType() instanceof TimestampType) {
       TimestampFormatter utc = TimestampFormatter$.MODULE$.getFractionFormatter(ZoneOffset.UTC);
@@ -35,7 +39,7 @@ final class Defaults {
   }
 
   /** Puts the default's value, as a list of one, into a column's JSON. */
-  static void put(ObjectNode column, String name, DataType type, String sql) {
+  public static void put(ObjectNode column, String name, DataType type, String sql) {
     ArrayNode value = column.putArray("default");
     if (sql == null || sql.isEmpty()) {
       value.addNull();

@@ -1,9 +1,11 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.ddl;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import hms_iceberg.bridge.wire.Json;
+import hms_iceberg.bridge.wire.SparkVersions;
 import java.util.Map;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.expressions.Expression;
@@ -13,11 +15,11 @@ import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.DataType;
 
 /** What CREATE TABLE and REPLACE TABLE say, as JSON for Python. */
-final class Definitions {
+public final class Definitions {
   private Definitions() {}
 
   /** Puts a definition into a question about a table. */
-  static ObjectNode define(ObjectNode question, Column[] columns, Transform[] partitions, Map properties) {
+  public static ObjectNode define(ObjectNode question, Column[] columns, Transform[] partitions, Map properties) {
     ArrayNode defined = question.putArray("columns");
     for (int i = 0; i < columns.length; i++) {
       ObjectNode column = column(columns[i].name(), columns[i].dataType(), columns[i].nullable(), columns[i].comment());
@@ -35,7 +37,7 @@ final class Definitions {
     return question;
   }
 
-  static ObjectNode column(String name, DataType type, boolean nullable, String comment) {
+  public static ObjectNode column(String name, DataType type, boolean nullable, String comment) {
     ObjectNode column = Json.MAPPER.createObjectNode();
     column.put("name", name);
     column.set("type", type(type));
@@ -44,7 +46,7 @@ final class Definitions {
     return column;
   }
 
-  static JsonNode type(DataType type) {
+  public static JsonNode type(DataType type) {
     try {
       return Json.MAPPER.readTree(type.json());
     } catch (JsonProcessingException e) {

@@ -1,5 +1,17 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.deletes;
 
+import hms_iceberg.bridge.batches.OpenFile;
+import hms_iceberg.bridge.columns.FieldMetadata;
+import hms_iceberg.bridge.files.ColumnsToRead;
+import hms_iceberg.bridge.files.DeleteFile;
+import hms_iceberg.bridge.files.EqualityDeletes;
+import hms_iceberg.bridge.files.FileBatches;
+import hms_iceberg.bridge.files.FileFailures;
+import hms_iceberg.bridge.files.FileKey;
+import hms_iceberg.bridge.files.FilePart;
+import hms_iceberg.bridge.files.FileTask;
+import hms_iceberg.bridge.files.ReadSettings;
+import hms_iceberg.bridge.wire.BoundedCache;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.nio.ByteBuffer;
@@ -33,11 +45,11 @@ final class DeleteFiles {
   private DeleteFiles() {}
 
   private static StructField field(String name, org.apache.spark.sql.types.DataType type, long id) {
-    return new StructField(name, type, true, new MetadataBuilder().putLong(FileColumns.ID, id).build());
+    return new StructField(name, type, true, new MetadataBuilder().putLong(FieldMetadata.ID, id).build());
   }
 
   /** The deleted positions of one data file, from all of its position deletes or its deletion vector. */
-  static PositionSet positions(FileTask task, Configuration conf, ReadSettings settings) throws Exception {
+  public static PositionSet positions(FileTask task, Configuration conf, ReadSettings settings) throws Exception {
     if (task.positionDeletes.length == 1) {
       return positions(task.positionDeletes[0], task.path, conf, settings);
     }
@@ -63,7 +75,7 @@ final class DeleteFiles {
   }
 
   /** The rows of a group's delete files. */
-  static DeletedKeys keys(EqualityDeletes group, Configuration conf, ReadSettings settings) throws Exception {
+  public static DeletedKeys keys(EqualityDeletes group, Configuration conf, ReadSettings settings) throws Exception {
     return (DeletedKeys) CACHE.get(group.key, new LoadKeys(group, conf, settings));
   }
 
@@ -127,7 +139,7 @@ final class DeleteFiles {
     Map byFile = new HashMap();
     UTF8String onlyPath = only == null ? null : UTF8String.fromString(only);
     Filter[] filters = only == null ? ColumnsToRead.NO_FILTERS : new Filter[] {new EqualTo("file_path", only)};
-    FileBatches batches = FileBatches.open(
+    FileBatches batches = OpenFile.batches(
         FilePart.of(file), ColumnsToRead.ofDeletes(POSITIONS, filters), new Configuration(conf), settings);
     try {
       ColumnVector[] columns = batches.columns(POSITIONS);
@@ -159,7 +171,7 @@ final class DeleteFiles {
   private static void addFile(
       DeletedKeys deleted, DeleteFile file, StructType columns, Configuration conf, ReadSettings settings)
       throws Exception {
-    FileBatches batches = FileBatches.open(
+    FileBatches batches = OpenFile.batches(
         FilePart.of(file), ColumnsToRead.ofDeletes(columns, ColumnsToRead.NO_FILTERS), new Configuration(conf),
         settings);
     try {
@@ -181,7 +193,7 @@ final class DeleteFiles {
     try {
       stream = path.getFileSystem(conf).open(path);
     } catch (FileNotFoundException e) {
-      throw ParquetFile.missing("file of deletion vectors", path);
+      throw FileFailures.missing("file of deletion vectors", path);
     }
     try {
       if (file.key != null) {

@@ -1,4 +1,4 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.deletes;
 
 import java.util.HashMap;
 import java.util.Map;
@@ -15,20 +15,20 @@ import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
 /** Deleted keys, each with the newest sequence number that deletes it. Filled once, then only read. */
-abstract class DeletedKeys {
+public abstract class DeletedKeys {
   /** Takes in the rows of a batch of one delete file. */
-  abstract void add(ColumnarBatch keys, long sequenceNumber);
+  public abstract void add(ColumnarBatch keys, long sequenceNumber);
 
   /** Compares the rows of one reader's batches. */
   abstract Probe probe(ColumnarBatch keys);
 
   /** About how much memory this takes. */
-  abstract long bytes();
+  public abstract long bytes();
 
-  static DeletedKeys of(StructType columns) {
+  public static DeletedKeys of(StructType columns) {
     boolean single = columns.fields().length == 1;
     return single && isNumber(columns.fields()[0].dataType())
-        ? (DeletedKeys) new Numbers(columns.fields()[0].dataType()) : new Rows(columns);
+        ? (DeletedKeys) new Numbers(columns.fields()[0].dataType()) : new OfRows(columns);
   }
 
   private static boolean isNumber(DataType type) {
@@ -46,16 +46,16 @@ abstract class DeletedKeys {
   }
 
   /** Keys of any columns, compared as bytes: null equals null, and NaN equals NaN. */
-  static final class Rows extends DeletedKeys {
+  static final class OfRows extends DeletedKeys {
     private final StructType columns;
     private final Map newest = new HashMap();
     private long bytes;
 
-    Rows(StructType columns) {
+    OfRows(StructType columns) {
       this.columns = columns;
     }
 
-    void add(ColumnarBatch keys, long sequenceNumber) {
+    public void add(ColumnarBatch keys, long sequenceNumber) {
       UnsafeProjection projection = Keys.projection(columns);
       Long number = Long.valueOf(sequenceNumber);
       for (int row = 0; row < keys.numRows(); row++) {
@@ -71,7 +71,7 @@ abstract class DeletedKeys {
       }
     }
 
-    long bytes() {
+    public long bytes() {
       return bytes;
     }
 
@@ -116,7 +116,7 @@ abstract class DeletedKeys {
       this.ints = isInt(type);
     }
 
-    void add(ColumnarBatch batch, long sequenceNumber) {
+    public void add(ColumnarBatch batch, long sequenceNumber) {
       ColumnVector column = batch.column(0);
       for (int row = 0; row < batch.numRows(); row++) {
         if (column.isNullAt(row)) {
@@ -163,7 +163,7 @@ abstract class DeletedKeys {
       }
     }
 
-    long bytes() {
+    public long bytes() {
       return 16L * keys.length;
     }
 
@@ -171,7 +171,7 @@ abstract class DeletedKeys {
       return new NumberProbe(this, batch.column(0));
     }
 
-    int keep(ColumnVector column, int[] rows, int count, long sequenceNumber) {
+    public int keep(ColumnVector column, int[] rows, int count, long sequenceNumber) {
       int kept = 0;
       for (int i = 0; i < count; i++) {
         int row = rows[i];

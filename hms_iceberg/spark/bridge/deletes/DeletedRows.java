@@ -1,12 +1,16 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.deletes;
 
+import hms_iceberg.bridge.batches.BatchColumns;
+import hms_iceberg.bridge.files.EqualityDeletes;
+import hms_iceberg.bridge.files.FileTask;
+import hms_iceberg.bridge.files.ReadSettings;
 import java.util.Arrays;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
 /** Which rows of each batch are deleted. Only files that have deletes get one. */
-final class DeletedRows {
+public final class DeletedRows {
   private final PositionSet positions;
   private final ColumnVector rowPositions;
   private final DeletedKeys.Probe[] probes;
@@ -23,7 +27,7 @@ final class DeletedRows {
     this.sequenceNumber = sequenceNumber;
   }
 
-  static DeletedRows of(FileTask task, BatchColumns batchColumns, Configuration conf, ReadSettings settings)
+  public static DeletedRows of(FileTask task, BatchColumns batchColumns, Configuration conf, ReadSettings settings)
       throws Exception {
     if (!task.hasDeletes()) {
       return null;
@@ -43,7 +47,7 @@ final class DeletedRows {
   }
 
   /** The numbers of the rows that are left, or null if all are. */
-  int[] live(int count) {
+  public int[] live(int count) {
     int[] live = new int[count];
     int kept = positions == null ? all(live) : positions.live(rowPositions, live);
     for (int i = 0; i < probes.length; i++) {

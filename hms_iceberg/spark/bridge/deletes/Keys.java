@@ -1,5 +1,6 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.deletes;
 
+import hms_iceberg.bridge.wire.CollectionTools;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.BoundReference;
@@ -11,11 +12,11 @@ import org.apache.spark.sql.types.StructType;
 import scala.Option;
 
 /** Equality keys as bytes that can be compared: null equals null, and NaN equals NaN. */
-final class Keys {
+public final class Keys {
   private Keys() {}
 
   /** From a row of the key columns to one flat row of all their leaves. */
-  static UnsafeProjection projection(StructType columns) {
+  public static UnsafeProjection projection(StructType columns) {
     List leaves = new ArrayList();
     StructField[] fields = columns.fields();
     for (int i = 0; i < fields.length; i++) {

@@ -1,4 +1,4 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.deletes;
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -12,17 +12,17 @@ import org.roaringbitmap.PeekableIntIterator;
 import org.roaringbitmap.RoaringBitmap;
 
 /** Positions of up to 63 bits: one bitmap for each value of the upper half, which nearly always is zero. */
-final class PositionSet {
+public final class PositionSet {
   private final Map byUpperHalf = new HashMap();
   private int lastUpper = -1;
   private RoaringBitmap last;
 
-  void add(long position) {
+  public void add(long position) {
     addNew(position);
   }
 
   /** Whether it was not there before. */
-  boolean addNew(long position) {
+  public boolean addNew(long position) {
     int upper = (int) (position >>> 32);
     if (last == null || upper != lastUpper) {
       last = (RoaringBitmap) byUpperHalf.get(Integer.valueOf(upper));
@@ -35,7 +35,7 @@ final class PositionSet {
     return last.checkedAdd((int) position);
   }
 
-  void addAll(PositionSet other) {
+  public void addAll(PositionSet other) {
     for (java.util.Iterator it = other.byUpperHalf.entrySet().iterator(); it.hasNext();) {
       Map.Entry entry = (Map.Entry) it.next();
       RoaringBitmap own = (RoaringBitmap) byUpperHalf.get(entry.getKey());
@@ -45,7 +45,7 @@ final class PositionSet {
     last = null;
   }
 
-  boolean contains(long position) {
+  public boolean contains(long position) {
     RoaringBitmap bitmap = (RoaringBitmap) byUpperHalf.get(Integer.valueOf((int) (position >>> 32)));
     return bitmap != null && bitmap.contains((int) position);
   }
@@ -54,7 +54,7 @@ final class PositionSet {
    * Writes the numbers of the rows whose positions are not in this set, and returns how many. Positions ascend; where
    * they follow one another without gaps, as they do unless pages were skipped, only the deleted ones are visited.
    */
-  int live(ColumnVector positions, int[] rows) {
+  public int live(ColumnVector positions, int[] rows) {
     int count = rows.length;
     long first = positions.getLong(0);
     long last = positions.getLong(count - 1);
@@ -95,7 +95,7 @@ final class PositionSet {
     return kept;
   }
 
-  long bytes() {
+  public long bytes() {
     long bytes = 64;
     for (java.util.Iterator it = byUpperHalf.values().iterator(); it.hasNext();) {
       bytes += ((RoaringBitmap) it.next()).getLongSizeInBytes();
@@ -104,7 +104,7 @@ final class PositionSet {
   }
 
   /** The bytes that read() reads, all numbers little endian, upper halves ascending. */
-  byte[] portable() {
+  public byte[] portable() {
     long size = 8;
     List halves = new ArrayList(byUpperHalf.keySet());
     Collections.sort(halves);
@@ -123,7 +123,7 @@ final class PositionSet {
   }
 
   /** Reads the portable form: a count, then for each an upper half and its bitmap. */
-  static PositionSet read(ByteBuffer data) throws java.io.IOException {
+  public static PositionSet read(ByteBuffer data) throws java.io.IOException {
     PositionSet set = new PositionSet();
     long count = data.getLong();
     for (long i = 0; i < count; i++) {

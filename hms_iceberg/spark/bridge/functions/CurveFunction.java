@@ -1,4 +1,4 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.functions;
 
 import java.io.Serializable;
 import java.util.ArrayList;
@@ -21,7 +21,7 @@ import scala.math.Ordering;
  * The place of a row on Hilbert's curve by the ranks that its values have in a sample; Python's class ZOrder says why.
  * Source: John Skilling, "Programming the Hilbert curve", AIP Conference Proceedings 707 (2004).
  */
-final class CurveFunction implements ScalarFunction, Serializable {
+public final class CurveFunction implements ScalarFunction, Serializable {
   private static final int KEY_BITS = 63;
   private static final int MOST_BITS = 16;
 
@@ -31,7 +31,7 @@ final class CurveFunction implements ScalarFunction, Serializable {
   private transient Ordering[] orderings;
 
   /** For columns of a schema, with a sample of their rows. */
-  CurveFunction(StructType schema, List sample) {
+  public CurveFunction(StructType schema, List sample) {
     StructField[] fields = schema.fields();
     types = new DataType[fields.length];
     cuts = new Object[fields.length][];

@@ -1,5 +1,6 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.functions;
 
+import hms_iceberg.bridge.metastore.TableName;
 import java.util.Locale;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
@@ -8,21 +9,21 @@ import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
  * The functions of a catalog's namespace system: Iceberg's transforms, and the version. Spark itself looks for
  * transforms, to distribute and sort what is written, in an empty namespace.
  */
-final class Functions {
+public final class Functions {
   private static final String[] NAMES = {"bucket", "truncate", "years", "months", "days", "hours", "iceberg_version"};
 
   private Functions() {}
 
-  static boolean isNamespace(String[] namespace) {
+  public static boolean isNamespace(String[] namespace) {
     return namespace.length == 0 || isSystem(namespace);
   }
 
-  static boolean isSystem(String[] namespace) {
+  public static boolean isSystem(String[] namespace) {
     return namespace.length == 1 && "system".equalsIgnoreCase(namespace[0]);
   }
 
   /** Null if there is no such function. */
-  static UnboundFunction load(Identifier ident) {
+  public static UnboundFunction load(Identifier ident) {
     String name = ident.name().toLowerCase(Locale.ROOT);
     for (int i = 0; isNamespace(ident.namespace()) && i < NAMES.length; i++) {
       if (NAMES[i].equals(name)) {
@@ -32,7 +33,7 @@ final class Functions {
     return null;
   }
 
-  static Identifier[] list(String[] namespace) {
+  public static Identifier[] list(String[] namespace) {
     Identifier[] idents = new Identifier[NAMES.length];
     for (int i = 0; i < idents.length; i++) {
       idents[i] = new TableName(namespace, NAMES[i]);

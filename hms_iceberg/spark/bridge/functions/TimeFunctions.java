@@ -1,4 +1,4 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.functions;
 
 import java.time.LocalDate;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -16,7 +16,7 @@ public final class TimeFunctions {
 
   private TimeFunctions() {}
 
-  static ScalarFunction of(String name, DataType value) {
+  public static ScalarFunction of(String name, DataType value) {
     if ("years".equals(name)) {
       return new Years(value);
     }
@@ -27,13 +27,13 @@ public final class TimeFunctions {
   }
 
   /** What one of the classes counts, as Iceberg names the transform; null for another class. */
-  static String unit(Class function) {
+  public static String unit(Class function) {
     return function == Years.class ? "year" : function == Months.class ? "month"
         : function == Days.class ? "day" : function == Hours.class ? "hour" : null;
   }
 
   /** A number of years, months, days or hours since 1970, as folders show it. */
-  static String text(String unit, int value) {
+  public static String text(String unit, int value) {
     if ("year".equals(unit)) {
       return String.format("%04d", new Object[] {Integer.valueOf(1970 + value)});
     }
@@ -48,11 +48,11 @@ public final class TimeFunctions {
         Integer.valueOf(Math.floorMod(value, 24))});
   }
 
-  static LocalDate date(int days) {
+  public static LocalDate date(int days) {
     return LocalDate.ofEpochDay((long) days);
   }
 
-  static int days(long micros) {
+  public static int days(long micros) {
     return (int) Math.floorDiv(micros, MICROS_PER_DAY);
   }
 

@@ -1,4 +1,4 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.functions;
 
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
@@ -36,7 +36,7 @@ public abstract class TransformFunction implements ScalarFunction {
   }
 
   /** The type of the last argument. */
-  DataType value() {
+  public DataType value() {
     return inputs[inputs.length - 1];
   }
 
@@ -55,7 +55,7 @@ public abstract class TransformFunction implements ScalarFunction {
     return canonicalName().hashCode();
   }
 
-  static UnsupportedOperationException refusal(String expected, DataType type) {
+  public static UnsupportedOperationException refusal(String expected, DataType type) {
     return new UnsupportedOperationException("Expected value to be " + expected + ", got " + type.catalogString());
   }
 }

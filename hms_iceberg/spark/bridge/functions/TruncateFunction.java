@@ -1,4 +1,4 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.functions;
 
 import java.math.BigDecimal;
 import java.math.BigInteger;

@@ -1,5 +1,7 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.functions;
 
+import hms_iceberg.bridge.wire.Extension;
+import hms_iceberg.bridge.wire.Planner;
 import org.apache.spark.sql.connector.catalog.functions.BoundFunction;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.types.ByteType;

@@ -1,7 +1,10 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.metastore;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import hms_iceberg.bridge.wire.Failures;
+import hms_iceberg.bridge.wire.Json;
+import hms_iceberg.bridge.wire.Planner;
 import java.io.IOException;
 import java.util.Iterator;
 import java.util.Map;
@@ -15,14 +18,14 @@ import org.apache.spark.sql.classic.SparkSession;
  * The session's own metastore as a catalog of Python, for what is committed. Reads go through Spark's own client of it
  * and never open this.
  */
-final class SessionMetastore {
+public final class SessionMetastore {
   private static final String TOKEN_OF_SPARK = "hive.server2.delegation.token";
   private static final String TOKEN = "hive.metastore.delegation-token";
 
   private SessionMetastore() {}
 
   /** What Python calls it. The settings are those that Spark's client of the metastore was made of. */
-  static JsonNode number(Planner planner, String name, Map options) {
+  public static JsonNode number(Planner planner, String name, Map options) {
     SparkSession session = (SparkSession) SparkSession.active();
     ObjectNode question = Planner.question("session-catalog");
     question.put("name", name);

@@ -1,5 +1,11 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.orc;
 
+import hms_iceberg.bridge.columns.AbsentColumns;
+import hms_iceberg.bridge.columns.Vectors;
+import hms_iceberg.bridge.files.ColumnsToRead;
+import hms_iceberg.bridge.files.FileBatches;
+import hms_iceberg.bridge.files.FilePart;
+import hms_iceberg.bridge.files.ReadSettings;
 import java.io.IOException;
 import java.util.HashMap;
 import java.util.Map;
@@ -13,7 +19,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 
 /** Batches of an ORC file, by ORC's own vectorized reader. */
-final class OrcBatches extends FileBatches {
+public final class OrcBatches extends FileBatches {
   private static final String DECODER = "org.apache.orc.";
 
   private final FilePart part;
@@ -36,7 +42,7 @@ final class OrcBatches extends FileBatches {
     this.batch.cols = vectors;
   }
 
-  static FileBatches open(FilePart part, ColumnsToRead wanted, Configuration conf, ReadSettings settings)
+  public static FileBatches open(FilePart part, ColumnsToRead wanted, Configuration conf, ReadSettings settings)
       throws IOException {
     OrcFile.ReaderOptions options = OrcFile.readerOptions(conf).filesystem(part.path.getFileSystem(conf))
         .maxLength(part.size).useUTCTimestamp(true);
@@ -76,7 +82,7 @@ final class OrcBatches extends FileBatches {
     return new OrcBatches(part, wanted, file, columns, file.rows(options), settings.batchSize);
   }
 
-  boolean next() throws IOException {
+  public boolean next() throws IOException {
     try {
       positions.set(reader.getRowNumber());
       return reader.nextBatch(batch);
@@ -85,19 +91,19 @@ final class OrcBatches extends FileBatches {
     }
   }
 
-  int rows() {
+  public int rows() {
     return batch.size;
   }
 
-  ColumnVector[] columns(StructType stored) throws IOException {
+  public ColumnVector[] columns(StructType stored) throws IOException {
     return columns.columns(stored);
   }
 
-  ColumnVector positions() {
+  public ColumnVector positions() {
     return positions;
   }
 
-  ColumnVector[] partition() {
+  public ColumnVector[] partition() {
     return AbsentColumns.partition(wanted.partitionSchema, wanted.partition);
   }
 

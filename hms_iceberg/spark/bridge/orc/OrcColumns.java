@@ -1,6 +1,13 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.orc;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import hms_iceberg.bridge.columns.AbsentColumns;
+import hms_iceberg.bridge.columns.FieldMetadata;
+import hms_iceberg.bridge.columns.NamedFields;
+import hms_iceberg.bridge.columns.Vectors;
+import hms_iceberg.bridge.files.FileBatches;
+import hms_iceberg.bridge.files.FilePart;
+import hms_iceberg.bridge.parquet.FileColumns;
 import java.io.IOException;
 import java.util.HashMap;
 import java.util.List;
@@ -109,7 +116,7 @@ final class OrcColumns {
   }
 
   /** ORC's vectors for the columns of the file that are read; the others have none. */
-  ColumnVector[] batch() {
+  public ColumnVector[] batch() {
     ColumnVector[] made = new ColumnVector[file.getChildren().size()];
     for (int i = 0; i < made.length; i++) {
       made[i] = included[child(file, i).getId()] ? vector(child(file, i)) : null;
@@ -177,10 +184,10 @@ final class OrcColumns {
 
   /** The file's column of a table's column; null if it has none. */
   private TypeDescription find(StructField field, TypeDescription struct, JsonNode names, boolean top) {
-    if (!field.metadata().contains(FileColumns.ID) || field.dataType() instanceof NullType) {
+    if (!field.metadata().contains(FieldMetadata.ID) || field.dataType() instanceof NullType) {
       return null;
     }
-    int id = (int) field.metadata().getLong(FileColumns.ID);
+    int id = (int) field.metadata().getLong(FieldMetadata.ID);
     List children = struct.getChildren();
     if (byId) {
       for (int i = 0; i < children.size(); i++) {
@@ -199,7 +206,7 @@ final class OrcColumns {
   }
 
   /** Spark's vectors for the wanted columns; their fields are those to read, or some of them. */
-  org.apache.spark.sql.vectorized.ColumnVector[] columns(StructType wanted) throws IOException {
+  public org.apache.spark.sql.vectorized.ColumnVector[] columns(StructType wanted) throws IOException {
     return columns(wanted, file, mapping, "", true);
   }
 
@@ -296,7 +303,7 @@ final class OrcColumns {
   }
 
   /** The names of the table's columns (quoted as in Spark's filters) to those of the file, if statistics can be compared. */
-  void names(StructType wanted, Map found) {
+  public void names(StructType wanted, Map found) {
     names(wanted, file, mapping, "", "", true, found);
   }
 

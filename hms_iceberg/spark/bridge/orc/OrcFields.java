@@ -1,5 +1,7 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.orc;
 
+import hms_iceberg.bridge.output.StoredValues;
+import hms_iceberg.bridge.output.WriteRules;
 import java.util.List;
 import org.apache.hadoop.hive.common.type.HiveDecimal;
 import org.apache.hadoop.hive.ql.exec.vector.BytesColumnVector;
@@ -46,7 +48,7 @@ final class OrcFields {
     }
   }
 
-  void write(InternalRow row, int at) {
+  public void write(InternalRow row, int at) {
     for (int i = 0; i < fields.length; i++) {
       fields[i].write(row, ordinals[i], at);
     }
@@ -126,12 +128,12 @@ final class OrcFields {
   }
 
   /** A column, or what is in one. */
-  abstract static class Field {
-    String path;
-    boolean required;
-    ColumnVector vector;
+  public abstract static class Field {
+    public String path;
+    public boolean required;
+    public ColumnVector vector;
 
-    final void write(SpecializedGetters from, int i, int at) {
+    public final void write(SpecializedGetters from, int i, int at) {
       if (from.isNullAt(i)) {
         if (required) {
           throw StoredValues.missing(path);
@@ -143,46 +145,46 @@ final class OrcFields {
       }
     }
 
-    abstract void value(SpecializedGetters from, int i, int at);
+    public abstract void value(SpecializedGetters from, int i, int at);
   }
 
-  static final class Whole extends Field {
+  public static final class Whole extends Field {
     private final LongColumnVector to;
 
-    Whole(LongColumnVector to) {
+    public Whole(LongColumnVector to) {
       this.to = to;
     }
 
-    void value(SpecializedGetters from, int i, int at) {
+    public void value(SpecializedGetters from, int i, int at) {
       to.vector[at] = from.getLong(i);
     }
   }
 
   /** Numbers of 32 bits, and days. */
-  static final class Int extends Field {
+  public static final class Int extends Field {
     private final LongColumnVector to;
 
-    Int(LongColumnVector to) {
+    public Int(LongColumnVector to) {
       this.to = to;
     }
 
-    void value(SpecializedGetters from, int i, int at) {
+    public void value(SpecializedGetters from, int i, int at) {
       to.vector[at] = from.getInt(i);
     }
   }
 
-  static final class Small extends Field {
+  public static final class Small extends Field {
     private final LongColumnVector to;
     private final boolean truths;
     private final boolean bytes;
 
-    Small(LongColumnVector to, DataType spark) {
+    public Small(LongColumnVector to, DataType spark) {
       this.to = to;
       this.truths = spark instanceof BooleanType;
       this.bytes = spark instanceof ByteType;
     }
 
-    void value(SpecializedGetters from, int i, int at) {
+    public void value(SpecializedGetters from, int i, int at) {
       if (truths) {
         to.vector[at] = from.getBoolean(i) ? 1L : 0L;
       } else {
@@ -192,14 +194,14 @@ final class OrcFields {
   }
 
   /** Times of a day, of which Spark has nanoseconds. */
-  static final class OfDay extends Field {
+  public static final class OfDay extends Field {
     private final LongColumnVector to;
 
-    OfDay(LongColumnVector to) {
+    public OfDay(LongColumnVector to) {
       this.to = to;
     }
 
-    void value(SpecializedGetters from, int i, int at) {
+    public void value(SpecializedGetters from, int i, int at) {
       to.vector[at] = from.getLong(i) / 1000;
     }
   }
@@ -213,25 +215,25 @@ final class OrcFields {
       this.wide = wide;
     }
 
-    void value(SpecializedGetters from, int i, int at) {
+    public void value(SpecializedGetters from, int i, int at) {
       to.vector[at] = wide ? from.getDouble(i) : (double) from.getFloat(i);
     }
   }
 
   /** ORC holds a fraction apart from the seconds, which are cut off towards 1970. */
-  static final class Time extends Field {
+  public static final class Time extends Field {
     private static final long PER_SECOND = 1000000;
     /** A shorter fraction is no reason for readers to take a second off. */
     private static final long LEAST_FRACTION = 1000;
 
     private final TimestampColumnVector to;
 
-    Time(TimestampColumnVector to) {
+    public Time(TimestampColumnVector to) {
       this.to = to;
       to.setIsUTC(true);
     }
 
-    void value(SpecializedGetters from, int i, int at) {
+    public void value(SpecializedGetters from, int i, int at) {
       long micros = from.getLong(i);
       if (micros < 0 && micros >= LEAST_FRACTION - PER_SECOND) {
         throw new UnsupportedOperationException("UnsupportedError: Cannot write column '" + path + "' to an ORC file: it has"
@@ -244,46 +246,46 @@ final class OrcFields {
   }
 
   /** Decimals of at most 18 digits. */
-  static final class Digits extends Field {
+  public static final class Digits extends Field {
     private final LongColumnVector to;
     private final int precision;
     private final int scale;
 
-    Digits(LongColumnVector to, DecimalType type) {
+    public Digits(LongColumnVector to, DecimalType type) {
       this.to = to;
       this.precision = type.precision();
       this.scale = type.scale();
     }
 
-    void value(SpecializedGetters from, int i, int at) {
+    public void value(SpecializedGetters from, int i, int at) {
       to.vector[at] = from.getDecimal(i, precision, scale).toUnscaledLong();
     }
   }
 
-  static final class Decimals extends Field {
+  public static final class Decimals extends Field {
     private final DecimalColumnVector to;
     private final int precision;
     private final int scale;
 
-    Decimals(DecimalColumnVector to, DecimalType type) {
+    public Decimals(DecimalColumnVector to, DecimalType type) {
       this.to = to;
       this.precision = type.precision();
       this.scale = type.scale();
     }
 
-    void value(SpecializedGetters from, int i, int at) {
+    public void value(SpecializedGetters from, int i, int at) {
       to.set(at, HiveDecimal.create(from.getDecimal(i, precision, scale).toJavaBigDecimal(), false));
     }
   }
 
-  static final class Text extends Field {
+  public static final class Text extends Field {
     private final BytesColumnVector to;
 
-    Text(BytesColumnVector to) {
+    public Text(BytesColumnVector to) {
       this.to = to;
     }
 
-    void value(SpecializedGetters from, int i, int at) {
+    public void value(SpecializedGetters from, int i, int at) {
       UTF8String text = from.getUTF8String(i);
       if (text.getBaseObject() instanceof byte[]) { // of the row, whose bytes are others soon
         int start = (int) (text.getBaseOffset() - Platform.BYTE_ARRAY_OFFSET);
@@ -294,16 +296,16 @@ final class OrcFields {
     }
   }
 
-  static final class Bytes extends Field {
+  public static final class Bytes extends Field {
     private final BytesColumnVector to;
     private final int length;
 
-    Bytes(BytesColumnVector to, int length) {
+    public Bytes(BytesColumnVector to, int length) {
       this.to = to;
       this.length = length;
     }
 
-    void value(SpecializedGetters from, int i, int at) {
+    public void value(SpecializedGetters from, int i, int at) {
       byte[] bytes = from.getBinary(i);
       if (length >= 0) {
         StoredValues.checkLength(bytes.length, length, path);
@@ -312,27 +314,27 @@ final class OrcFields {
     }
   }
 
-  static final class Uuid extends Field {
+  public static final class Uuid extends Field {
     private final BytesColumnVector to;
 
-    Uuid(BytesColumnVector to) {
+    public Uuid(BytesColumnVector to) {
       this.to = to;
     }
 
-    void value(SpecializedGetters from, int i, int at) {
+    public void value(SpecializedGetters from, int i, int at) {
       to.setVal(at, StoredValues.uuid(from.getUTF8String(i).toString(), path));
     }
   }
 
   /** The fields of a struct that is null are not written. */
-  static final class Struct extends Field {
+  public static final class Struct extends Field {
     private final Field[] fields;
 
-    Struct(Field[] fields) {
+    public Struct(Field[] fields) {
       this.fields = fields;
     }
 
-    void value(SpecializedGetters from, int i, int at) {
+    public void value(SpecializedGetters from, int i, int at) {
       InternalRow struct = from.getStruct(i, fields.length);
       for (int j = 0; j < fields.length; j++) {
         fields[j].write(struct, j, at);
@@ -340,16 +342,16 @@ final class OrcFields {
     }
   }
 
-  static final class Lists extends Field {
+  public static final class Lists extends Field {
     private final ListColumnVector to;
     private final Field element;
 
-    Lists(ListColumnVector to, Field element) {
+    public Lists(ListColumnVector to, Field element) {
       this.to = to;
       this.element = element;
     }
 
-    void value(SpecializedGetters from, int i, int at) {
+    public void value(SpecializedGetters from, int i, int at) {
       ArrayData list = from.getArray(i);
       int count = list.numElements();
       to.offsets[at] = to.childCount;
@@ -359,7 +361,7 @@ final class OrcFields {
       to.childCount += count;
     }
 
-    static void append(ArrayData list, Field element, int first) {
+    public static void append(ArrayData list, Field element, int first) {
       int count = list.numElements();
       for (int j = 0; j < count; j++) {
         element.write(list, j, first + j);
@@ -373,18 +375,18 @@ final class OrcFields {
     }
   }
 
-  static final class Maps extends Field {
+  public static final class Maps extends Field {
     private final MapColumnVector to;
     private final Field key;
     private final Field item;
 
-    Maps(MapColumnVector to, Field key, Field item) {
+    public Maps(MapColumnVector to, Field key, Field item) {
       this.to = to;
       this.key = key;
       this.item = item;
     }
 
-    void value(SpecializedGetters from, int i, int at) {
+    public void value(SpecializedGetters from, int i, int at) {
       MapData map = from.getMap(i);
       int count = map.numElements();
       to.offsets[at] = to.childCount;

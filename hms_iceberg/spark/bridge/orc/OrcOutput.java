@@ -1,6 +1,13 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.orc;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import hms_iceberg.bridge.output.FileOutput;
+import hms_iceberg.bridge.output.NewFile;
+import hms_iceberg.bridge.output.RowMetrics;
+import hms_iceberg.bridge.output.WriteRules;
+import hms_iceberg.bridge.output.WrittenFile;
+import hms_iceberg.bridge.partitions.PartitionKey;
+import hms_iceberg.bridge.wire.Json;
 import java.io.IOException;
 import java.util.Iterator;
 import java.util.List;
@@ -19,7 +26,7 @@ import org.apache.parquet.io.PositionOutputStream;
 import org.apache.spark.sql.catalyst.InternalRow;
 
 /** One ORC file that is being written, by ORC's own writer of batches. */
-final class OrcOutput implements FileOutput {
+public final class OrcOutput implements FileOutput {
   /** What values in memory become in a file, about; the same as in Apache Iceberg. */
   private static final double OF_MEMORY = 0.2;
 
@@ -32,7 +39,7 @@ final class OrcOutput implements FileOutput {
   private final Writer writer;
   private long rows;
 
-  OrcOutput(WriteRules rules, Configuration conf, String location) throws IOException {
+  public OrcOutput(WriteRules rules, Configuration conf, String location) throws IOException {
     this.location = location;
     this.conf = conf;
     this.metrics = RowMetrics.of(rules.schema, rules.columns);

@@ -1,5 +1,6 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.orc;
 
+import hms_iceberg.bridge.files.PushedFilters;
 import java.math.BigDecimal;
 import java.sql.Date;
 import java.time.LocalDate;
@@ -69,7 +70,7 @@ final class OrcSearch {
    *
    * @param names those of the table's columns to those of the file
    */
-  static SearchArgument of(Filter[] filters, Map names) {
+  public static SearchArgument of(Filter[] filters, Map names) {
     OrcSearch search = new OrcSearch();
     search.builder.startAnd();
     boolean any = false;

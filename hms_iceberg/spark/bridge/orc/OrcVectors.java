@@ -1,5 +1,7 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.orc;
 
+import hms_iceberg.bridge.columns.Vectors;
+import hms_iceberg.bridge.wire.Hex;
 import java.math.BigDecimal;
 import org.apache.hadoop.hive.ql.exec.vector.BytesColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.DecimalColumnVector;
@@ -24,15 +26,15 @@ final class OrcVectors {
   private OrcVectors() {}
 
   /** What all have in common: where a row is, and whether it is null. */
-  abstract static class Column extends Vectors.Readable {
+  public abstract static class Column extends Vectors.Readable {
     private final org.apache.hadoop.hive.ql.exec.vector.ColumnVector read;
 
-    Column(DataType type, org.apache.hadoop.hive.ql.exec.vector.ColumnVector read) {
+    public Column(DataType type, org.apache.hadoop.hive.ql.exec.vector.ColumnVector read) {
       super(type);
       this.read = read;
     }
 
-    final int at(int rowId) {
+    public final int at(int rowId) {
       return read.isRepeating ? 0 : rowId;
     }
 
@@ -46,10 +48,10 @@ final class OrcVectors {
   }
 
   /** Whole numbers, truths, and days. */
-  static final class Whole extends Column {
+  public static final class Whole extends Column {
     private final LongColumnVector read;
 
-    Whole(DataType type, LongColumnVector read) {
+    public Whole(DataType type, LongColumnVector read) {
       super(type, read);
       this.read = read;
     }
@@ -68,7 +70,7 @@ final class OrcVectors {
   }
 
   /** Whole numbers in another unit, such as days as microseconds. */
-  static final class Multiplied extends Column {
+  public static final class Multiplied extends Column {
     private final LongColumnVector read;
     private final long factor;
 
@@ -78,7 +80,7 @@ final class OrcVectors {
       this.factor = factor;
     }
 
-    static Multiplied days(DataType type, LongColumnVector read) {
+    public static Multiplied days(DataType type, LongColumnVector read) {
       return new Multiplied(type, read, MICROS_PER_DAY);
     }
 
@@ -105,10 +107,10 @@ final class OrcVectors {
   }
 
   /** Times in microseconds: milliseconds are part of both of ORC's numbers. */
-  static final class Time extends Column {
+  public static final class Time extends Column {
     private final TimestampColumnVector read;
 
-    Time(DataType type, TimestampColumnVector read) {
+    public Time(DataType type, TimestampColumnVector read) {
       super(type, read);
       this.read = read;
     }
@@ -119,10 +121,10 @@ final class OrcVectors {
     }
   }
 
-  static final class Bytes extends Column {
+  public static final class Bytes extends Column {
     private final BytesColumnVector read;
 
-    Bytes(DataType type, BytesColumnVector read) {
+    public Bytes(DataType type, BytesColumnVector read) {
       super(type, read);
       this.read = read;
     }
@@ -144,10 +146,10 @@ final class OrcVectors {
   }
 
   /** Sixteen bytes as the text of a UUID. */
-  static final class Uuid extends Column {
+  public static final class Uuid extends Column {
     private final Bytes read;
 
-    Uuid(BytesColumnVector read) {
+    public Uuid(BytesColumnVector read) {
       super(StringType$.MODULE$, read);
       this.read = new Bytes(StringType$.MODULE$, read);
     }
@@ -159,11 +161,11 @@ final class OrcVectors {
   }
 
   /** Decimals of at most 18 digits, whose digits are a whole number. */
-  static final class Digits extends Column {
+  public static final class Digits extends Column {
     private final LongColumnVector read;
     private final int scale;
 
-    Digits(DataType type, LongColumnVector read, int scale) {
+    public Digits(DataType type, LongColumnVector read, int scale) {
       super(type, read);
       this.read = read;
       this.scale = scale;
@@ -179,10 +181,10 @@ final class OrcVectors {
     }
   }
 
-  static final class Decimals extends Column {
+  public static final class Decimals extends Column {
     private final DecimalColumnVector read;
 
-    Decimals(DataType type, DecimalColumnVector read) {
+    public Decimals(DataType type, DecimalColumnVector read) {
       super(type, read);
       this.read = read;
     }
@@ -194,10 +196,10 @@ final class OrcVectors {
   }
 
   /** ORC marks the fields of a struct that is null as null, too. */
-  static final class Struct extends Column {
+  public static final class Struct extends Column {
     private final ColumnVector[] children;
 
-    Struct(DataType type, StructColumnVector read, ColumnVector[] children) {
+    public Struct(DataType type, StructColumnVector read, ColumnVector[] children) {
       super(type, read);
       this.children = children;
     }
@@ -207,11 +209,11 @@ final class OrcVectors {
     }
   }
 
-  static final class Lists extends Column {
+  public static final class Lists extends Column {
     private final ListColumnVector read;
     private final ColumnVector element;
 
-    Lists(DataType type, ListColumnVector read, ColumnVector element) {
+    public Lists(DataType type, ListColumnVector read, ColumnVector element) {
       super(type, read);
       this.read = read;
       this.element = element;
@@ -223,12 +225,12 @@ final class OrcVectors {
     }
   }
 
-  static final class Maps extends Column {
+  public static final class Maps extends Column {
     private final MapColumnVector read;
     private final ColumnVector keys;
     private final ColumnVector values;
 
-    Maps(DataType type, MapColumnVector read, ColumnVector keys, ColumnVector values) {
+    public Maps(DataType type, MapColumnVector read, ColumnVector keys, ColumnVector values) {
       super(type, read);
       this.read = read;
       this.keys = keys;

@@ -1,5 +1,7 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.parquet;
 
+import hms_iceberg.bridge.columns.FieldIds;
+import hms_iceberg.bridge.output.StoredValues;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.parquet.io.api.Binary;
@@ -86,22 +88,22 @@ final class FixedBytes extends RecordConsumer {
   }
 
   /** A group or a value of the file, as the consumer is told of it. */
-  static final class Node {
+  public static final class Node {
     private final String name;
     private final int length;
     private final Node[] children;
 
-    Node(String name, int length, Node[] children) {
+    public Node(String name, int length, Node[] children) {
       this.name = name;
       this.length = length;
       this.children = children;
     }
 
-    Node child(int index) {
+    public Node child(int index) {
       return children == null ? null : children[index];
     }
 
-    static Node of(StructType struct) {
+    public static Node of(StructType struct) {
       return new Node("", 0, children(struct));
     }
 

@@ -1,7 +1,12 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.parquet;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import hms_iceberg.bridge.columns.FieldIds;
+import hms_iceberg.bridge.output.PlainRow;
+import hms_iceberg.bridge.output.StoredColumns;
+import hms_iceberg.bridge.output.WriteRules;
+import hms_iceberg.bridge.variants.ShreddedType;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -98,7 +103,7 @@ public final class IcebergWriteSupport extends ParquetWriteSupport {
   }
 
   /** The places of the leaves of variants of which some value is NaN, as JSON. */
-  String nanLeaves() {
+  public String nanLeaves() {
     ArrayNode places = JsonNodeFactory.instance.arrayNode();
     if (plain != null) {
       plain.addNanLeaves(places);

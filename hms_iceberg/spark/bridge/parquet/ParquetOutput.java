@@ -1,5 +1,19 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.parquet;
 
+import hms_iceberg.bridge.files.CipherWarmUp;
+import hms_iceberg.bridge.files.FileKey;
+import hms_iceberg.bridge.output.FileOutput;
+import hms_iceberg.bridge.output.NewFile;
+import hms_iceberg.bridge.output.PlainRow;
+import hms_iceberg.bridge.output.RowMetrics;
+import hms_iceberg.bridge.output.StorageDenied;
+import hms_iceberg.bridge.output.StoredColumns;
+import hms_iceberg.bridge.output.WriteRules;
+import hms_iceberg.bridge.output.WrittenFile;
+import hms_iceberg.bridge.partitions.PartitionKey;
+import hms_iceberg.bridge.variants.ShreddedType;
+import hms_iceberg.bridge.wire.Generation;
+import hms_iceberg.bridge.wire.SparkVersions;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.util.ArrayList;
@@ -26,7 +40,7 @@ import scala.runtime.AbstractFunction0;
  * One Parquet file that is being written, by Spark's own writer of rows. If variants are to be shredded, its first rows
  * are kept until they have told how, and the file begins after them.
  */
-final class ParquetOutput implements FileOutput {
+public final class ParquetOutput implements FileOutput {
   private static final String BLOOM_FILTER = ParquetOutputFormat.BLOOM_FILTER_ENABLED + "#";
   private static final String BLOOM_FPP = ParquetOutputFormat.BLOOM_FILTER_FPP + "#";
   private static final String BLOOM_NDV = ParquetOutputFormat.BLOOM_FILTER_EXPECTED_NDV + "#";
@@ -47,7 +61,7 @@ final class ParquetOutput implements FileOutput {
   private IcebergWriteSupport support;
   private ParquetWriter writer;
 
-  ParquetOutput(WriteRules rules, Configuration conf, String location) throws IOException {
+  public ParquetOutput(WriteRules rules, Configuration conf, String location) throws IOException {
     this.rules = rules;
     this.location = location;
     this.path = new Path(location);
@@ -154,10 +168,10 @@ final class ParquetOutput implements FileOutput {
     }
   }
 
-  static final class Builder extends ParquetWriter.Builder {
+  public static final class Builder extends ParquetWriter.Builder {
     private final WriteSupport support;
 
-    Builder(OutputFile file, WriteSupport support) {
+    public Builder(OutputFile file, WriteSupport support) {
       super(file);
       this.support = support;
     }

@@ -1,7 +1,8 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.parquet;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
+import hms_iceberg.bridge.wire.Json;
 import java.util.List;
 import java.util.regex.Pattern;
 import org.apache.parquet.filter2.compat.FilterCompat;
@@ -23,13 +24,13 @@ import org.apache.spark.sql.types.StructType;
  * Leaves out row groups by comparisons of values within shredded variants: those whose statistics say that no value of
  * the shredded type matches, and that there is none of another type. Pages are not left out by them.
  */
-final class VariantGroups {
+public final class VariantGroups {
   private static final Pattern PATH = Pattern.compile("\\$(\\.[A-Za-z_][A-Za-z0-9_]*)+");
 
   private VariantGroups() {}
 
   /** The comparisons of values within variants that must all hold, as JSON; null if there are none. */
-  static String tests(JsonNode filter) {
+  public static String tests(JsonNode filter) {
     ArrayNode found = Json.MAPPER.createArrayNode();
     if (filter != null) {
       collect(filter, found);
@@ -47,7 +48,7 @@ final class VariantGroups {
   }
 
   /** The footer without the row groups that hold no row of which all tests are true. */
-  static ParquetMetadata kept(ParquetMetadata footer, String tests, StructType wanted, FileColumns columns) {
+  public static ParquetMetadata kept(ParquetMetadata footer, String tests, StructType wanted, FileColumns columns) {
     JsonNode all = Json.read(tests);
     List groups = footer.getBlocks();
     for (int i = 0; i < all.size(); i++) {

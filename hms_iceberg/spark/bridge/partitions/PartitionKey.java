@@ -1,4 +1,4 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.partitions;
 
 import java.nio.ByteBuffer;
 import java.util.Arrays;
@@ -8,9 +8,9 @@ import org.apache.spark.unsafe.types.UTF8String;
  * The spec and the partition that rows are in. NaN equals NaN and -0.0 is not 0.0, as partitions are told apart. Values
  * are in Spark's internal form, bytes in a ByteBuffer.
  */
-final class PartitionKey {
-  final int specId;
-  final Object[] values;
+public final class PartitionKey {
+  public final int specId;
+  public final Object[] values;
 
   PartitionKey(int specId, Object[] values) {
     this.specId = specId;
@@ -18,7 +18,7 @@ final class PartitionKey {
   }
 
   /** The same, which keeps nothing of a row that is about to change. */
-  PartitionKey copy() {
+  public PartitionKey copy() {
     Object[] copies = new Object[values.length];
     for (int i = 0; i < copies.length; i++) {
       Object value = values[i];

@@ -1,5 +1,6 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.partitions;
 
+import hms_iceberg.bridge.functions.TimeFunctions;
 import java.nio.ByteBuffer;
 import java.time.Instant;
 import java.time.LocalTime;
@@ -14,7 +15,7 @@ final class PartitionText {
   private PartitionText() {}
 
   /** A value of a column of one of Iceberg's types. */
-  static String of(String type, Object value) {
+  public static String of(String type, Object value) {
     if ("date".equals(type)) {
       return TimeFunctions.date(((Integer) value).intValue()).toString();
     }

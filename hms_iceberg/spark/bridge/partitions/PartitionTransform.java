@@ -1,6 +1,11 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.partitions;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import hms_iceberg.bridge.functions.BucketFunction;
+import hms_iceberg.bridge.functions.TimeFunctions;
+import hms_iceberg.bridge.functions.TruncateFunction;
+import hms_iceberg.bridge.wire.Hex;
+import hms_iceberg.bridge.wire.Json;
 import java.io.Serializable;
 import java.nio.ByteBuffer;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -10,7 +15,7 @@ import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /** A value of a row's partition out of a column of it. */
-abstract class PartitionTransform implements Serializable {
+public abstract class PartitionTransform implements Serializable {
   private int[] path;
   private int[] widths;
   private String kind;
@@ -18,17 +23,17 @@ abstract class PartitionTransform implements Serializable {
   private long multiplier = 1;
   private long divisor = 1;
   /** Iceberg's type of the column, and Spark's. */
-  String source;
-  DataType type;
+  public String source;
+  public DataType type;
 
-  abstract Object transformed(Object value);
+  public abstract Object transformed(Object value);
 
   /** The value as a folder's name shows it. */
-  String text(Object value) {
+  public String text(Object value) {
     return value == null ? "null" : PartitionText.of(source, value);
   }
 
-  static PartitionTransform of(JsonNode field) {
+  public static PartitionTransform of(JsonNode field) {
     String name = field.get("transform").asText();
     int width = field.get("width").isNull() ? 0 : field.get("width").asInt();
     PartitionTransform transform;
@@ -58,7 +63,7 @@ abstract class PartitionTransform implements Serializable {
     return transform;
   }
 
-  Object of(InternalRow row) {
+  public Object of(InternalRow row) {
     InternalRow struct = row;
     int last = path.length - 1;
     for (int i = 0; i < last; i++) {
@@ -77,18 +82,18 @@ abstract class PartitionTransform implements Serializable {
     return transformed(value);
   }
 
-  static final class Nothing extends PartitionTransform {
-    Object of(InternalRow row) {
+  public static final class Nothing extends PartitionTransform {
+    public Object of(InternalRow row) {
       return null;
     }
 
-    Object transformed(Object value) {
+    public Object transformed(Object value) {
       return null;
     }
   }
 
-  static final class Same extends PartitionTransform {
-    Object transformed(Object value) {
+  public static final class Same extends PartitionTransform {
+    public Object transformed(Object value) {
       return value instanceof byte[] ? ByteBuffer.wrap((byte[]) value) : value;
     }
   }
@@ -100,7 +105,7 @@ abstract class PartitionTransform implements Serializable {
       this.count = count;
     }
 
-    Object transformed(Object value) {
+    public Object transformed(Object value) {
       return Integer.valueOf(bucket(value));
     }
 
@@ -120,7 +125,7 @@ abstract class PartitionTransform implements Serializable {
       return BucketFunction.invoke(count, "time".equals(source) ? number / 1000 : number); // Spark's are nanoseconds
     }
 
-    String text(Object value) {
+    public String text(Object value) {
       return String.valueOf(value);
     }
   }
@@ -132,7 +137,7 @@ abstract class PartitionTransform implements Serializable {
       this.width = width;
     }
 
-    Object transformed(Object value) {
+    public Object transformed(Object value) {
       if (value instanceof UTF8String) {
         return TruncateFunction.invoke(width, (UTF8String) value);
       }
@@ -148,14 +153,14 @@ abstract class PartitionTransform implements Serializable {
     }
   }
 
-  static final class Time extends PartitionTransform {
+  public static final class Time extends PartitionTransform {
     private final String unit;
 
-    Time(String unit) {
+    public Time(String unit) {
       this.unit = unit;
     }
 
-    Object transformed(Object value) {
+    public Object transformed(Object value) {
       if ("hour".equals(unit)) {
         return Integer.valueOf(TimeFunctions.Hours.invoke(((Long) value).longValue()));
       }
@@ -167,7 +172,7 @@ abstract class PartitionTransform implements Serializable {
       return Integer.valueOf("year".equals(unit) ? TimeFunctions.Years.invoke(day) : TimeFunctions.Months.invoke(day));
     }
 
-    String text(Object value) {
+    public String text(Object value) {
       return value == null ? "null" : TimeFunctions.text(unit, ((Integer) value).intValue());
     }
   }

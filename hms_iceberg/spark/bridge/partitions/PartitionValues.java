@@ -1,19 +1,20 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.partitions;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import hms_iceberg.bridge.wire.Json;
 import java.io.Serializable;
 import java.net.URLEncoder;
 import org.apache.spark.sql.catalyst.InternalRow;
 
 /** The partition of each row by one spec. */
-final class PartitionValues implements Serializable {
-  final int specId;
+public final class PartitionValues implements Serializable {
+  public final int specId;
   private final String[] names;
   private final PartitionTransform[] transforms;
 
-  PartitionValues(JsonNode spec) {
+  public PartitionValues(JsonNode spec) {
     this.specId = spec.get("spec_id").asInt();
     JsonNode fields = spec.get("fields");
     this.names = new String[fields.size()];
@@ -35,7 +36,7 @@ final class PartitionValues implements Serializable {
   }
 
   /** A row's values, which may point into the row. */
-  PartitionKey of(InternalRow row) {
+  public PartitionKey of(InternalRow row) {
     Object[] values = new Object[transforms.length];
     for (int i = 0; i < values.length; i++) {
       values[i] = transforms[i].of(row);
@@ -44,7 +45,7 @@ final class PartitionValues implements Serializable {
   }
 
   /** The folder of a partition, escaped as Java escapes it; empty if there are no partitions. */
-  String folder(PartitionKey key) {
+  public String folder(PartitionKey key) {
     if (isUnpartitioned()) {
       return "";
     }
@@ -61,7 +62,7 @@ final class PartitionValues implements Serializable {
   }
 
   /** The values as JSON, as Python takes Spark's internal values. */
-  static String json(PartitionKey key) {
+  public static String json(PartitionKey key) {
     ArrayNode values = JsonNodeFactory.instance.arrayNode();
     for (int i = 0; i < key.values.length; i++) {
       values.add(ValueText.of(key.values[i]));

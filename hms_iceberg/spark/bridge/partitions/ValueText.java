@@ -1,19 +1,20 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.partitions;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import hms_iceberg.bridge.wire.Hex;
 import java.nio.ByteBuffer;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /** Values as JSON for Python, in Spark's internal form, which for dates and times is Iceberg's too. */
-final class ValueText {
+public final class ValueText {
   private static final JsonNodeFactory NODES = JsonNodeFactory.instance;
 
   private ValueText() {}
 
   /** Null if the value has no form in JSON. */
-  static JsonNode of(Object value) {
+  public static JsonNode of(Object value) {
     if (value == null) {
       return NODES.nullNode();
     }

@@ -1,8 +1,11 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.plan;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import hms_iceberg.bridge.wire.CollectionTools;
+import hms_iceberg.bridge.wire.Json;
+import hms_iceberg.bridge.wire.Values;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
@@ -48,7 +51,7 @@ final class MetadataAnswer {
   }
 
   /** The plan of the answers, which reads nothing. */
-  static LogicalPlan constant(Aggregate plan, Map names, JsonNode answers) {
+  public static LogicalPlan constant(Aggregate plan, Map names, JsonNode answers) {
     List replaced = replace(plan, new Replace(names, answers));
     return new Project(CollectionTools.seq(replaced), new OneRowRelation());
   }

@@ -1,8 +1,21 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.plan;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import hms_iceberg.bridge.batches.MetadataColumns;
+import hms_iceberg.bridge.columns.FixedSettings;
+import hms_iceberg.bridge.columns.UnsupportedTypes;
+import hms_iceberg.bridge.conditions.SimpleFirst;
+import hms_iceberg.bridge.rowlevel.CopyOnWrite;
+import hms_iceberg.bridge.rowlevel.MergeOnRead;
+import hms_iceberg.bridge.scan.ScanFiles;
+import hms_iceberg.bridge.scan.ScanQuestion;
+import hms_iceberg.bridge.tables.ChangesTable;
+import hms_iceberg.bridge.tables.IcebergTable;
+import hms_iceberg.bridge.wire.Failures;
+import hms_iceberg.bridge.wire.SparkVersions;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -36,7 +49,7 @@ import scala.runtime.AbstractFunction1;
 public final class PlanScans extends Rule {
   private final SparkSession session;
 
-  PlanScans(SparkSession session) {
+  public PlanScans(SparkSession session) {
     this.session = session;
   }
 
@@ -60,7 +73,7 @@ public final class PlanScans extends Rule {
     }
     Scan changes = Scan.of(plan, ChangesTable.class);
     if (changes != null) {
-      return changes.over(ChangesTable.rows(changes, session));
+      return changes.over(changedRows(changes));
     }
     LogicalPlan answered = MetadataAnswer.isWhole(plan) ? answered((Aggregate) plan) : null;
     if (answered != null) {
@@ -75,6 +88,16 @@ public final class PlanScans extends Rule {
     }
     LogicalPlan planned = planned(scan, files(scan, null));
     return scan.batch() == null ? planned : (LogicalPlan) planned.transform(new StreamBatch.Streaming(scan.batch()));
+  }
+
+  /** The rows of a scan of changes, with the columns that it uses. */
+  private LogicalPlan changedRows(Scan scan) {
+    List used = scan.columns();
+    if (used.isEmpty()) { // they are only counted
+      List all = CollectionConverters.asJava(scan.relation.output());
+      used = Collections.singletonList(all.get(all.size() - 1));
+    }
+    return ((ChangesTable) scan.relation.table()).rows(used, session);
   }
 
   private static void refuseConstraint(LogicalPlan plan) {
@@ -130,7 +153,7 @@ public final class PlanScans extends Rule {
   }
 
   private ScanFiles files(Scan scan, ArrayNode aggregates) {
-    UnsupportedTypes.refuse(scan.table(), scan.columns(), false);
+    UnsupportedTypes.refuse(scan.table().name(), scan.table().idSchema(), scan.columns(), false);
     boolean marksDeleted = marksDeleted(scan);
     ObjectNode question =
         ScanQuestion.of(scan.table(), filter(scan), marksDeleted, scan.uses(MetadataColumns.PARTITION));
@@ -141,7 +164,12 @@ public final class PlanScans extends Rule {
       return ScanQuestion.ask(session, scan.table(), question, aggregates);
     }
     ScanFiles files = ScanQuestion.ask(session, scan.table(), question);
-    return scan.operation() instanceof CopyOnWrite ? files.replacedBy((CopyOnWrite) scan.operation()) : files;
+    if (!(scan.operation() instanceof CopyOnWrite)) {
+      return files;
+    }
+    CopyOnWrite operation = (CopyOnWrite) scan.operation();
+    operation.planned(files);
+    return files.replacedBy(operation.replaced);
   }
 
   /** Whether the query uses the column _deleted, and so gets deleted rows too. */

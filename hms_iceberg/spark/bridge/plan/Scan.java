@@ -1,5 +1,10 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.plan;
 
+import hms_iceberg.bridge.conditions.SimpleFirst;
+import hms_iceberg.bridge.rowlevel.RowOperation;
+import hms_iceberg.bridge.scan.WorkerFiles;
+import hms_iceberg.bridge.tables.IcebergTable;
+import hms_iceberg.bridge.wire.CollectionTools;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
@@ -28,10 +33,10 @@ import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractPartialFunction;
 
 /** An Iceberg table in an optimized plan, with the filter and the projection right above it if there are any. */
-final class Scan {
+public final class Scan {
   private static final StructField ROW = new StructField("row", BooleanType$.MODULE$, true, Metadata.empty());
 
-  final DataSourceV2Relation relation;
+  public final DataSourceV2Relation relation;
   private final Project project;
   private final Filter filter;
   private final LogicalRelation batch;
@@ -44,12 +49,12 @@ final class Scan {
   }
 
   /** Null if the plan is something else. */
-  static Scan of(LogicalPlan plan) {
+  public static Scan of(LogicalPlan plan) {
     return of(plan, IcebergTable.class);
   }
 
   /** The same of another class of tables. */
-  static Scan of(LogicalPlan plan, Class tables) {
+  public static Scan of(LogicalPlan plan, Class tables) {
     Project project = plan instanceof Project ? (Project) plan : null;
     LogicalPlan below = project == null ? plan : project.child();
     Filter filter = below instanceof Filter ? (Filter) below : null;
@@ -64,11 +69,11 @@ final class Scan {
   }
 
   /** The batch of a stream that is read; null if it is the table. */
-  LogicalRelation batch() {
+  public LogicalRelation batch() {
     return batch;
   }
 
-  IcebergTable table() {
+  public IcebergTable table() {
     return (IcebergTable) unwrapped(relation.table());
   }
 
@@ -82,19 +87,19 @@ final class Scan {
   }
 
   /** The operation that changes the rows which are read, or null if they are only read. */
-  RowOperation operation() {
+  public RowOperation operation() {
     Table table = relation.table();
     return table instanceof RowLevelOperationTable
         ? (RowOperation) ((RowLevelOperationTable) table).operation() : null;
   }
 
   /** The filter, or null. */
-  Expression condition() {
+  public Expression condition() {
     return filter == null ? null : filter.condition();
   }
 
   /** The columns of the table that the projection and the filter use, in the table's order. */
-  List columns() {
+  public List columns() {
     List all = CollectionConverters.asJava(relation.output());
     if (project == null) {
       return all;
@@ -120,7 +125,7 @@ final class Scan {
   }
 
   /** The names of the table's columns by the ids of the attributes that are these columns, under whatever name. */
-  Map names() {
+  public Map names() {
     Map names = new HashMap();
     List all = CollectionConverters.asJava(relation.output());
     for (int i = 0; i < all.size(); i++) {
@@ -130,7 +135,7 @@ final class Scan {
   }
 
   /** The same after another projection. */
-  static Map names(Project project, Map below) {
+  public static Map names(Project project, Map below) {
     Map names = new HashMap();
     List list = CollectionConverters.asJava(project.projectList());
     for (int i = 0; i < list.size(); i++) {
@@ -145,7 +150,7 @@ final class Scan {
   }
 
   /** The same with another plan, of the same columns, in the place of the table. */
-  LogicalPlan over(LogicalPlan leaf) {
+  public LogicalPlan over(LogicalPlan leaf) {
     LogicalPlan plan = filter == null ? leaf : withChild(filter, leaf);
     return project == null ? plan : withChild(project, plan);
   }
@@ -155,7 +160,7 @@ final class Scan {
   }
 
   /** The same over the files that Python reads. */
-  LogicalPlan over(WorkerFiles files, SparkSession session) {
+  public LogicalPlan over(WorkerFiles files, SparkSession session) {
     return over(files, session, projections(), new HashMap());
   }
 
@@ -163,7 +168,7 @@ final class Scan {
    * The same over two sources. Filter and projection go to both, so that Spark prunes each, but an expression such as
    * monotonically_increasing_id() must see all rows as one.
    */
-  LogicalPlan over(LogicalPlan leaf, WorkerFiles files, SparkSession session) {
+  public LogicalPlan over(LogicalPlan leaf, WorkerFiles files, SparkSession session) {
     boolean above = project != null && !isDeterministic();
     List projections = above ? columns() : projections();
     Map renewed = new HashMap();

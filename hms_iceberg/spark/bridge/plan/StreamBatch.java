@@ -1,5 +1,7 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.plan;
 
+import hms_iceberg.bridge.table.DescribedTable;
+import hms_iceberg.bridge.wire.SparkVersions;
 import org.apache.spark.sql.SQLContext;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.SparkSession;
@@ -12,17 +14,17 @@ import scala.Option;
 import scala.runtime.AbstractPartialFunction;
 
 /** A batch of a stream in a plan, until `PlanScans` puts its files in its place. */
-final class StreamBatch extends BaseRelation {
+public final class StreamBatch extends BaseRelation {
   private final SparkSession session;
-  private final IcebergTable table;
+  private final DescribedTable table;
 
-  StreamBatch(SparkSession session, IcebergTable table) {
+  public StreamBatch(SparkSession session, DescribedTable table) {
     this.session = session;
     this.table = table;
   }
 
   /** A relation of this that says that it is part of a stream, as Spark wants it. */
-  LogicalPlan plan() {
+  public LogicalPlan plan() {
     return SparkVersions.streaming(this, relation().output());
   }
 
@@ -31,7 +33,7 @@ final class StreamBatch extends BaseRelation {
   }
 
   /** The table whose files are to be read, with the attributes of the plan; null if the plan is no batch. */
-  static DataSourceV2Relation of(LogicalPlan plan) {
+  public static DataSourceV2Relation of(LogicalPlan plan) {
     boolean found = plan instanceof LogicalRelation && ((LogicalRelation) plan).relation() instanceof StreamBatch;
     if (!found) {
       return null;

@@ -1,7 +1,15 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.procedures;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import hms_iceberg.bridge.wire.Answer;
+import hms_iceberg.bridge.wire.CachedTables;
+import hms_iceberg.bridge.wire.Extension;
+import hms_iceberg.bridge.wire.Generation;
+import hms_iceberg.bridge.wire.IcebergCatalog;
+import hms_iceberg.bridge.wire.Json;
+import hms_iceberg.bridge.wire.Planner;
+import hms_iceberg.bridge.wire.Values;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.Iterator;
@@ -97,7 +105,7 @@ public final class CatalogProcedure implements UnboundProcedure, BoundProcedure 
     return Collections.singletonList(result(answer.header().get("rows"))).iterator();
   }
 
-  StructType columns() {
+  public StructType columns() {
     return StructType.fromDDL(description.get("columns").asText());
   }
 

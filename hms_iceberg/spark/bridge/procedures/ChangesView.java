@@ -1,6 +1,10 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.procedures;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import hms_iceberg.bridge.columns.UnsupportedTypes;
+import hms_iceberg.bridge.scan.WorkerFiles;
+import hms_iceberg.bridge.table.DescribedTable;
+import hms_iceberg.bridge.wire.Extension;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -14,10 +18,10 @@ import org.apache.spark.sql.types.StructType;
 final class ChangesView {
   private ChangesView() {}
 
-  static void create(SparkSession session, JsonNode view, byte[] command) {
+  public static void create(SparkSession session, JsonNode view, byte[] command) {
     StructType known = UnsupportedTypes.parse(view.get("schema"));
     UnsupportedTypes.refuse(view.get("name").asText(), known);
-    StructType schema = IcebergTable.withoutIds(known);
+    StructType schema = DescribedTable.withoutIds(known);
     List output = new ArrayList();
     StructField[] fields = schema.fields();
     for (int i = 0; i < fields.length; i++) {

@@ -1,7 +1,9 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.procedures;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
+import hms_iceberg.bridge.wire.Failures;
+import hms_iceberg.bridge.wire.Json;
 import java.util.Iterator;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.classic.Dataset;

@@ -1,7 +1,20 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.procedures;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import hms_iceberg.bridge.batches.MetadataColumns;
+import hms_iceberg.bridge.functions.CurveFunction;
+import hms_iceberg.bridge.tables.IcebergTable;
+import hms_iceberg.bridge.tables.TableVersions;
+import hms_iceberg.bridge.wire.Answer;
+import hms_iceberg.bridge.wire.CollectionTools;
+import hms_iceberg.bridge.wire.Generation;
+import hms_iceberg.bridge.wire.Json;
+import hms_iceberg.bridge.wire.Planner;
+import hms_iceberg.bridge.wire.SparkVersions;
+import hms_iceberg.bridge.wire.TableSource;
+import hms_iceberg.bridge.write.TableWrite;
+import hms_iceberg.bridge.write.TableWriteBuilder;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -44,7 +57,7 @@ import scala.jdk.javaapi.CollectionConverters;
  * Rewrites the groups of files that Python has planned, some at once: a query for each reads its files and writes their
  * rows anew. Python is told of each group, and commits.
  */
-final class GroupRewrites {
+public final class GroupRewrites {
   private static final double SAMPLED_ROWS = 200000;
 
   private final SparkSession session;
@@ -52,14 +65,14 @@ final class GroupRewrites {
   private final JsonNode rewrite;
   private final String tag = "hms_iceberg-rewrite-" + UUID.randomUUID();
 
-  GroupRewrites(SparkSession session, Planner planner, JsonNode rewrite) {
+  public GroupRewrites(SparkSession session, Planner planner, JsonNode rewrite) {
     this.session = session;
     this.planner = planner;
     this.rewrite = rewrite;
   }
 
   /** Rewrites all groups and commits what is left; the answer has the rows of the procedure's result. */
-  Answer finished() {
+  public Answer finished() {
     try {
       run();
       return planner.ask(question("end-rewrite", -1));
@@ -71,7 +84,7 @@ final class GroupRewrites {
   }
 
   /** Rewrites all groups. Threads that are made here have the job group of this one, so that it can be cancelled. */
-  void run() {
+  public void run() {
     ExecutorService pool = Executors.newFixedThreadPool(rewrite.get("at_once").asInt());
     boolean done = false;
     try {
@@ -197,29 +210,29 @@ final class GroupRewrites {
   }
 
   /** The files of one group, at the version of the table that was planned. */
-  static final class Source extends TableSource {
+  public static final class Source extends TableSource {
     private final JsonNode rewrite;
     private final int group;
 
-    Source(Planner planner, JsonNode rewrite, int group) {
+    public Source(Planner planner, JsonNode rewrite, int group) {
       super(planner);
       this.rewrite = rewrite;
       this.group = group;
     }
 
-    String name() {
+    public String name() {
       return rewrite.get("name").asText();
     }
 
-    String metadataLocation() {
+    public String metadataLocation() {
       return rewrite.get("metadata_location").asText();
     }
 
-    void addCatalog(ObjectNode question) {
+    public void addCatalog(ObjectNode question) {
       addTarget(question);
     }
 
-    void addTarget(ObjectNode question) {
+    public void addTarget(ObjectNode question) {
       ObjectNode part = question.putObject("rewrite");
       part.set("run", rewrite.get("run"));
       part.put("group", group);
@@ -256,11 +269,11 @@ final class GroupRewrites {
     }
   }
 
-  static final class Builder implements WriteBuilder {
+  public static final class Builder implements WriteBuilder {
     private final IcebergTable files;
     private final LogicalWriteInfo info;
 
-    Builder(IcebergTable files, LogicalWriteInfo info) {
+    public Builder(IcebergTable files, LogicalWriteInfo info) {
       this.files = files;
       this.info = info;
     }

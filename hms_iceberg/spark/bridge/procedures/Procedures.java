@@ -1,6 +1,13 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.procedures;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import hms_iceberg.bridge.functions.Functions;
+import hms_iceberg.bridge.metastore.TableName;
+import hms_iceberg.bridge.wire.Answer;
+import hms_iceberg.bridge.wire.Extension;
+import hms_iceberg.bridge.wire.Failures;
+import hms_iceberg.bridge.wire.IcebergCatalog;
+import hms_iceberg.bridge.wire.Planner;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
@@ -11,11 +18,11 @@ import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 
 /** The procedures of a catalog's namespace system. Python has the table of them. */
-final class Procedures {
+public final class Procedures {
   private Procedures() {}
 
   /** Spark puts this error into its own, FAILED_TO_LOAD_ROUTINE. */
-  static UnboundProcedure load(IcebergCatalog catalog, Identifier ident) {
+  public static UnboundProcedure load(IcebergCatalog catalog, Identifier ident) {
     JsonNode found = Functions.isSystem(ident.namespace())
         ? (JsonNode) known().get(ident.name().toLowerCase(Locale.ROOT)) : null;
     if (found == null) {
@@ -25,7 +32,7 @@ final class Procedures {
     return new CatalogProcedure(catalog, found);
   }
 
-  static Identifier[] list(String[] namespace) {
+  public static Identifier[] list(String[] namespace) {
     if (!Functions.isSystem(namespace)) {
       return new Identifier[0];
     }
@@ -40,7 +47,7 @@ final class Procedures {
     return (Map) Extension.activePlanner().askOnce(Planner.question("procedures"), new Table());
   }
 
-  static final class Table implements Planner.AnswerReader {
+  public static final class Table implements Planner.AnswerReader {
     public Object read(Answer answer) {
       Map procedures = new LinkedHashMap();
       for (Iterator it = answer.header().get("procedures").elements(); it.hasNext();) {

@@ -1,5 +1,8 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.procedures;
 
+import hms_iceberg.bridge.metastore.TableName;
+import hms_iceberg.bridge.wire.Failures;
+import hms_iceberg.bridge.wire.IcebergCatalog;
 import java.util.Arrays;
 import java.util.List;
 import org.apache.spark.sql.classic.SparkSession;
@@ -53,7 +56,7 @@ final class TableArgument {
     }
   }
 
-  static String[] currentNamespace(SparkSession session, IcebergCatalog catalog) {
+  public static String[] currentNamespace(SparkSession session, IcebergCatalog catalog) {
     CatalogManager manager = session.sessionState().catalogManager();
     return manager.currentCatalog() == catalog
         ? manager.currentNamespace() : ((CatalogPlugin) catalog).defaultNamespace();

@@ -1,6 +1,8 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.procedures;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import hms_iceberg.bridge.conditions.FilterText;
+import hms_iceberg.bridge.wire.Failures;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.optimizer.ConstantFolding;
 import org.apache.spark.sql.catalyst.optimizer.LikeSimplification;

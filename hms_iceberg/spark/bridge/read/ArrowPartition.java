@@ -1,4 +1,4 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.read;
 
 import com.github.luben.zstd.ZstdInputStream;
 import java.io.ByteArrayInputStream;
@@ -18,11 +18,11 @@ import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
 /** Some rows as an Arrow stream in Zstandard; no bytes if only the number of rows is asked for. */
-final class ArrowPartition implements InputPartition {
-  final byte[] stream;
-  final int rows;
+public final class ArrowPartition implements InputPartition {
+  public final byte[] stream;
+  public final int rows;
 
-  ArrowPartition(byte[] stream, int rows) {
+  public ArrowPartition(byte[] stream, int rows) {
     this.stream = stream;
     this.rows = rows;
   }
@@ -31,7 +31,7 @@ final class ArrowPartition implements InputPartition {
     return new String[0];
   }
 
-  static final class Readers implements PartitionReaderFactory, Serializable {
+  public static final class Readers implements PartitionReaderFactory, Serializable {
     public PartitionReader createReader(InputPartition partition) {
       throw new UnsupportedOperationException("Arrow is read in batches.");
     }
@@ -48,11 +48,11 @@ final class ArrowPartition implements InputPartition {
   }
 
   /** Rows without columns. */
-  static final class Counted implements PartitionReader {
+  public static final class Counted implements PartitionReader {
     private int rows;
     private int taken;
 
-    Counted(int rows) {
+    public Counted(int rows) {
       this.rows = rows;
     }
 

@@ -1,5 +1,18 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.read;
 
+import hms_iceberg.bridge.batches.BatchColumns;
+import hms_iceberg.bridge.batches.DeletedMarks;
+import hms_iceberg.bridge.batches.MetadataColumns;
+import hms_iceberg.bridge.batches.OpenFile;
+import hms_iceberg.bridge.columns.Structs;
+import hms_iceberg.bridge.deletes.DeletedRows;
+import hms_iceberg.bridge.files.ColumnsToRead;
+import hms_iceberg.bridge.files.FileBatches;
+import hms_iceberg.bridge.files.FilePart;
+import hms_iceberg.bridge.files.FileTask;
+import hms_iceberg.bridge.files.ReadSettings;
+import hms_iceberg.bridge.wire.ExecutorConf;
+import hms_iceberg.bridge.wire.Json;
 import java.io.IOException;
 import java.io.Serializable;
 import java.util.ArrayList;
@@ -18,7 +31,7 @@ import org.apache.spark.util.TaskCompletionListener;
 import scala.runtime.AbstractFunction1;
 
 /** Runs on the executors: reads one split of one data file as Iceberg says. */
-final class FileReader extends AbstractFunction1 implements Serializable {
+public final class FileReader extends AbstractFunction1 implements Serializable {
   private final ExecutorConf conf;
   private final Wanted wanted;
   private final String nameMapping;
@@ -30,7 +43,7 @@ final class FileReader extends AbstractFunction1 implements Serializable {
   /** Of the task, which reads one file after the other: it is large, and many small files would copy it often. */
   private transient Configuration ofTask;
 
-  FileReader(
+  public FileReader(
       ExecutorConf conf, Wanted wanted, String nameMapping, Filter[] filters, String variantTests, boolean marksDeleted,
       ReadSettings settings) {
     this.conf = conf;
@@ -53,7 +66,7 @@ final class FileReader extends AbstractFunction1 implements Serializable {
     try {
       FilePart part = new FilePart(
           "data file", task.format, file.toPath(), file.start(), file.length(), file.fileSize(), task.key);
-      batches = FileBatches.open(part, columns(file, task), own(conf.value()), settings);
+      batches = OpenFile.batches(part, columns(file, task), own(conf.value()), settings);
       Rows rows = rows(batches, task);
       if (TaskContext.get() != null) {
         TaskContext.get().addTaskCompletionListener((TaskCompletionListener) new CloseAtEnd(rows));
@@ -120,20 +133,20 @@ final class FileReader extends AbstractFunction1 implements Serializable {
   }
 
   /** The columns that are read of files, and those that come from their partition. */
-  static final class Wanted implements Serializable {
-    final StructType ofFiles;
-    final StructType partition;
+  public static final class Wanted implements Serializable {
+    public final StructType ofFiles;
+    public final StructType partition;
     /** Of each column, its place among those of files and then of the partition; null if they come in that order. */
     private final int[] order;
 
-    Wanted(StructType ofFiles, StructType partition, int[] order) {
+    public Wanted(StructType ofFiles, StructType partition, int[] order) {
       this.ofFiles = ofFiles;
       this.partition = partition;
       this.order = order;
     }
 
     /** Columns in any order, of which some have the names of columns of the partition. */
-    static Wanted of(StructType all, StructType partition) {
+    public static Wanted of(StructType all, StructType partition) {
       List inFiles = new ArrayList();
       List others = new ArrayList();
       for (int i = 0; i < all.fields().length; i++) {
@@ -150,7 +163,7 @@ final class FileReader extends AbstractFunction1 implements Serializable {
           others.isEmpty() ? null : order);
     }
 
-    ColumnarBatch ordered(ColumnarBatch batch) {
+    public ColumnarBatch ordered(ColumnarBatch batch) {
       if (order == null) {
         return batch;
       }

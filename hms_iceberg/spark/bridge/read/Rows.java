@@ -1,5 +1,10 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.read;
 
+import hms_iceberg.bridge.batches.DeletedMarks;
+import hms_iceberg.bridge.columns.Vectors;
+import hms_iceberg.bridge.columns.WidenedColumn;
+import hms_iceberg.bridge.deletes.DeletedRows;
+import hms_iceberg.bridge.files.FileBatches;
 import java.io.Closeable;
 import java.io.IOException;
 import java.util.Iterator;
@@ -107,8 +112,8 @@ final class Rows extends AbstractIterator implements Closeable {
   }
 
   static final class Shape {
-    final boolean batches;
-    final UnsafeProjection projection;
+    public final boolean batches;
+    public final UnsafeProjection projection;
 
     Shape(boolean batches, UnsafeProjection projection) {
       this.batches = batches;

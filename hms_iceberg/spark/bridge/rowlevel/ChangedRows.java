@@ -1,5 +1,8 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.rowlevel;
 
+import hms_iceberg.bridge.deletes.PositionSet;
+import hms_iceberg.bridge.write.RowWriters;
+import hms_iceberg.bridge.write.TaskFiles;
 import java.io.IOException;
 import java.io.Serializable;
 import java.util.Collections;

@@ -1,6 +1,13 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.rowlevel;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import hms_iceberg.bridge.batches.MetadataColumns;
+import hms_iceberg.bridge.conditions.CommonExpressions;
+import hms_iceberg.bridge.conditions.FilterText;
+import hms_iceberg.bridge.scan.ReplacedFiles;
+import hms_iceberg.bridge.scan.ScanFiles;
+import hms_iceberg.bridge.table.DescribedTable;
+import hms_iceberg.bridge.wire.CollectionTools;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
@@ -21,13 +28,13 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import scala.jdk.javaapi.CollectionConverters;
 
 /** Writes the files anew that hold rows which change. */
-final class CopyOnWrite extends RowOperation {
-  final ReplacedFiles replaced;
+public final class CopyOnWrite extends RowOperation {
+  public final ReplacedFiles replaced;
   private final List kept = new ArrayList();
   private ObjectNode filter;
   private LogicalPlan matching;
 
-  CopyOnWrite(IcebergTable table, RowLevelOperationInfo info) {
+  CopyOnWrite(DescribedTable table, RowLevelOperationInfo info) {
     super(table, info);
     replaced = new ReplacedFiles(table);
   }
@@ -46,7 +53,7 @@ final class CopyOnWrite extends RowOperation {
    * Takes from the plan what decides of the files. Rows that stay must be read as well as those that change, so that the
    * filter of the plan's own scan says nothing of files.
    */
-  void prepare(ReplaceData plan) {
+  public void prepare(ReplaceData plan) {
     DataSourceV2Relation relation = (DataSourceV2Relation) plan.originalTable();
     Expression condition = CommonExpressions.inlined(plan.condition(), plan.query());
     filter = FilterText.of(condition, CollectionConverters.asJava(relation.withMetadataColumns().output()));
@@ -61,7 +68,7 @@ final class CopyOnWrite extends RowOperation {
   }
 
   /** Called with what a query of the statement is kept in. */
-  void keep(CachedRDDBuilder rows) {
+  public void keep(CachedRDDBuilder rows) {
     kept.add(rows);
   }
 
@@ -88,12 +95,12 @@ final class CopyOnWrite extends RowOperation {
   }
 
   /** What a scan's files are planned by. */
-  ObjectNode filter() {
+  public ObjectNode filter() {
     return filter;
   }
 
   /** Called with the files of each scan of the operation. */
-  void planned(ScanFiles files) {
+  public void planned(ScanFiles files) {
     replaced.plan(new ArrayList(files.paths()), matching);
   }
 }

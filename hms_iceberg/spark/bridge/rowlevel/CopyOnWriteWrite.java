@@ -1,4 +1,4 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.rowlevel;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
@@ -28,14 +28,14 @@ final class CopyOnWriteWrite extends RowsWrite {
     return new CopiedRows.Writers(write.writers(), lineage);
   }
 
-  void describe(WriterCommitMessage[] messages, ObjectNode question) {
+  public void describe(WriterCommitMessage[] messages, ObjectNode question) {
     ArrayNode replaced = question.putArray("replaced");
     for (Iterator it = operation.replaced.paths().iterator(); it.hasNext();) {
       replaced.add((String) it.next());
     }
   }
 
-  void commit(WriterCommitMessage[] messages, ObjectNode counts) {
+  public void commit(WriterCommitMessage[] messages, ObjectNode counts) {
     try {
       super.commit(messages, counts);
     } finally {
@@ -52,11 +52,11 @@ final class CopyOnWriteWrite extends RowsWrite {
     return description() + " (copy-on-write)";
   }
 
-  static final class Builder implements WriteBuilder {
+  public static final class Builder implements WriteBuilder {
     private final CopyOnWrite operation;
     private final LogicalWriteInfo info;
 
-    Builder(CopyOnWrite operation, LogicalWriteInfo info) {
+    public Builder(CopyOnWrite operation, LogicalWriteInfo info) {
       this.operation = operation;
       this.info = info;
     }

@@ -1,5 +1,7 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.rowlevel;
 
+import hms_iceberg.bridge.batches.MetadataColumns;
+import hms_iceberg.bridge.columns.Structs;
 import java.io.Serializable;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
@@ -8,7 +10,7 @@ import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.types.StructType;
 
 /** Puts the lineage of rows, which comes beside them, after their own columns. */
-final class LineageColumns implements Serializable {
+public final class LineageColumns implements Serializable {
   private static final int NONE = -1;
 
   private final int rowId;
@@ -21,7 +23,7 @@ final class LineageColumns implements Serializable {
     this.lastUpdated = lastUpdated;
   }
 
-  static LineageColumns of(LogicalWriteInfo info) {
+  public static LineageColumns of(LogicalWriteInfo info) {
     StructType metadata = info.metadataSchema().isPresent()
         ? (StructType) info.metadataSchema().get() : new StructType();
     return Structs.has(metadata, MetadataColumns.ROW_ID)
@@ -31,7 +33,7 @@ final class LineageColumns implements Serializable {
   }
 
   /** The same for another task. */
-  LineageColumns copy() {
+  public LineageColumns copy() {
     return new LineageColumns(rowId, lastUpdated);
   }
 

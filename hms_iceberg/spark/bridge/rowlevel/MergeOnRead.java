@@ -1,7 +1,10 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.rowlevel;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import hms_iceberg.bridge.batches.MetadataColumns;
+import hms_iceberg.bridge.table.DescribedTable;
+import hms_iceberg.bridge.wire.Json;
 import java.util.Arrays;
 import java.util.List;
 import org.apache.spark.sql.connector.expressions.NamedReference;
@@ -11,13 +14,13 @@ import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 import org.apache.spark.sql.connector.write.SupportsDelta;
 
 /** Leaves files as they are, and writes which of their rows are deleted beside the new ones. */
-final class MergeOnRead extends RowOperation implements SupportsDelta {
+public final class MergeOnRead extends RowOperation implements SupportsDelta {
   /** What the task says that deletes a row; null if it may. */
   final String refusal;
   private ObjectNode filter;
   private boolean everything;
 
-  MergeOnRead(IcebergTable table, RowLevelOperationInfo info, String refusal) {
+  MergeOnRead(DescribedTable table, RowLevelOperationInfo info, String refusal) {
     super(table, info);
     this.refusal = refusal;
   }
@@ -38,7 +41,7 @@ final class MergeOnRead extends RowOperation implements SupportsDelta {
   }
 
   /** Called with what each scan of the operation reads; null for all rows. */
-  void reads(ObjectNode scanned) {
+  public void reads(ObjectNode scanned) {
     if (scanned == null) {
       everything = true;
     } else if (filter == null) {
@@ -54,7 +57,7 @@ final class MergeOnRead extends RowOperation implements SupportsDelta {
   }
 
   /** Which rows were read: only those can be in conflict with what others commit. Null for all, or none. */
-  ObjectNode filter() {
+  public ObjectNode filter() {
     return everything ? null : filter;
   }
 }

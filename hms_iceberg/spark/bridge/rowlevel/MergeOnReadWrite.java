@@ -1,4 +1,4 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.rowlevel;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
@@ -30,7 +30,7 @@ final class MergeOnReadWrite extends RowsWrite implements DeltaWrite, DeltaBatch
     return new ChangedRows.Writers(deletes ? null : write.writers(), lineage, operation.refusal);
   }
 
-  void describe(WriterCommitMessage[] messages, ObjectNode question) {
+  public void describe(WriterCommitMessage[] messages, ObjectNode question) {
     ArrayNode deleted = question.putArray("deleted");
     for (int i = 0; i < messages.length; i++) {
       if (messages[i] != null) {
@@ -43,11 +43,11 @@ final class MergeOnReadWrite extends RowsWrite implements DeltaWrite, DeltaBatch
     return description() + " (merge-on-read)";
   }
 
-  static final class Builder implements DeltaWriteBuilder {
+  public static final class Builder implements DeltaWriteBuilder {
     private final MergeOnRead operation;
     private final LogicalWriteInfo info;
 
-    Builder(MergeOnRead operation, LogicalWriteInfo info) {
+    public Builder(MergeOnRead operation, LogicalWriteInfo info) {
       this.operation = operation;
       this.info = info;
     }

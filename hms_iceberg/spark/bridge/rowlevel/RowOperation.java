@@ -1,8 +1,16 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.rowlevel;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import hms_iceberg.bridge.batches.MetadataColumns;
+import hms_iceberg.bridge.columns.Structs;
+import hms_iceberg.bridge.table.DescribedTable;
+import hms_iceberg.bridge.wire.Failures;
+import hms_iceberg.bridge.wire.Generation;
+import hms_iceberg.bridge.write.TableWrite;
+import hms_iceberg.bridge.write.TableWriteBuilder;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 import org.apache.spark.sql.classic.SparkSession;
@@ -16,16 +24,24 @@ import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A DELETE, UPDATE or MERGE of rows of one version of a table. */
-abstract class RowOperation implements RowLevelOperation {
-  final IcebergTable table;
+public abstract class RowOperation implements RowLevelOperation {
+  /** The option by which a statement tells its operation what metadata columns its conditions name. */
+  public static final String METADATA_COLUMNS = "hms_iceberg.metadata-columns";
+
+  public final DescribedTable table;
   private final RowLevelOperation.Command command;
   /** The metadata columns that its conditions name. */
   private final List named;
 
-  RowOperation(IcebergTable table, RowLevelOperationInfo info) {
+  RowOperation(DescribedTable table, RowLevelOperationInfo info) {
     this.table = table;
     this.command = info.command();
-    this.named = NamedMetadata.of(info.options());
+    this.named = named(info.options());
+  }
+
+  private static List named(CaseInsensitiveStringMap options) {
+    String names = options.get(METADATA_COLUMNS);
+    return names == null ? new ArrayList() : new ArrayList(Arrays.asList(names.split(",")));
   }
 
   public RowLevelOperation.Command command() {
@@ -42,7 +58,7 @@ abstract class RowOperation implements RowLevelOperation {
   }
 
   /** Which rows it reads, for conflicts with what others commit; null for all. */
-  abstract ObjectNode filter();
+  public abstract ObjectNode filter();
 
   /** PlanScans puts files in the place of what this builds. */
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
@@ -60,13 +76,13 @@ abstract class RowOperation implements RowLevelOperation {
   }
 
   /** What Spark has to read besides the columns of the table: lineage, and what conditions name. */
-  final List metadata() {
+  public final List metadata() {
     List columns = lineage();
     columns.addAll(named);
     return columns;
   }
 
-  static NamedReference[] references(List names) {
+  public static NamedReference[] references(List names) {
     NamedReference[] references = new NamedReference[names.size()];
     for (int i = 0; i < references.length; i++) {
       references[i] = Expressions.column((String) names.get(i));
@@ -75,7 +91,7 @@ abstract class RowOperation implements RowLevelOperation {
   }
 
   /** The write of the rows, for which Python is asked now. */
-  final TableWrite write(LogicalWriteInfo info) {
+  public final TableWrite write(LogicalWriteInfo info) {
     if (Structs.has(info.schema(), MetadataColumns.DELETED) && table.hides(MetadataColumns.DELETED)) {
       throw Failures.of("UnsupportedError: cannot " + commandName() + " rows of the table " + table.name() + ": Spark"
           + " takes metadata columns that a condition names for columns to write, if a literal of the statement needs a"
@@ -89,11 +105,11 @@ abstract class RowOperation implements RowLevelOperation {
     return new TableWrite((SparkSession) SparkSession.active(), table, question);
   }
 
-  static final class Builder implements RowLevelOperationBuilder {
-    private final IcebergTable table;
+  public static final class Builder implements RowLevelOperationBuilder {
+    private final DescribedTable table;
     private final RowLevelOperationInfo info;
 
-    Builder(IcebergTable table, RowLevelOperationInfo info) {
+    public Builder(DescribedTable table, RowLevelOperationInfo info) {
       this.table = table;
       this.info = info;
     }

@@ -1,6 +1,9 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.rowlevel;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import hms_iceberg.bridge.output.WrittenFiles;
+import hms_iceberg.bridge.wire.Extension;
+import hms_iceberg.bridge.write.TableWrite;
 import org.apache.spark.sql.connector.distributions.Distribution;
 import org.apache.spark.sql.connector.expressions.SortOrder;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
@@ -9,7 +12,7 @@ import org.apache.spark.sql.connector.write.WriterCommitMessage;
 
 /** The write of a DELETE, UPDATE or MERGE: what it asks of Spark, and how it is committed or given up. */
 abstract class RowsWrite extends CountedBatch implements RequiresDistributionAndOrdering {
-  final TableWrite write;
+  public final TableWrite write;
   final LineageColumns lineage;
   private final RowOperation operation;
   private boolean handedOver;
@@ -21,7 +24,7 @@ abstract class RowsWrite extends CountedBatch implements RequiresDistributionAnd
   }
 
   /** Puts into the question what the commit changes beside the new files. */
-  abstract void describe(WriterCommitMessage[] messages, ObjectNode question);
+  public abstract void describe(WriterCommitMessage[] messages, ObjectNode question);
 
   public Distribution requiredDistribution() {
     return write.requiredDistribution();
@@ -39,7 +42,7 @@ abstract class RowsWrite extends CountedBatch implements RequiresDistributionAnd
     return write.advisoryPartitionSizeInBytes();
   }
 
-  void commit(WriterCommitMessage[] messages, ObjectNode counts) {
+  public void commit(WriterCommitMessage[] messages, ObjectNode counts) {
     ObjectNode question = write.commit();
     question.put("call", "commit-rows");
     question.set("counts", counts);

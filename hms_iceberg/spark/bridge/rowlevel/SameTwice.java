@@ -1,5 +1,6 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.rowlevel;
 
+import hms_iceberg.bridge.table.DescribedTable;
 import java.util.Iterator;
 import org.apache.spark.sql.catalyst.catalog.HiveTableRelation;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -29,10 +30,10 @@ import scala.jdk.javaapi.CollectionConverters;
  * Whether a plan surely has the same rows when it runs again: over files, snapshots and constants, by steps that leave
  * nothing to the order in which rows come or to functions of users.
  */
-final class SameTwice {
+public final class SameTwice {
   private SameTwice() {}
 
-  static boolean is(LogicalPlan plan) {
+  public static boolean is(LogicalPlan plan) {
     if (!plan.deterministic() || dependsOnOrder(plan)) {
       return false;
     }
@@ -54,7 +55,7 @@ final class SameTwice {
   }
 
   /** The same of the queries in a condition. */
-  static boolean is(Expression condition) {
+  public static boolean is(Expression condition) {
     if (condition instanceof SubqueryExpression && !is((LogicalPlan) ((SubqueryExpression) condition).plan())) {
       return false;
     }
@@ -91,7 +92,7 @@ final class SameTwice {
       return ((LogicalRelation) leaf).relation() instanceof HadoopFsRelation;
     }
     if (leaf instanceof DataSourceV2Relation) {
-      return ((DataSourceV2Relation) leaf).table() instanceof IcebergTable;
+      return ((DataSourceV2Relation) leaf).table() instanceof DescribedTable;
     }
     if (leaf instanceof DataSourceV2ScanRelation) {
       return isFixed(((DataSourceV2ScanRelation) leaf).relation());

@@ -1,7 +1,9 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.rowlevel;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import hms_iceberg.bridge.deletes.PositionSet;
+import hms_iceberg.bridge.output.WrittenFiles;
 import java.util.Base64;
 import java.util.Iterator;
 import java.util.List;

@@ -1,5 +1,6 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.scan;
 
+import hms_iceberg.bridge.wire.CollectionTools;
 import java.util.Collections;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.datasources.NoopCache$;

@@ -1,6 +1,8 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.scan;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import hms_iceberg.bridge.partitions.PartitionTransform;
+import hms_iceberg.bridge.wire.Json;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
@@ -11,12 +13,12 @@ import org.apache.spark.sql.types.DateType$;
 import org.apache.spark.sql.types.IntegerType$;
 
 /** A field by which the files of a spec are partitioned, whose values follow from those of a column. */
-final class PartitionField {
+public final class PartitionField {
   /** The names from the table's column down to the field. */
-  final String[] column;
-  final DataType source;
+  public final String[] column;
+  public final DataType source;
   /** Of its values. */
-  final DataType type;
+  public final DataType type;
   private final PartitionTransform transform;
   private final String name;
   private final int width;
@@ -36,7 +38,7 @@ final class PartitionField {
   }
 
   /** Null for a field that says nothing of a column's values. */
-  static PartitionField of(JsonNode field) {
+  public static PartitionField of(JsonNode field) {
     return field.isNull() ? null : new PartitionField(field);
   }
 
@@ -58,7 +60,7 @@ final class PartitionField {
   }
 
   /** What Spark may group rows by; null for what it has no use for, which is a function with a width. */
-  Expression key() {
+  public Expression key() {
     String quoted = quoted();
     if ("identity".equals(name)) {
       return Expressions.identity(quoted);

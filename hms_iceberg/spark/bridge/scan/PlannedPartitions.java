@@ -1,6 +1,9 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.scan;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import hms_iceberg.bridge.columns.Structs;
+import hms_iceberg.bridge.wire.Json;
+import hms_iceberg.bridge.wire.Values;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -55,7 +58,7 @@ final class PlannedPartitions {
   }
 
   /** The columns by which any of the files are partitioned, as lists of names. */
-  Set columns() {
+  public Set columns() {
     Set columns = new HashSet();
     for (Iterator it = fields.values().iterator(); it.hasNext();) {
       PartitionField[] each = (PartitionField[]) it.next();
@@ -69,7 +72,7 @@ final class PlannedPartitions {
   }
 
   /** Takes from those that are kept the partitions of which no row can have one of some values in a column. */
-  void keep(NamedReference column, Literal[] wanted, boolean[] kept) {
+  public void keep(NamedReference column, Literal[] wanted, boolean[] kept) {
     List path = Arrays.asList(column.fieldNames());
     Map transformed = new HashMap();
     for (int i = 0; i < kept.length; i++) {
@@ -101,7 +104,7 @@ final class PlannedPartitions {
   }
 
   /** What the files of all specs are grouped by, of columns that are read; empty if there is nothing that all share. */
-  Expression[] keys(StructType read) {
+  public Expression[] keys(StructType read) {
     return (Expression[]) shared(read).keySet().toArray(new Expression[0]);
   }
 

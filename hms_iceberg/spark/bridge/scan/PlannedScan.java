@@ -1,5 +1,8 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.scan;
 
+import hms_iceberg.bridge.read.FileReader;
+import hms_iceberg.bridge.read.KeyedSplits;
+import hms_iceberg.bridge.wire.CollectionTools;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
@@ -28,8 +31,8 @@ import scala.jdk.javaapi.CollectionConverters;
 
 /** The files of a scan, without those of which the conditions leave out the whole partition. */
 final class PlannedScan {
-  final ScanFiles files;
-  final long bytes;
+  public final ScanFiles files;
+  public final long bytes;
   private final boolean[] kept;
 
   /** Conditions on columns that all files are partitioned by are tested here and nowhere else. */
@@ -60,23 +63,23 @@ final class PlannedScan {
   }
 
   /** About how many rows there are, deleted ones among them. */
-  long rows() {
+  public long rows() {
     long all = files.sizeInBytes();
     return all == bytes ? files.rowCount() : (long) (files.rowCount() * ((double) bytes / all));
   }
 
   /** Where each of the wanted columns comes from: from files, or from their partition. */
-  FileReader.Wanted columns(StructType wanted) {
+  public FileReader.Wanted columns(StructType wanted) {
     return FileReader.Wanted.of(wanted, files.partitionSchema());
   }
 
   /** The numbers of the files that are left when a query has learnt of values. */
-  int[] numbers(RuntimeFilters learnt) {
+  public int[] numbers(RuntimeFilters learnt) {
     return files.numbers(learnt.keep(files.plannedPartitions(), kept), learnt.files());
   }
 
   /** Splits of files, packed as Spark packs those of its own tables. */
-  InputPartition[] partitions(SparkSession session, StructType wanted, int[] numbers) {
+  public InputPartition[] partitions(SparkSession session, StructType wanted, int[] numbers) {
     List packed = packed(session, wanted, numbers, maxSplitBytes(session, numbers));
     return (InputPartition[]) packed.toArray(new InputPartition[0]);
   }
@@ -115,7 +118,7 @@ final class PlannedScan {
   }
 
   /** By what the files are grouped, and in how many groups. */
-  Partitioning partitioning(StructType read) {
+  public Partitioning partitioning(StructType read) {
     org.apache.spark.sql.connector.expressions.Expression[] keys = files.plannedPartitions().keys(read);
     if (keys.length == 0) {
       return new UnknownPartitioning(0);
@@ -147,7 +150,7 @@ final class PlannedScan {
     return Math.min(conf.filesMaxPartitionBytes(), Math.max(open, perSlot));
   }
 
-  CustomTaskMetric[] metrics(int[] numbers) {
+  public CustomTaskMetric[] metrics(int[] numbers) {
     return ScanMetrics.of(numbers.length, files.bytes(numbers), files.planningNanos() / 1000000);
   }
 

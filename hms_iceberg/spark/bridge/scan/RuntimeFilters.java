@@ -1,5 +1,7 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.scan;
 
+import hms_iceberg.bridge.batches.MetadataColumns;
+import hms_iceberg.bridge.columns.Structs;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.Iterator;
@@ -18,7 +20,7 @@ final class RuntimeFilters {
   private final List literals = new ArrayList();
 
   /** The columns that files may be chosen by, of those that are read. */
-  static NamedReference[] columns(PlannedPartitions partitions, StructType read, boolean hidesFile) {
+  public static NamedReference[] columns(PlannedPartitions partitions, StructType read, boolean hidesFile) {
     List references = new ArrayList();
     for (Iterator it = partitions.columns().iterator(); it.hasNext();) {
       List path = (List) it.next();
@@ -37,7 +39,7 @@ final class RuntimeFilters {
   }
 
   /** Adds those that say which values a column has; others leave nothing out. */
-  void add(Predicate[] predicates) {
+  public void add(Predicate[] predicates) {
     for (int i = 0; i < predicates.length; i++) {
       Expression[] children = predicates[i].children();
       boolean isKnown = ("IN".equals(predicates[i].name()) || "=".equals(predicates[i].name()))
@@ -55,7 +57,7 @@ final class RuntimeFilters {
   }
 
   /** Those of the partitions that are kept which may have such values. */
-  boolean[] keep(PlannedPartitions partitions, boolean[] kept) {
+  public boolean[] keep(PlannedPartitions partitions, boolean[] kept) {
     boolean[] left = (boolean[]) kept.clone();
     for (int i = 0; i < columns.size(); i++) {
       partitions.keep((NamedReference) columns.get(i), (Literal[]) literals.get(i), left);
@@ -64,7 +66,7 @@ final class RuntimeFilters {
   }
 
   /** The paths of the files; null if it may be any. */
-  Set files() {
+  public Set files() {
     Set files = null;
     for (int i = 0; i < columns.size(); i++) {
       String[] name = ((NamedReference) columns.get(i)).fieldNames();

@@ -1,4 +1,4 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.scan;
 
 import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.metric.CustomSumMetric;
@@ -6,11 +6,11 @@ import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 
 /** What Spark's user interface shows of a scan. It makes these by their names, so they must be public. */
 public final class ScanMetrics {
-  static final CustomMetric[] SUPPORTED = {new Files(), new Bytes(), new Planning()};
+  public static final CustomMetric[] SUPPORTED = {new Files(), new Bytes(), new Planning()};
 
   private ScanMetrics() {}
 
-  static CustomTaskMetric[] of(long files, long bytes, long millis) {
+  public static CustomTaskMetric[] of(long files, long bytes, long millis) {
     return new CustomTaskMetric[] {
       new Value("numFiles", files), new Value("filesSize", bytes), new Value("metadataTime", millis)
     };

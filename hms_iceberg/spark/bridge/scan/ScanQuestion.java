@@ -1,7 +1,13 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.scan;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import hms_iceberg.bridge.batches.MetadataColumns;
+import hms_iceberg.bridge.columns.Structs;
+import hms_iceberg.bridge.conditions.FilterText;
+import hms_iceberg.bridge.table.DescribedTable;
+import hms_iceberg.bridge.wire.Answer;
+import hms_iceberg.bridge.wire.Planner;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
@@ -13,7 +19,7 @@ import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.types.StructType;
 
 /** The question for the files of a scan. */
-final class ScanQuestion {
+public final class ScanQuestion {
   private ScanQuestion() {}
 
   /**
@@ -22,7 +28,7 @@ final class ScanQuestion {
    * @param used the columns that the query uses
    * @param filter what it tests rows by, or null
    */
-  static ObjectNode of(IcebergTable table, StructType used, ObjectNode filter) {
+  public static ObjectNode of(DescribedTable table, StructType used, ObjectNode filter) {
     return of(
         table, filter, Structs.has(used, MetadataColumns.DELETED) && table.hides(MetadataColumns.DELETED),
         Structs.has(used, MetadataColumns.PARTITION));
@@ -34,7 +40,7 @@ final class ScanQuestion {
    * @param marksDeleted whether the query gets deleted rows too, and uses the column that tells them
    * @param partition whether it uses the column _partition
    */
-  static ObjectNode of(IcebergTable table, ObjectNode filter, boolean marksDeleted, boolean partition) {
+  public static ObjectNode of(DescribedTable table, ObjectNode filter, boolean marksDeleted, boolean partition) {
     ObjectNode question = table.question("plan");
     question.put("deleted_column", marksDeleted);
     if (filter != null) {
@@ -55,7 +61,7 @@ final class ScanQuestion {
   }
 
   /** What conditions say of columns, all of which must hold; null if there are none. */
-  static ObjectNode filter(List conditions, List columns) {
+  public static ObjectNode filter(List conditions, List columns) {
     Expression all = null;
     for (int i = 0; i < conditions.size(); i++) {
       Expression condition = (Expression) conditions.get(i);
@@ -92,7 +98,7 @@ final class ScanQuestion {
   }
 
   /** The files, which are asked for once. */
-  static ScanFiles ask(SparkSession session, IcebergTable table, ObjectNode asked) {
+  public static ScanFiles ask(SparkSession session, DescribedTable table, ObjectNode asked) {
     ObjectNode question = asked.deepCopy();
     long started = System.nanoTime();
     PlanningJobs.offer(session, question);
@@ -107,7 +113,7 @@ final class ScanQuestion {
    * The files, or what metadata knows of aggregates over all of their rows. If it does not know them, the files are those
    * that will be asked for next, without aggregates.
    */
-  static ScanFiles ask(SparkSession session, IcebergTable table, ObjectNode asked, ArrayNode aggregates) {
+  public static ScanFiles ask(SparkSession session, DescribedTable table, ObjectNode asked, ArrayNode aggregates) {
     ObjectNode further = asked.deepCopy();
     further.set("aggregates", aggregates);
     ScanFiles files = ask(session, table, further);
@@ -120,9 +126,9 @@ final class ScanQuestion {
   }
 
   static final class Planned implements Planner.AnswerReader {
-    private final IcebergTable table;
+    private final DescribedTable table;
 
-    Planned(IcebergTable table) {
+    Planned(DescribedTable table) {
       this.table = table;
     }
 

@@ -1,6 +1,7 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.scan;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import hms_iceberg.bridge.wire.Values;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Optional;

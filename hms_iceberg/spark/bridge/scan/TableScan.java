@@ -1,6 +1,14 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.scan;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import hms_iceberg.bridge.batches.MetadataColumns;
+import hms_iceberg.bridge.columns.Structs;
+import hms_iceberg.bridge.columns.UnsupportedTypes;
+import hms_iceberg.bridge.files.ReadSettings;
+import hms_iceberg.bridge.read.FileReader;
+import hms_iceberg.bridge.read.SplitReaders;
+import hms_iceberg.bridge.table.DescribedTable;
+import hms_iceberg.bridge.wire.ExecutorConf;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -28,30 +36,33 @@ import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.Option;
 
 /**
  * What a query reads of a table. Files are planned when they are first asked for: Spark makes scans for statements, such
  * as a DELETE of whole partitions, that read nothing.
  */
-final class TableScan
+public final class TableScan
     implements Scan, Batch, SupportsReportStatistics, SupportsReportPartitioning, SupportsRuntimeV2Filtering {
   /** Apache Iceberg's name for it. */
   private static final String GROUPING = "spark.sql.iceberg.planning.preserve-data-grouping";
 
   private final SparkSession session = (SparkSession) SparkSession.active();
-  private final IcebergTable table;
+  private final DescribedTable table;
   private final StructType required;
   private final List conditions;
-  private final CaseInsensitiveStringMap options;
+  private final StreamMaker streams;
   private final ObjectNode question;
   private final RuntimeFilters learnt = new RuntimeFilters();
   private PlannedScan planned;
 
-  /** The conditions are Catalyst's, on columns that have the names which they have in the table. */
-  TableScan(IcebergTable table, StructType required, List conditions, CaseInsensitiveStringMap options) {
-    this.options = options;
+  /**
+   * The conditions are Catalyst's, on columns that have the names which they have in the table.
+   *
+   * @param streams null for a batch of a stream
+   */
+  public TableScan(DescribedTable table, StructType required, List conditions, StreamMaker streams) {
+    this.streams = streams;
     this.table = table;
     this.required = required;
     this.conditions = conditions;
@@ -128,7 +139,7 @@ final class TableScan
   }
 
   public MicroBatchStream toMicroBatchStream(String checkpoint) {
-    return new AppendedRows(session, table, checkpoint, options).of(required, conditions);
+    return streams.stream(checkpoint, required, conditions);
   }
 
   public InputPartition[] planInputPartitions() {

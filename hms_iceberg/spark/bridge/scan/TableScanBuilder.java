@@ -1,25 +1,27 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.scan;
 
+import hms_iceberg.bridge.conditions.SimpleFirst;
+import hms_iceberg.bridge.table.DescribedTable;
+import hms_iceberg.bridge.wire.CollectionTools;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /** Takes what Spark asks of a table: conditions as they stand in the plan, and columns with those parts that are used. */
-final class TableScanBuilder extends FilteredBuilder {
-  private final IcebergTable table;
-  private final CaseInsensitiveStringMap options;
+public final class TableScanBuilder extends FilteredBuilder {
+  private final DescribedTable table;
+  private final StreamMaker streams;
   private List conditions = new ArrayList();
   private StructType required;
 
-  TableScanBuilder(IcebergTable table, CaseInsensitiveStringMap options) {
+  public TableScanBuilder(DescribedTable table, StreamMaker streams) {
     this.table = table;
-    this.options = options;
+    this.streams = streams;
   }
 
   /** Those are left to Spark that the partition of a file does not answer for all of its rows. */
@@ -45,6 +47,6 @@ final class TableScanBuilder extends FilteredBuilder {
   /** Who asks before columns are chosen wants to know how large the table is, or begins a stream. */
   public Scan build() {
     return required == null
-        ? (Scan) new StreamedScan(table, table.schema(), options) : new TableScan(table, required, conditions, options);
+        ? streams.scan() : new TableScan(table, required, conditions, streams);
   }
 }

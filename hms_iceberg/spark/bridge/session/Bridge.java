@@ -1,5 +1,11 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.session;
 
+import hms_iceberg.bridge.catalog.NamedCatalogs;
+import hms_iceberg.bridge.procedures.GroupRewrites;
+import hms_iceberg.bridge.wire.Extension;
+import hms_iceberg.bridge.wire.Json;
+import hms_iceberg.bridge.wire.Planner;
+import hms_iceberg.bridge.wire.PythonSocket;
 import java.io.IOException;
 import java.util.HashMap;
 import java.util.Map;

@@ -1,5 +1,23 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.session;
 
+import hms_iceberg.bridge.catalog.InnerCatalog;
+import hms_iceberg.bridge.catalog.NamedCatalogs;
+import hms_iceberg.bridge.catalog.SessionCatalog;
+import hms_iceberg.bridge.plan.CarriedOnce;
+import hms_iceberg.bridge.plan.CheckStreams;
+import hms_iceberg.bridge.plan.NamedMetadata;
+import hms_iceberg.bridge.plan.OneVersion;
+import hms_iceberg.bridge.plan.PlanScans;
+import hms_iceberg.bridge.plan.QueriedOnce;
+import hms_iceberg.bridge.plan.StreamColumns;
+import hms_iceberg.bridge.sql.LikeTables;
+import hms_iceberg.bridge.sql.PartitionStatements;
+import hms_iceberg.bridge.sql.ShowTables;
+import hms_iceberg.bridge.sql.Statements;
+import hms_iceberg.bridge.views.ExpandViews;
+import hms_iceberg.bridge.views.ViewStatements;
+import hms_iceberg.bridge.wire.Extension;
+import hms_iceberg.bridge.wire.Generation;
 import java.lang.reflect.Field;
 import java.util.ArrayList;
 import java.util.Iterator;
@@ -18,7 +36,7 @@ final class ExtendedSession {
   private ExtendedSession() {}
 
   /** A session that has all that the given one has, and this extension in the place of another. */
-  static SparkSession of(SparkSession given, Extension extension) {
+  public static SparkSession of(SparkSession given, Extension extension) {
     SQLConf conf = given.sessionState().conf();
     Extension before = Extension.find(conf);
     if (before == null) {

@@ -1,5 +1,8 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.session;
 
+import hms_iceberg.bridge.views.ShowIcebergViews;
+import hms_iceberg.bridge.wire.CollectionTools;
+import hms_iceberg.bridge.wire.Failures;
 import java.util.Collections;
 import java.util.List;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedTableOrView;

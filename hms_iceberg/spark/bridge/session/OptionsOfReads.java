@@ -1,5 +1,8 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.session;
 
+import hms_iceberg.bridge.catalog.TableReads;
+import hms_iceberg.bridge.source.IcebergSource;
+import hms_iceberg.bridge.wire.Generation;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;

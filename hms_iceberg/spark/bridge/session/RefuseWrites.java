@@ -1,5 +1,12 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.session;
 
+import hms_iceberg.bridge.catalog.SessionCatalog;
+import hms_iceberg.bridge.metastore.MetastoreRows;
+import hms_iceberg.bridge.metastore.TableName;
+import hms_iceberg.bridge.tables.IcebergTable;
+import hms_iceberg.bridge.wire.Failures;
+import hms_iceberg.bridge.wire.Shapes;
+import hms_iceberg.bridge.wire.SparkVersions;
 import java.util.Map;
 import org.apache.spark.sql.SaveMode;
 import org.apache.spark.sql.catalyst.TableIdentifier;

@@ -1,7 +1,13 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.session;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import hms_iceberg.bridge.catalog.SessionThreads;
+import hms_iceberg.bridge.sql.Statements;
+import hms_iceberg.bridge.wire.Extension;
+import hms_iceberg.bridge.wire.Generation;
+import hms_iceberg.bridge.wire.Planner;
+import hms_iceberg.bridge.wire.SparkVersions;
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
@@ -84,10 +90,10 @@ public final class StatementParser implements InvocationHandler {
   }
 
   /** What the extensions of a session take. */
-  static final class Builder extends AbstractFunction2 {
+  public static final class Builder extends AbstractFunction2 {
     private final Extension extension;
 
-    Builder(Extension extension) {
+    public Builder(Extension extension) {
       this.extension = extension;
     }
 

@@ -1,4 +1,4 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.session;
 
 import java.io.IOException;
 import java.lang.reflect.Field;

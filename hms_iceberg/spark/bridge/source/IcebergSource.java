@@ -1,6 +1,14 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.source;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import hms_iceberg.bridge.catalog.RequestedTable;
+import hms_iceberg.bridge.catalog.TableReads;
+import hms_iceberg.bridge.metastore.MetastoreRows;
+import hms_iceberg.bridge.plan.IcebergFormat;
+import hms_iceberg.bridge.tables.IcebergTable;
+import hms_iceberg.bridge.wire.Failures;
+import hms_iceberg.bridge.wire.Generation;
+import hms_iceberg.bridge.wire.Json;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Optional;
@@ -107,16 +115,16 @@ public class IcebergSource implements SupportsCatalogOptions, StreamSourceProvid
   }
 
   /** Null if the options say none. */
-  static Object travel(CaseInsensitiveStringMap options) {
+  public static Object travel(CaseInsensitiveStringMap options) {
     Option travel = Generation.travel(options, TIMESTAMP, VERSION, SQLConf.get());
     return travel.isEmpty() ? null : travel.get();
   }
 
-  static String version(Object travel) {
+  public static String version(Object travel) {
     return travel instanceof AsOfVersion ? ((AsOfVersion) travel).version() : null;
   }
 
-  static Long micros(Object travel) {
+  public static Long micros(Object travel) {
     return travel instanceof AsOfTimestamp ? Long.valueOf(((AsOfTimestamp) travel).timestamp()) : null;
   }
 

@@ -1,7 +1,12 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.source;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import hms_iceberg.bridge.plan.StreamBatch;
+import hms_iceberg.bridge.stream.StreamStart;
+import hms_iceberg.bridge.tables.IcebergTable;
+import hms_iceberg.bridge.wire.Json;
+import hms_iceberg.bridge.wire.Planner;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.classic.Dataset$;
 import org.apache.spark.sql.classic.SparkSession;
@@ -93,12 +98,12 @@ final class IcebergStream implements Source, SupportsTriggerAvailableNow {
   }
 
   /** Spark asks for the default limit and gives it back, unless a trigger wants all that there is. */
-  static final class AsOptionsSay implements ReadLimit {}
+  public static final class AsOptionsSay implements ReadLimit {}
 
-  static final class Position extends Offset {
+  public static final class Position extends Offset {
     private final String json;
 
-    Position(String json) {
+    public Position(String json) {
       this.json = json;
     }
 

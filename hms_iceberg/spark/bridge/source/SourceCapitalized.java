@@ -1,4 +1,4 @@
 package Iceberg;
 
 /** The format's name as USING Iceberg has it. */
-public final class DefaultSource extends hms_iceberg.bridge.IcebergSource {}
+public final class DefaultSource extends hms_iceberg.bridge.source.IcebergSource {}

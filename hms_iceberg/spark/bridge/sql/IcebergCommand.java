@@ -1,6 +1,10 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.sql;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import hms_iceberg.bridge.metastore.TableName;
+import hms_iceberg.bridge.wire.CollectionTools;
+import hms_iceberg.bridge.wire.Failures;
+import hms_iceberg.bridge.wire.IcebergCatalog;
 import java.util.Collections;
 import java.util.List;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
@@ -19,22 +23,22 @@ import scala.collection.immutable.Map$;
 import scala.collection.immutable.Seq;
 
 /** A statement of ours as Spark runs commands: once, and not for EXPLAIN. */
-abstract class IcebergCommand extends LogicalPlan implements LeafRunnableCommand {
-  final IcebergCatalog catalog;
-  final Identifier ident;
+public abstract class IcebergCommand extends LogicalPlan implements LeafRunnableCommand {
+  public final IcebergCatalog catalog;
+  public final Identifier ident;
   private final Seq output;
 
   /** The output are the columns of the statement's answer. */
-  IcebergCommand(IcebergCatalog catalog, Identifier ident, Seq output) {
+  public IcebergCommand(IcebergCatalog catalog, Identifier ident, Seq output) {
     this.catalog = catalog;
     this.ident = ident;
     this.output = output;
   }
 
-  abstract List rows(SparkSession session) throws Exception;
+  public abstract List rows(SparkSession session) throws Exception;
 
   /** Asks for a change. Errors that Spark has an exception for are that one; the target is the name that may be taken. */
-  void change(ObjectNode question, Identifier target) throws Exception {
+  public void change(ObjectNode question, Identifier target) throws Exception {
     try {
       catalog.source(ident).planner.ask(question);
     } catch (Exception e) {

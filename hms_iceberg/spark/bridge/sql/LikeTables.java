@@ -1,5 +1,10 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.sql;
 
+import hms_iceberg.bridge.catalog.NamedCatalog;
+import hms_iceberg.bridge.metastore.TableName;
+import hms_iceberg.bridge.tables.IcebergTable;
+import hms_iceberg.bridge.wire.Failures;
+import hms_iceberg.bridge.wire.IcebergCatalog;
 import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.Iterator;
@@ -27,12 +32,12 @@ import scala.jdk.javaapi.CollectionConverters;
  * CREATE TABLE ... LIKE, where the new table is an Iceberg table: the CREATE TABLE that says the same. Spark's own would
  * make a row of the metastore that nothing can read, and before 4.3 does so for the session catalog alone.
  */
-final class LikeTables extends Rule {
+public final class LikeTables extends Rule {
   private static final String[] DEFINED = {"format-version", "sort-order", "identifier-fields"};
 
   private final SparkSession session;
 
-  LikeTables(SparkSession session) {
+  public LikeTables(SparkSession session) {
     this.session = session;
   }
 

@@ -1,7 +1,14 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.sql;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import hms_iceberg.bridge.metastore.TableName;
+import hms_iceberg.bridge.tables.IcebergTable;
+import hms_iceberg.bridge.wire.CollectionTools;
+import hms_iceberg.bridge.wire.Failures;
+import hms_iceberg.bridge.wire.IcebergCatalog;
+import hms_iceberg.bridge.wire.Json;
+import hms_iceberg.bridge.wire.Planner;
 import java.sql.Timestamp;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -31,7 +38,7 @@ import scala.jdk.javaapi.CollectionConverters;
  * What SQL says of partitions and statistics. Spark means partitions that a catalog keeps; those of an Iceberg table are
  * in its metadata, so that some statements have an answer there, and for others there is another way.
  */
-final class PartitionStatements extends Rule {
+public final class PartitionStatements extends Rule {
   private static final Set OF_CATALOGS = new HashSet(Arrays.asList(new String[] {
       "AddPartitions", "DropPartitions", "RenamePartitions", "TruncatePartition", "RepairTable", "RecoverPartitions"}));
   /** Whose partition is a map until Spark 4.2; from then on there is a plan of its own. */
@@ -121,7 +128,7 @@ final class PartitionStatements extends Rule {
       this.partition = partition;
     }
 
-    List rows(SparkSession session) {
+    public List rows(SparkSession session) {
       List rows = new ArrayList();
       for (Iterator it = partitions(table, partition).elements(); it.hasNext();) {
         rows.add(RowFactory.create(new Object[] {((JsonNode) it.next()).get("path").asText()}));
@@ -130,19 +137,19 @@ final class PartitionStatements extends Rule {
     }
   }
 
-  static final class Describe extends IcebergCommand {
+  public static final class Describe extends IcebergCommand {
     private final ResolvedTable table;
     private final Map partition;
     private final boolean extended;
 
-    Describe(ResolvedTable table, Map partition, boolean extended, Seq output) {
+    public Describe(ResolvedTable table, Map partition, boolean extended, Seq output) {
       super((IcebergCatalog) table.catalog(), table.identifier(), output);
       this.table = table;
       this.partition = partition;
       this.extended = extended;
     }
 
-    List rows(SparkSession session) {
+    public List rows(SparkSession session) {
       JsonNode found = partitions(table, partition);
       if (found.size() != 1) {
         throw Failures.of("InvalidInputError: " + found.size() + " partitions of " + TableName.text(ident) + " have "
@@ -195,7 +202,7 @@ final class PartitionStatements extends Rule {
       this.scans = scans;
     }
 
-    List rows(SparkSession session) {
+    public List rows(SparkSession session) {
       if (columns.isEmpty() && ((IcebergTable) table.table()).partitioning().length > 0) {
         call("compute_partition_stats", Json.MAPPER.createObjectNode());
       }

@@ -1,5 +1,7 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.sql;
 
+import hms_iceberg.bridge.metastore.TableName;
+import hms_iceberg.bridge.wire.IcebergCatalog;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
@@ -19,7 +21,7 @@ import scala.jdk.javaapi.CollectionConverters;
  * SHOW TABLE EXTENDED in the session catalog. Spark tells what the metastore's row says of a table, and takes an Iceberg
  * table for one of Hive: dbt, which reads the provider here, then drops it and makes it anew.
  */
-final class ShowTables extends IcebergCommand {
+public final class ShowTables extends IcebergCommand {
   private static final Pattern ICEBERG = Pattern.compile("(?im)^Table Properties: \\[.*\\btable_type=iceberg\\b");
   private static final String[] OF_HIVE = {
     "Serde Library: ", "InputFormat: ", "OutputFormat: ", "Storage Properties: ", "Partition Provider: "
@@ -32,7 +34,7 @@ final class ShowTables extends IcebergCommand {
     this.statement = statement;
   }
 
-  List rows(SparkSession session) {
+  public List rows(SparkSession session) {
     List rows = new ArrayList();
     for (Iterator it = CollectionConverters.asJava((Seq) statement.run(session)).iterator(); it.hasNext();) {
       Row row = (Row) it.next();
@@ -42,7 +44,7 @@ final class ShowTables extends IcebergCommand {
   }
 
   /** What is said of a table, with Iceberg as its provider if it is one of Iceberg's. */
-  static String told(String information) {
+  public static String told(String information) {
     if (!ICEBERG.matcher(information).find()) {
       return information;
     }
@@ -61,10 +63,10 @@ final class ShowTables extends IcebergCommand {
     return told.toString();
   }
 
-  static final class Extended extends Rule {
+  public static final class Extended extends Rule {
     private final SparkSession session;
 
-    Extended(SparkSession session) {
+    public Extended(SparkSession session) {
       this.session = session;
     }
 

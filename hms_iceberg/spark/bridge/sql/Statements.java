@@ -1,5 +1,10 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.sql;
 
+import hms_iceberg.bridge.catalog.CarriedStatement;
+import hms_iceberg.bridge.wire.CollectionTools;
+import hms_iceberg.bridge.wire.Failures;
+import hms_iceberg.bridge.wire.Generation;
+import hms_iceberg.bridge.wire.IcebergCatalog;
 import java.util.List;
 import org.apache.spark.sql.catalyst.analysis.ResolvedTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -15,16 +20,16 @@ import scala.collection.immutable.Map$;
  * property that no table ever gets: so Spark finds the table, in whatever catalog and namespace are current, and
  * hands the statement to its catalog.
  */
-final class Statements {
+public final class Statements {
   private Statements() {}
 
-  static LogicalPlan plan(List table, String command, String statement) {
+  public static LogicalPlan plan(List table, String command, String statement) {
     Map carrier = (Map) Map$.MODULE$.empty().updated(CarriedStatement.PROPERTY, statement);
     return new SetTableProperties(Generation.table(CollectionTools.seq(table), command), carrier);
   }
 
   /** No other table may get the carrying property. */
-  static final class OnlyForIceberg extends Rule {
+  public static final class OnlyForIceberg extends Rule {
     public TreeNode apply(TreeNode plan) {
       if (plan instanceof SetTableProperties) {
         SetTableProperties statement = (SetTableProperties) plan;

@@ -1,7 +1,11 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.stream;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import hms_iceberg.bridge.scan.TableScan;
+import hms_iceberg.bridge.table.DescribedTable;
+import hms_iceberg.bridge.wire.Json;
+import hms_iceberg.bridge.wire.Planner;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
@@ -17,13 +21,12 @@ import org.apache.spark.sql.connector.read.streaming.ReadAllAvailable;
 import org.apache.spark.sql.connector.read.streaming.ReadLimit;
 import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
  * The rows that are appended to a table. Python says where the stream begins and how far a batch goes; a batch is a scan
  * of the files between two offsets.
  */
-final class AppendedRows implements MicroBatchStream, SupportsTriggerAvailableNow {
+public final class AppendedRows implements MicroBatchStream, SupportsTriggerAvailableNow {
   private final Progress progress;
   private final StructType required;
   private final List conditions;
@@ -34,7 +37,7 @@ final class AppendedRows implements MicroBatchStream, SupportsTriggerAvailableNo
    *
    * @param folder that of this source in the query's checkpoint
    */
-  AppendedRows(SparkSession session, IcebergTable table, String folder, Map options) {
+  AppendedRows(SparkSession session, DescribedTable table, String folder, Map options) {
     this(
         new Progress(session, table, folder, Json.MAPPER.valueToTree(new HashMap(options))), table.schema(),
         Collections.emptyList());
@@ -47,12 +50,12 @@ final class AppendedRows implements MicroBatchStream, SupportsTriggerAvailableNo
   }
 
   /** What is said of the stream in plans. */
-  Scan scan() {
-    return new StreamedScan(progress.table, required, CaseInsensitiveStringMap.empty());
+  public Scan scan() {
+    return new StreamedScan(progress.table, required, null);
   }
 
   /** The same stream, of which batches use some columns and, by Catalyst's conditions, fewer rows. */
-  AppendedRows of(StructType columns, List tests) {
+  public AppendedRows of(StructType columns, List tests) {
     List all = new ArrayList(conditions);
     all.addAll(tests);
     return new AppendedRows(progress, columns, all);
@@ -93,8 +96,8 @@ final class AppendedRows implements MicroBatchStream, SupportsTriggerAvailableNo
   }
 
   public InputPartition[] planInputPartitions(Offset start, Offset end) {
-    IcebergTable table = progress.batch((Position) start, (Position) end);
-    batch = new TableScan(table, required, conditions, CaseInsensitiveStringMap.empty());
+    DescribedTable table = progress.batch((Position) start, (Position) end);
+    batch = new TableScan(table, required, conditions, null);
     return batch.planInputPartitions();
   }
 
@@ -120,13 +123,13 @@ final class AppendedRows implements MicroBatchStream, SupportsTriggerAvailableNo
   }
 
   /** Spark asks for the default limit and gives it back, unless a trigger wants all that there is. */
-  static final class AsOptionsSay implements ReadLimit {}
+  public static final class AsOptionsSay implements ReadLimit {}
 
-  static final class Position extends Offset {
+  public static final class Position extends Offset {
     /** Null for the beginning in a checkpoint of an earlier version of ours, which did not keep it. */
     final JsonNode offset;
 
-    Position(JsonNode offset) {
+    public Position(JsonNode offset) {
       this.offset = offset == null || offset.isNull() ? null : offset;
     }
 
@@ -137,19 +140,19 @@ final class AppendedRows implements MicroBatchStream, SupportsTriggerAvailableNo
 
   /** What all batches of a stream share. */
   private static final class Progress {
-    final IcebergTable table;
-    final StreamStart begin;
+    public final DescribedTable table;
+    public final StreamStart begin;
     private final JsonNode options;
     /** The metadata up to which a query reads that stops when it has read what there is; null for others. */
     private String bound;
 
-    Progress(SparkSession session, IcebergTable table, String folder, JsonNode options) {
+    Progress(SparkSession session, DescribedTable table, String folder, JsonNode options) {
       this.table = table;
       this.begin = new StreamStart(folder, session.sessionState().newHadoopConf());
       this.options = options;
     }
 
-    ObjectNode question(String call) {
+    public ObjectNode question(String call) {
       ObjectNode question = Planner.question(call);
       question.put("name", table.name());
       question.put("metadata_location", newest());
@@ -158,7 +161,7 @@ final class AppendedRows implements MicroBatchStream, SupportsTriggerAvailableNo
       return question;
     }
 
-    IcebergTable batch(Position start, Position end) {
+    public DescribedTable batch(Position start, Position end) {
       ObjectNode batch = Json.MAPPER.createObjectNode();
       batch.set("start", start.offset);
       batch.set("end", end.offset);

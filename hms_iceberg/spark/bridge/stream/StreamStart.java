@@ -1,6 +1,8 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.stream;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import hms_iceberg.bridge.wire.Failures;
+import hms_iceberg.bridge.wire.Json;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
@@ -14,12 +16,12 @@ import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileMana
  * Where a stream began, in its checkpoint, which has no offset of that: a batch is only logged by its end. The file is
  * Apache Iceberg's, so that either goes on with the other's checkpoints.
  */
-final class StreamStart {
+public final class StreamStart {
   private final Path checkpoint;
   private final Path folder;
   private final Configuration conf;
 
-  StreamStart(String folder, Configuration conf) {
+  public StreamStart(String folder, Configuration conf) {
     this.checkpoint = new Path(folder).getParent().getParent();
     this.folder = new Path(folder, "offsets");
     this.conf = conf;
@@ -34,7 +36,7 @@ final class StreamStart {
   }
 
   /** Null if the stream has not begun, or began with an earlier version of ours. */
-  JsonNode known() {
+  public JsonNode known() {
     CheckpointFileManager files = files();
     if (!files.exists(file())) {
       return null;
@@ -61,7 +63,7 @@ final class StreamStart {
   }
 
   /** The file is there as a whole or not at all; another query that was first has decided. */
-  JsonNode store(JsonNode offset) {
+  public JsonNode store(JsonNode offset) {
     CheckpointFileManager files = files();
     files.mkdirs(folder);
     try {

@@ -1,5 +1,8 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.stream;
 
+import hms_iceberg.bridge.scan.StreamMaker;
+import hms_iceberg.bridge.table.DescribedTable;
+import java.util.Collections;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.Statistics;
@@ -7,18 +10,17 @@ import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A table of which Spark has not said what it reads, as it does for streams: their batches say it, in `StreamColumns`. */
 final class StreamedScan implements Scan, SupportsReportStatistics {
-  private final IcebergTable table;
+  private final DescribedTable table;
   private final StructType columns;
-  private final CaseInsensitiveStringMap options;
+  private final StreamMaker streams;
 
-  StreamedScan(IcebergTable table, StructType columns, CaseInsensitiveStringMap options) {
+  StreamedScan(DescribedTable table, StructType columns, StreamMaker streams) {
     this.table = table;
     this.columns = columns;
-    this.options = options;
+    this.streams = streams;
   }
 
   public StructType readSchema() {
@@ -39,6 +41,6 @@ final class StreamedScan implements Scan, SupportsReportStatistics {
   }
 
   public MicroBatchStream toMicroBatchStream(String checkpoint) {
-    return new AppendedRows((SparkSession) SparkSession.active(), table, checkpoint, options);
+    return streams.stream(checkpoint, columns, Collections.emptyList());
   }
 }

@@ -1,4 +1,4 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.table;
 
 import java.util.HashSet;
 import java.util.Map;
@@ -6,7 +6,7 @@ import java.util.Set;
 import org.apache.spark.sql.connector.catalog.TableCapability;
 
 /** What Spark may do with a table, some of which the table's properties decide. */
-final class Capabilities {
+public final class Capabilities {
   private static final String[] ALWAYS = {
     "BATCH_READ", "BATCH_WRITE", "STREAMING_WRITE", "TRUNCATE", "OVERWRITE_BY_FILTER", "OVERWRITE_DYNAMIC"
   };
@@ -14,7 +14,7 @@ final class Capabilities {
   private Capabilities() {}
 
   /** A stream of a table that Spark does not read by itself is made of plans, as a source of an older kind. */
-  static Set of(Map properties, boolean isReadBySpark) {
+  public static Set of(Map properties, boolean isReadBySpark) {
     Set capabilities = new HashSet();
     if (isReadBySpark) {
       capabilities.add(TableCapability.MICRO_BATCH_READ);

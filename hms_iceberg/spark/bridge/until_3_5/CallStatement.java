@@ -1,5 +1,12 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.until_3_5;
 
+import hms_iceberg.bridge.metastore.TableName;
+import hms_iceberg.bridge.procedures.CatalogProcedure;
+import hms_iceberg.bridge.scan.WorkerFiles;
+import hms_iceberg.bridge.sql.IcebergCommand;
+import hms_iceberg.bridge.wire.CollectionTools;
+import hms_iceberg.bridge.wire.Failures;
+import hms_iceberg.bridge.wire.IcebergCatalog;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
@@ -34,7 +41,7 @@ import scala.collection.Seq;
 import scala.collection.immutable.Nil$;
 
 /** CALL, which Spark 3.5 does not know: the procedure is found when the statement is read, and called when it is run. */
-final class CallStatement extends IcebergCommand {
+public final class CallStatement extends IcebergCommand {
   private static final Pattern CALL = Pattern.compile(
       "(?is)((?:\\s|--[^\\n]*\\n|/\\*.*?\\*/)*)CALL(\\s.*?\\))[\\s;]*");
 
@@ -49,7 +56,7 @@ final class CallStatement extends IcebergCommand {
   }
 
   /** Null if the text is no call. */
-  static LogicalPlan read(SparkSession session, ParserInterface parser, String text) throws Exception {
+  public static LogicalPlan read(SparkSession session, ParserInterface parser, String text) throws Exception {
     Matcher call = CALL.matcher(text);
     UnresolvedFunction called = call.matches()
         ? function(parser.parsePlan(call.group(1) + "SELECT" + call.group(2))) : null;
@@ -100,7 +107,7 @@ final class CallStatement extends IcebergCommand {
     return CollectionTools.seq(output);
   }
 
-  List rows(SparkSession session) throws Exception {
+  public List rows(SparkSession session) throws Exception {
     List rows = new ArrayList();
     for (Iterator it = procedure.call(values(session)); it.hasNext();) {
       LocalScan result = (LocalScan) it.next();

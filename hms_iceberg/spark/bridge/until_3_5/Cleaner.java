@@ -1,18 +1,19 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.until_3_5;
 
+import hms_iceberg.bridge.wire.Generation;
 import java.lang.ref.PhantomReference;
 import java.lang.ref.ReferenceQueue;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
 /** Does something when nobody has an object any more; Java has one of its own since 9. */
-final class Cleaner implements Runnable {
+public final class Cleaner implements Runnable {
   private final ReferenceQueue gone = new ReferenceQueue();
   private final Set known = ConcurrentHashMap.newKeySet();
 
   private Cleaner() {}
 
-  static Cleaner create() {
+  public static Cleaner create() {
     Cleaner cleaner = new Cleaner();
     Thread thread = Generation.thread(cleaner, "hms_iceberg-cleaner");
     thread.setDaemon(true);
@@ -20,7 +21,7 @@ final class Cleaner implements Runnable {
     return cleaner;
   }
 
-  void register(Object object, Runnable then) {
+  public void register(Object object, Runnable then) {
     known.add(new Watched(object, gone, then));
   }
 

@@ -1,4 +1,4 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.until_3_5;
 
 import java.io.IOException;
 import java.util.Map;
@@ -13,7 +13,7 @@ import org.apache.parquet.hadoop.metadata.CompressionCodecName;
  * The codecs that Parquet keeps: before 1.14 one of a kind for as long as the JVM lives, with the level of compression
  * that the first file asked for. One of another level makes room for a new one.
  */
-final class Codecs extends CodecFactory {
+public final class Codecs extends CodecFactory {
   private static final String[] LEVELS =
       {"zlib.compress.level", "parquet.compression.codec.zstd.level", "compression.brotli.quality"};
 
@@ -22,7 +22,7 @@ final class Codecs extends CodecFactory {
   }
 
   /** Builds a writer; no other one of a table gets a codec in the meantime. */
-  static synchronized ParquetWriter writer(
+  public static synchronized ParquetWriter writer(
       ParquetWriter.Builder builder, CompressionCodecName codec, Configuration conf) throws IOException {
     Map known = CodecFactory.CODEC_BY_NAME;
     Object kept = known.get(codec.getHadoopCompressionCodecClassName());

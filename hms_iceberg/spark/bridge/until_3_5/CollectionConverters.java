@@ -1,4 +1,4 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.until_3_5;
 
 import java.util.Iterator;
 import java.util.List;
@@ -8,22 +8,22 @@ import scala.collection.Seq;
 import scala.collection.mutable.Buffer;
 
 /** Scala 2.12 has none for Java. */
-final class CollectionConverters {
+public final class CollectionConverters {
   private CollectionConverters() {}
 
-  static List asJava(Seq seq) {
+  public static List asJava(Seq seq) {
     return JavaConverters$.MODULE$.seqAsJavaList(seq);
   }
 
-  static Map asJava(scala.collection.Map map) {
+  public static Map asJava(scala.collection.Map map) {
     return JavaConverters$.MODULE$.mapAsJavaMap(map);
   }
 
-  static Buffer asScala(List list) {
+  public static Buffer asScala(List list) {
     return JavaConverters$.MODULE$.asScalaBuffer(list);
   }
 
-  static scala.collection.Iterator asScala(Iterator iterator) {
+  public static scala.collection.Iterator asScala(Iterator iterator) {
     return JavaConverters$.MODULE$.asScalaIterator(iterator);
   }
 }

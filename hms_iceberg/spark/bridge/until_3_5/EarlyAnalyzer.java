@@ -1,5 +1,6 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.until_3_5;
 
+import hms_iceberg.bridge.wire.CollectionTools;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Iterator;
@@ -14,14 +15,14 @@ import scala.collection.Seq;
  * A session's analyzer with rules that come before the resolution of names, which Spark takes since 4.0, and with
  * `MetadataOfRows`.
  */
-final class EarlyAnalyzer extends Analyzer {
+public final class EarlyAnalyzer extends Analyzer {
   private static final String BEFORE = "Resolution";
   private static final String REWRITE = "DML rewrite";
 
   private final Analyzer given;
   private final List early = new ArrayList();
 
-  EarlyAnalyzer(Analyzer given, SparkSession session, List builders) {
+  public EarlyAnalyzer(Analyzer given, SparkSession session, List builders) {
     super(given.catalogManager());
     this.given = given;
     for (Iterator it = builders.iterator(); it.hasNext();) {

@@ -1,6 +1,11 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.wire;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import hms_iceberg.bridge.source.IcebergSource;
+import hms_iceberg.bridge.until_3_5.CallStatement;
+import hms_iceberg.bridge.until_3_5.Codecs;
+import hms_iceberg.bridge.until_3_5.EarlyAnalyzer;
+import hms_iceberg.bridge.until_3_5.ProcedureParameter;
 import java.io.IOException;
 import java.lang.reflect.Field;
 import java.net.InetAddress;
@@ -37,23 +42,23 @@ import org.apache.spark.sql.internal.SessionState;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.Option;
-import scala.collection.immutable.Map$;
 import scala.collection.Seq;
+import scala.collection.immutable.Map$;
 
 /** What Spark 4 has otherwise; see the file of this name in the room `wire`. */
-final class Generation {
+public final class Generation {
   private Generation() {}
 
-  static SparkSession session(SparkSession given, SparkSessionExtensions rules) {
+  public static SparkSession session(SparkSession given, SparkSessionExtensions rules) {
     return new SparkSession(
         given.sparkContext(), Option.apply(given.sharedState()), Option.apply(given.sessionState()), rules,
         given.initialSessionOptions());
   }
 
   /** Spark takes none; `completeRules` gives them to each session. */
-  static void injectEarly(SparkSessionExtensions extensions, List rules) {}
+  public static void injectEarly(SparkSessionExtensions extensions, List rules) {}
 
-  static void completeRules(SparkSession session, List early) {
+  public static void completeRules(SparkSession session, List early) {
     Analyzer analyzer = session.sessionState().analyzer();
     if (analyzer instanceof EarlyAnalyzer) {
       return;
@@ -67,43 +72,43 @@ final class Generation {
     }
   }
 
-  static LogicalPlan mapInArrow(Expression function, Seq output, LogicalPlan rows) {
+  public static LogicalPlan mapInArrow(Expression function, Seq output, LogicalPlan rows) {
     return new PythonMapInArrow(function, output, rows, false);
   }
 
-  static LogicalPlan sortWithin(Seq orders, LogicalPlan rows) {
+  public static LogicalPlan sortWithin(Seq orders, LogicalPlan rows) {
     return new Sort(orders, false, rows);
   }
 
-  static UnresolvedTable table(Seq name, String command) {
+  public static UnresolvedTable table(Seq name, String command) {
     return new UnresolvedTable(name, command, Option.empty());
   }
 
-  static Option travel(CaseInsensitiveStringMap options, String timestamp, String version, SQLConf conf) {
+  public static Option travel(CaseInsensitiveStringMap options, String timestamp, String version, SQLConf conf) {
     String time = options.get(timestamp);
     Option expression = time == null ? Option.empty() : Option.apply(Literal$.MODULE$.apply(time));
     return TimeTravelSpec$.MODULE$.create(expression, Option.apply(options.get(version)), conf);
   }
 
   /** Spark ignores such options, and would read the newest rows. */
-  static Object travels(UnresolvedRelation relation) {
+  public static Object travels(UnresolvedRelation relation) {
     return relation.isStreaming() ? null : IcebergSource.travel(relation.options());
   }
 
-  static boolean isCurrent(LogicalPlan namespace) {
+  public static boolean isCurrent(LogicalPlan namespace) {
     return namespace instanceof UnresolvedNamespace && ((UnresolvedNamespace) namespace).multipartIdentifier().isEmpty();
   }
 
-  static String globalTempDatabase(SessionCatalog catalog) {
+  public static String globalTempDatabase(SessionCatalog catalog) {
     return catalog.globalTempViewManager().database();
   }
 
-  static String condition(SparkThrowable error) {
+  public static String condition(SparkThrowable error) {
     return error.getErrorClass();
   }
 
   /** Spark 3.5 gives no hints: a row operation looks at this itself. */
-  static String preserved(boolean kept) {
+  public static String preserved(boolean kept) {
     return "{}";
   }
 
@@ -121,7 +126,7 @@ final class Generation {
   }
 
   /** Java 8 has none that inherit nothing: they let go of it. */
-  static Thread thread(Runnable task, String name) {
+  public static Thread thread(Runnable task, String name) {
     return new Thread(new WithoutSession(task), name);
   }
 
@@ -129,20 +134,20 @@ final class Generation {
    * Rows that Spark 3.5 copies come without their metadata, and would lose their ids, which tables have from format
    * version 3 on: those are changed by merge-on-read.
    */
-  static boolean copies(Map properties) {
+  public static boolean copies(Map properties) {
     return Integer.parseInt((String) properties.get("format-version")) < 3;
   }
 
-  static ParquetWriter writer(ParquetWriter.Builder builder, String codec, Configuration conf) throws IOException {
+  public static ParquetWriter writer(ParquetWriter.Builder builder, String codec, Configuration conf) throws IOException {
     return Codecs.writer(builder, CompressionCodecName.valueOf(codec), conf);
   }
 
   /** Parquet's own builder does not hand it on before 1.14. */
-  static byte[][] variant(InternalRow row, int i) {
+  public static byte[][] variant(InternalRow row, int i) {
     throw new UnsupportedOperationException("Spark 3.5 has no variants.");
   }
 
-  static void bloomFilterBytes(ParquetWriter.Builder builder, int bytes) {
+  public static void bloomFilterBytes(ParquetWriter.Builder builder, int bytes) {
     try {
       Field properties = ParquetWriter.Builder.class.getDeclaredField("encodingPropsBuilder");
       properties.setAccessible(true);
@@ -153,9 +158,9 @@ final class Generation {
   }
 
   /** Parquet before 1.15 writes the statistics of every column. */
-  static void statistics(ParquetWriter.Builder builder, String column, boolean enabled) {}
+  public static void statistics(ParquetWriter.Builder builder, String column, boolean enabled) {}
 
-  static LogicalPlan call(SparkSession session, ParserInterface parser, String text) throws Exception {
+  public static LogicalPlan call(SparkSession session, ParserInterface parser, String text) throws Exception {
     try {
       return CallStatement.read(session, parser, text);
     } catch (AnalysisException e) {
@@ -176,7 +181,7 @@ final class Generation {
     return made;
   }
 
-  static ProcedureParameter parameter(String name, DataType type, String defaultSql) {
+  public static ProcedureParameter parameter(String name, DataType type, String defaultSql) {
     return new ProcedureParameter(name, type, defaultSql == null);
   }
 

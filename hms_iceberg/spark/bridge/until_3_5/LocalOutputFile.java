@@ -1,4 +1,4 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.until_3_5;
 
 import java.io.BufferedOutputStream;
 import java.io.IOException;
@@ -11,12 +11,12 @@ import org.apache.parquet.io.OutputFile;
 import org.apache.parquet.io.PositionOutputStream;
 
 /** A new file on a local disk, which Parquet has of its own since 1.14. */
-final class LocalOutputFile implements OutputFile {
+public final class LocalOutputFile implements OutputFile {
   private static final int BUFFER = 1 << 16;
 
   private final Path path;
 
-  LocalOutputFile(Path path) {
+  public LocalOutputFile(Path path) {
     this.path = path;
   }
 
@@ -45,11 +45,11 @@ final class LocalOutputFile implements OutputFile {
     return path.toString();
   }
 
-  static final class Counted extends PositionOutputStream {
+  public static final class Counted extends PositionOutputStream {
     private final OutputStream out;
     private long position;
 
-    Counted(OutputStream out) {
+    public Counted(OutputStream out) {
       this.out = out;
     }
 

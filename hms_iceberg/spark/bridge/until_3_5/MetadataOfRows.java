@@ -1,5 +1,10 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.until_3_5;
 
+import hms_iceberg.bridge.batches.MetadataColumns;
+import hms_iceberg.bridge.plan.TableOfConditions;
+import hms_iceberg.bridge.tables.IcebergTable;
+import hms_iceberg.bridge.wire.CollectionTools;
+import hms_iceberg.bridge.wire.Failures;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;

@@ -1,24 +1,24 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.until_3_5;
 
 import org.apache.spark.sql.types.DataType;
 
 /** A parameter of a procedure. */
-final class ProcedureParameter {
-  final boolean required;
+public final class ProcedureParameter {
+  public final boolean required;
   private final String name;
   private final DataType type;
 
-  ProcedureParameter(String name, DataType type, boolean required) {
+  public ProcedureParameter(String name, DataType type, boolean required) {
     this.name = name;
     this.type = type;
     this.required = required;
   }
 
-  String name() {
+  public String name() {
     return name;
   }
 
-  DataType dataType() {
+  public DataType dataType() {
     return type;
   }
 }

@@ -1,8 +1,8 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.until_3_5;
 
 import org.apache.spark.sql.types.StructType;
 
 /** A procedure before its arguments are known. */
-interface UnboundProcedure {
+public interface UnboundProcedure {
   BoundProcedure bind(StructType arguments);
 }

@@ -1,6 +1,6 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.until_3_5;
 
 import org.apache.spark.sql.types.DataType;
 
 /** Spark 3.5 has none: no type is one. */
-abstract class VariantType extends DataType {}
+public abstract class VariantType extends DataType {}

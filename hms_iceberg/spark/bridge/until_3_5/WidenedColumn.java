@@ -1,4 +1,4 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.columns;
 
 import org.apache.parquet.schema.LogicalTypeAnnotation;
 import org.apache.parquet.schema.PrimitiveType;
@@ -21,7 +21,7 @@ import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
 /** A column whose type was widened after its file was written: Spark reads it as the file's type until 3.5. */
-final class WidenedColumn extends ColumnView {
+public final class WidenedColumn extends ColumnView {
   private static final long MICROS_OF_A_DAY = 86400000000L;
 
   private final DataType wanted;
@@ -31,7 +31,7 @@ final class WidenedColumn extends ColumnView {
   }
 
   /** The type that Spark can read of what is wanted. */
-  static DataType typeToRead(DataType wanted, Type type) {
+  public static DataType typeToRead(DataType wanted, Type type) {
     if (!type.isPrimitive()) {
       return wanted;
     }
@@ -57,11 +57,11 @@ final class WidenedColumn extends ColumnView {
   }
 
   /** Those of a widened column are on the heap. */
-  static boolean keepsVectors(SQLConf conf) {
+  public static boolean keepsVectors(SQLConf conf) {
     return !conf.offHeapColumnVectorEnabled();
   }
 
-  static ColumnView of(DataType wanted, DataType read) {
+  public static ColumnView of(DataType wanted, DataType read) {
     boolean widened = wanted instanceof LongType && read instanceof IntegerType
         || wanted instanceof DoubleType && read instanceof FloatType
         || wanted instanceof TimestampNTZType && read instanceof DateType
@@ -69,12 +69,12 @@ final class WidenedColumn extends ColumnView {
     return widened ? (ColumnView) new WidenedColumn(wanted) : ColumnView.same();
   }
 
-  ColumnVector of(ColumnVector read) {
+  public ColumnVector of(ColumnVector read) {
     return new Vector(wanted, read);
   }
 
   /** The batch with copies of the widened columns, since code that Spark generates may insist on its own vectors. */
-  static ColumnarBatch copied(ColumnarBatch batch) {
+  public static ColumnarBatch copied(ColumnarBatch batch) {
     ColumnVector[] vectors = null;
     for (int i = 0; i < batch.numCols(); i++) {
       if (batch.column(i) instanceof Vector) {
@@ -101,11 +101,11 @@ final class WidenedColumn extends ColumnView {
       this.isTime = wanted instanceof TimestampNTZType;
     }
 
-    int row(int rowId) {
+    public int row(int rowId) {
       return rowId;
     }
 
-    ColumnVector copy(int count) {
+    public ColumnVector copy(int count) {
       OnHeapColumnVector copy = new OnHeapColumnVector(count, dataType());
       for (int i = 0; i < count; i++) {
         if (inner.isNullAt(i)) {

@@ -1,5 +1,6 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.variants;
 
+import hms_iceberg.bridge.wire.Generation;
 import java.math.BigInteger;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -22,7 +23,7 @@ import org.apache.spark.sql.types.VariantType;
  * all its values are of one type, as in Python's writer and in Java's. Types that Spark does not read from such columns
  * get none: time, UUID, and timestamps with nanoseconds.
  */
-final class ShreddedType {
+public final class ShreddedType {
   /** Kinds beside those of VariantBytes. */
   static final int OBJECTS = 100;
   static final int ARRAYS = 101;
@@ -32,21 +33,21 @@ final class ShreddedType {
   private static final int MOST_FIELDS = 300;
 
   /** OBJECTS, ARRAYS, or a primitive type; INT8 to INT64 also hold narrower integers, DECIMAL4 holds all decimals. */
-  final int kind;
+  public final int kind;
   /** Of decimals. */
-  int precision;
-  int scale;
+  public int precision;
+  public int scale;
   /** Of objects, the types of fields by name, in the order of names. */
-  final TreeMap fields = new TreeMap();
+  public final TreeMap fields = new TreeMap();
   /** Of arrays. */
-  ShreddedType element;
+  public ShreddedType element;
 
   private ShreddedType(int kind) {
     this.kind = kind;
   }
 
   /** By the columns of some rows, the types of those of variants; null if none can be typed. */
-  static ShreddedType[] ofColumns(List rows, StructType schema) {
+  public static ShreddedType[] ofColumns(List rows, StructType schema) {
     ShreddedType[] types = new ShreddedType[schema.fields().length];
     boolean any = false;
     for (int i = 0; i < types.length; i++) {
@@ -64,7 +65,7 @@ final class ShreddedType {
   }
 
   /** The columns of a file, by their dotted paths, of which a setting speaks: what it says of a value, of all typed ones. */
-  static List columns(String path, StructType schema, ShreddedType[] shredded) {
+  public static List columns(String path, StructType schema, ShreddedType[] shredded) {
     List columns = new ArrayList();
     columns.add(path);
     for (int i = 0; shredded != null && i < shredded.length; i++) {
@@ -92,7 +93,7 @@ final class ShreddedType {
    * @param values of each row its value and its metadata; null for a row without
    * @return null if nothing can be typed
    */
-  static ShreddedType of(List values) {
+  public static ShreddedType of(List values) {
     Seen root = new Seen();
     for (int i = 0; i < values.size(); i++) {
       byte[][] variant = (byte[][]) values.get(i);
@@ -104,7 +105,7 @@ final class ShreddedType {
   }
 
   /** The column `typed_value`. */
-  Type column() {
+  public Type column() {
     if (kind == OBJECTS) {
       Types.GroupBuilder group = Types.optionalGroup();
       for (Iterator it = fields.entrySet().iterator(); it.hasNext();) {
@@ -187,7 +188,7 @@ final class ShreddedType {
     private static final int NONE = -1;
     private static final int MIXED = -2;
 
-    int rows;
+    public int rows;
     private String name;
     private int family = NONE;
     /** Of integers their type, of decimals the digits. */

@@ -1,4 +1,4 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.variants;
 
 import java.io.ByteArrayOutputStream;
 import java.nio.charset.StandardCharsets;
@@ -12,23 +12,23 @@ final class VariantBytes {
   static final int PRIMITIVE = 0;
   static final int SHORT_STRING = 1;
   static final int OBJECT = 2;
-  static final int ARRAY = 3;
+  public static final int ARRAY = 3;
 
   // The primitive types, by the numbers that stand above these bits.
-  static final int NULL = 0;
-  static final int TRUE = 1;
-  static final int FALSE = 2;
+  public static final int NULL = 0;
+  public static final int TRUE = 1;
+  public static final int FALSE = 2;
   static final int INT8 = 3;
-  static final int INT64 = 6;
-  static final int DOUBLE = 7;
+  public static final int INT64 = 6;
+  public static final int DOUBLE = 7;
   static final int DECIMAL4 = 8;
   static final int DECIMAL16 = 10;
-  static final int DATE = 11;
+  public static final int DATE = 11;
   static final int TIMESTAMPTZ = 12;
-  static final int TIMESTAMP = 13;
-  static final int FLOAT = 14;
-  static final int BINARY = 15;
-  static final int STRING = 16;
+  public static final int TIMESTAMP = 13;
+  public static final int FLOAT = 14;
+  public static final int BINARY = 15;
+  public static final int STRING = 16;
 
   /** Bytes after the first one, of each primitive type; -1 where a number of four bytes says how many follow it. */
   private static final int[] SIZES = {0, 0, 0, 1, 2, 4, 8, 8, 5, 9, 17, 4, 8, 8, 4, -1, -1, 8, 8, 8, 16};
@@ -39,7 +39,7 @@ final class VariantBytes {
     return bytes[at] & 3;
   }
 
-  static int kind(byte[] bytes, int at) {
+  public static int kind(byte[] bytes, int at) {
     return (bytes[at] & 0xFF) >> 2;
   }
 
@@ -60,7 +60,7 @@ final class VariantBytes {
   }
 
   /** The number of bytes of the integer, decimal or other primitive that begins there, without its first one. */
-  static int size(byte[] bytes, int at) {
+  public static int size(byte[] bytes, int at) {
     int kind = kind(bytes, at);
     if (kind >= SIZES.length) {
       throw new IllegalArgumentException("InvalidInputError: a variant holds a value of type " + kind
@@ -70,7 +70,7 @@ final class VariantBytes {
   }
 
   /** Where the value ends that begins there. */
-  static int end(byte[] bytes, int at) {
+  public static int end(byte[] bytes, int at) {
     int basic = basic(bytes, at);
     if (basic == SHORT_STRING) {
       return at + 1 + kind(bytes, at);
@@ -125,7 +125,7 @@ final class VariantBytes {
 
   /** The head of an object or an array. */
   static final class Container {
-    int count;
+    public int count;
     private byte[] bytes;
     private int idSize;
     private int offsetSize;
@@ -133,7 +133,7 @@ final class VariantBytes {
     private int offsets;
     private int values;
 
-    void read(byte[] bytes, int at) {
+    public void read(byte[] bytes, int at) {
       this.bytes = bytes;
       int header = kind(bytes, at);
       boolean object = basic(bytes, at) == OBJECT;
@@ -146,19 +146,19 @@ final class VariantBytes {
       values = offsets + (count + 1) * offsetSize;
     }
 
-    int id(int i) {
+    public int id(int i) {
       return unsigned(bytes, ids + i * idSize, idSize);
     }
 
     /** Where a value begins; that of the number of all is the end. */
-    int start(int i) {
+    public int start(int i) {
       return values + unsigned(bytes, offsets + i * offsetSize, offsetSize);
     }
   }
 
   /** The names of a variant's metadata. */
-  static final class Names {
-    final String[] names;
+  public static final class Names {
+    public final String[] names;
     /** By what they were matched with, for each name its place there; kept by those who match. */
     final Map places = new HashMap();
 
@@ -182,7 +182,7 @@ final class VariantBytes {
     private byte[] last;
     private Names names;
 
-    Names of(byte[] metadata) {
+    public Names of(byte[] metadata) {
       if (last != null && Arrays.equals(last, metadata)) {
         return names;
       }

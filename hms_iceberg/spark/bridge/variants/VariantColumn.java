@@ -1,4 +1,4 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.variants;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import java.math.BigInteger;
@@ -16,7 +16,7 @@ import org.apache.parquet.schema.Type;
  *
  * <p>Source: Apache Parquet, "Variant Shredding".
  */
-final class VariantColumn {
+public final class VariantColumn {
   private final Node root;
   private final int metadataPlace;
   private final VariantBytes.KnownNames known = new VariantBytes.KnownNames();
@@ -30,24 +30,24 @@ final class VariantColumn {
    * @param group the column in the file, which begins with its metadata and its value in any order
    * @param type null if variants stay whole
    */
-  VariantColumn(GroupType group, ShreddedType type) {
+  public VariantColumn(GroupType group, ShreddedType type) {
     this.root = new Node(type, group.isRepetition(Type.Repetition.OPTIONAL) ? 1 : 0, 0);
     this.metadataPlace = group.getFieldIndex("metadata");
   }
 
   /** Takes its writers from those of all leaves, of which its own begin at a place. */
-  void to(ColumnWriter[] columns, int first) {
+  public void to(ColumnWriter[] columns, int first) {
     metadata = columns[first + metadataPlace];
     root.to(columns, first + 1 - metadataPlace, first + 2);
   }
 
-  void writeNull() {
+  public void writeNull() {
     metadata.writeNull(0, 0);
     root.writeNull(0, 0);
   }
 
   /** Writes a variant; its bytes are not kept. */
-  void write(byte[] value, byte[] meta) {
+  public void write(byte[] value, byte[] meta) {
     metadata.write(Binary.fromReusedByteArray(meta), 0, root.level);
     if (root.type == null) {
       root.value.write(Binary.fromReusedByteArray(value), 0, root.level);
@@ -63,7 +63,7 @@ final class VariantColumn {
   }
 
   /** Adds the places of the leaves, among those of the file, of which some value is NaN. */
-  void addNanLeaves(ArrayNode places) {
+  public void addNanLeaves(ArrayNode places) {
     root.addNanLeaves(places);
   }
 
@@ -133,9 +133,9 @@ final class VariantColumn {
   }
 
   /** A pair of the columns `value` and `typed_value`; the variant itself, a field of an object, or an array's element. */
-  static final class Node {
+  public static final class Node {
     /** Null if there is no typed column. */
-    final ShreddedType type;
+    public final ShreddedType type;
     /** Of definition, where there is the pair. */
     final int level;
     private final int repetition;
@@ -152,7 +152,7 @@ final class VariantColumn {
     private boolean hasNan;
     private BigInteger limit;
 
-    Node(ShreddedType type, int level, int repetition) {
+    public Node(ShreddedType type, int level, int repetition) {
       this.type = type;
       this.level = level;
       this.repetition = repetition;
@@ -174,7 +174,7 @@ final class VariantColumn {
     }
 
     /** Takes its writers; returns the place after the last leaf of the typed column. */
-    int to(ColumnWriter[] columns, int valueLeaf, int firstTyped) {
+    public int to(ColumnWriter[] columns, int valueLeaf, int firstTyped) {
       value = columns[valueLeaf];
       int next = firstTyped;
       if (type != null && children.length == 0) {
@@ -201,7 +201,7 @@ final class VariantColumn {
       return places;
     }
 
-    void addNanLeaves(ArrayNode places) {
+    public void addNanLeaves(ArrayNode places) {
       if (hasNan) {
         places.add(typedLeaf);
       }
@@ -210,7 +210,7 @@ final class VariantColumn {
       }
     }
 
-    void writeNull(int repetition, int level) {
+    public void writeNull(int repetition, int level) {
       value.writeNull(repetition, level);
       writeNullTyped(repetition, level);
     }

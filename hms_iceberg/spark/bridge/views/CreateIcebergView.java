@@ -1,7 +1,13 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.views;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import hms_iceberg.bridge.ddl.Definitions;
+import hms_iceberg.bridge.metastore.TableName;
+import hms_iceberg.bridge.sql.IcebergCommand;
+import hms_iceberg.bridge.wire.CollectionTools;
+import hms_iceberg.bridge.wire.IcebergCatalog;
+import hms_iceberg.bridge.wire.Json;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
@@ -30,7 +36,7 @@ final class CreateIcebergView extends IcebergCommand {
     this.statement = statement;
   }
 
-  List rows(SparkSession session) throws Exception {
+  public List rows(SparkSession session) throws Exception {
     String name = catalog.name() + "." + TableName.text(ident);
     ViewReferences.refuseTemporary(session, name, statement.query());
     LogicalPlan query = session.sessionState().executePlan(statement.query(), CommandExecutionMode.SKIP()).analyzed();

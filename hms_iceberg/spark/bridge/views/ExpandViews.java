@@ -1,5 +1,9 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.views;
 
+import hms_iceberg.bridge.tables.IcebergView;
+import hms_iceberg.bridge.wire.CollectionTools;
+import hms_iceberg.bridge.wire.Failures;
+import hms_iceberg.bridge.wire.SparkVersions;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.catalyst.analysis.AnalysisContext;
@@ -27,10 +31,10 @@ import scala.runtime.AbstractPartialFunction;
  * Puts the query of an Iceberg view in the place of the view. Its names are those of the view's own default catalog and
  * namespace, whatever the session's are, and its columns are the view's by their position, as Iceberg's Java has it.
  */
-final class ExpandViews extends Rule {
+public final class ExpandViews extends Rule {
   private final SparkSession session;
 
-  ExpandViews(SparkSession session) {
+  public ExpandViews(SparkSession session) {
     this.session = session;
   }
 

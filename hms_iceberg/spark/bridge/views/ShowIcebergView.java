@@ -1,5 +1,11 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.views;
 
+import hms_iceberg.bridge.sql.IcebergCommand;
+import hms_iceberg.bridge.tables.IcebergView;
+import hms_iceberg.bridge.wire.CollectionTools;
+import hms_iceberg.bridge.wire.IcebergCatalog;
+import hms_iceberg.bridge.wire.Pointer;
+import hms_iceberg.bridge.wire.TableSource;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
@@ -32,7 +38,7 @@ final class ShowIcebergView extends IcebergCommand {
     this.statement = statement;
   }
 
-  List rows(SparkSession session) throws Exception {
+  public List rows(SparkSession session) throws Exception {
     TableSource source = catalog.source(ident);
     Pointer pointer = source.pointer();
     if (pointer == null || !pointer.isView) {

@@ -1,5 +1,10 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.views;
 
+import hms_iceberg.bridge.catalog.NamedCatalog;
+import hms_iceberg.bridge.metastore.TableName;
+import hms_iceberg.bridge.sql.IcebergCommand;
+import hms_iceberg.bridge.wire.CollectionTools;
+import hms_iceberg.bridge.wire.Generation;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Iterator;
@@ -14,7 +19,7 @@ import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /** SHOW VIEWS: those of a named catalog's namespace, and the session's temporary ones. */
-final class ShowIcebergViews extends IcebergCommand {
+public final class ShowIcebergViews extends IcebergCommand {
   private final NamedCatalog named;
   private final String[] namespace;
   private final String pattern;
@@ -26,7 +31,7 @@ final class ShowIcebergViews extends IcebergCommand {
     this.pattern = pattern.isDefined() ? (String) pattern.get() : "*";
   }
 
-  List rows(SparkSession session) throws Exception {
+  public List rows(SparkSession session) throws Exception {
     SessionCatalog known = session.sessionState().catalog();
     List rows = new ArrayList();
     if (namespace.length > 0 && namespace[0].equals(Generation.globalTempDatabase(known))) {

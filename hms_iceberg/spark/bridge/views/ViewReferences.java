@@ -1,5 +1,6 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.views;
 
+import hms_iceberg.bridge.wire.Failures;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.LinkedHashSet;

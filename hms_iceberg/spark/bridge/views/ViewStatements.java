@@ -1,5 +1,10 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.views;
 
+import hms_iceberg.bridge.catalog.NamedCatalog;
+import hms_iceberg.bridge.wire.Failures;
+import hms_iceberg.bridge.wire.Generation;
+import hms_iceberg.bridge.wire.IcebergCatalog;
+import hms_iceberg.bridge.wire.Pointer;
 import org.apache.spark.sql.catalyst.analysis.Analyzer;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedIdentifier;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedNamespace;
@@ -32,10 +37,10 @@ import scala.jdk.javaapi.CollectionConverters;
  * catalog, and 4.3 has other ones than Apache Iceberg. CREATE VIEW in the session catalog is Hive's, as ever; what is said
  * there of an Iceberg view changes or shows that.
  */
-final class ViewStatements extends Rule {
+public final class ViewStatements extends Rule {
   private final SparkSession session;
 
-  ViewStatements(SparkSession session) {
+  public ViewStatements(SparkSession session) {
     this.session = session;
   }
 
@@ -167,19 +172,19 @@ final class ViewStatements extends Rule {
   }
 
   static final class Found {
-    final IcebergCatalog catalog;
-    final Identifier ident;
+    public final IcebergCatalog catalog;
+    public final Identifier ident;
 
     Found(IcebergCatalog catalog, Identifier ident) {
       this.catalog = catalog;
       this.ident = ident;
     }
 
-    String name() {
+    public String name() {
       return catalog.source(ident).name();
     }
 
-    boolean isView() {
+    public boolean isView() {
       Pointer pointer = ident.namespace().length == 1 ? catalog.source(ident).pointer() : null;
       return pointer != null && pointer.isView;
     }

@@ -1,4 +1,4 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.wire;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
@@ -11,7 +11,7 @@ import java.util.Arrays;
  * What Python answered: the length of a JSON header (four bytes, little endian), the header, then arrays of
  * numbers and texts in the order in which they are taken. Each array starts at a multiple of eight.
  */
-final class Answer {
+public final class Answer {
   private final JsonNode header;
   private final ByteBuffer data;
 
@@ -26,11 +26,11 @@ final class Answer {
     this.data.position(4 + length);
   }
 
-  JsonNode header() {
+  public JsonNode header() {
     return header;
   }
 
-  int[] takeInts(int count) {
+  public int[] takeInts(int count) {
     align();
     int[] taken = new int[count];
     data.asIntBuffer().get(taken);
@@ -38,7 +38,7 @@ final class Answer {
     return taken;
   }
 
-  long[] takeLongs(int count) {
+  public long[] takeLongs(int count) {
     align();
     long[] taken = new long[count];
     data.asLongBuffer().get(taken);
@@ -47,7 +47,7 @@ final class Answer {
   }
 
   /** Texts come as count + 1 offsets and one block of UTF-8. */
-  String[] takeTexts(int count) {
+  public String[] takeTexts(int count) {
     long[] offsets = takeLongs(count + 1);
     align();
     byte[] bytes = data.array();
@@ -62,7 +62,7 @@ final class Answer {
   }
 
   /** Byte strings come as texts do. */
-  byte[][] takeBlobs(int count) {
+  public byte[][] takeBlobs(int count) {
     long[] offsets = takeLongs(count + 1);
     align();
     int start = data.position();

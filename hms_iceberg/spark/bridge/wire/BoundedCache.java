@@ -1,20 +1,20 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.wire;
 
 import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
 /** Keeps what was used last, up to a number of bytes; two tasks that want the same load it once. */
-final class BoundedCache {
+public final class BoundedCache {
   private final long capacity;
   private final Map slots = new LinkedHashMap(16, 0.75f, true);
   private long total;
 
-  BoundedCache(long capacity) {
+  public BoundedCache(long capacity) {
     this.capacity = capacity;
   }
 
-  Object get(String key, Loader loader) throws Exception {
+  public Object get(String key, Loader loader) throws Exception {
     Slot slot;
     synchronized (slots) {
       slot = (Slot) slots.get(key);
@@ -64,7 +64,7 @@ final class BoundedCache {
   }
 
   /** Loads a value, and afterwards knows about how many bytes it takes. */
-  interface Loader {
+  public interface Loader {
     Object load() throws Exception;
 
     long bytes();
@@ -72,7 +72,7 @@ final class BoundedCache {
 
   static final class Slot {
     boolean loaded;
-    Object value;
-    long bytes;
+    public Object value;
+    public long bytes;
   }
 }

@@ -1,4 +1,4 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.wire;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
@@ -26,11 +26,11 @@ import scala.jdk.javaapi.CollectionConverters;
  * statement writes to, but not for procedures, other names of the table (t.branch_main, t.files, ice.db.t) and its own
  * catalog's statements about it. Versions of the past stay cached.
  */
-final class CachedTables {
+public final class CachedTables {
   private CachedTables() {}
 
   /** The question has changed the table that it names. That is done, and nothing that goes wrong here changes it. */
-  static void refresh(ObjectNode question) {
+  public static void refresh(ObjectNode question) {
     boolean interrupted = Thread.interrupted(); // a stream that is stopped has nevertheless committed
     try {
       SparkSession session = (SparkSession) SparkSession.active();

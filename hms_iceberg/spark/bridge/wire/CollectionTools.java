@@ -1,4 +1,4 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.wire;
 
 import java.util.ArrayList;
 import java.util.Iterator;
@@ -10,16 +10,16 @@ import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /** Between Scala's collections and Java's. */
-final class CollectionTools {
+public final class CollectionTools {
   private CollectionTools() {}
 
-  static Filter[] filters(Seq filters) {
+  public static Filter[] filters(Seq filters) {
     List list = new ArrayList(CollectionConverters.asJava(filters));
     return (Filter[]) list.toArray(new Filter[0]);
   }
 
   /** An immutable one, as Spark takes it. */
-  static scala.collection.immutable.Map map(Map entries) {
+  public static scala.collection.immutable.Map map(Map entries) {
     scala.collection.immutable.Map map = (scala.collection.immutable.Map) Map$.MODULE$.empty();
     for (Iterator it = entries.entrySet().iterator(); it.hasNext();) {
       Map.Entry entry = (Map.Entry) it.next();
@@ -28,7 +28,7 @@ final class CollectionTools {
     return map;
   }
 
-  static Seq seq(List list) {
+  public static Seq seq(List list) {
     return CollectionConverters.asScala(list).toSeq();
   }
 }

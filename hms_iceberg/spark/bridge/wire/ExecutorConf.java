@@ -1,4 +1,4 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.wire;
 
 import java.io.Serializable;
 import java.lang.ref.WeakReference;
@@ -16,7 +16,7 @@ import scala.reflect.ClassTag$;
  * A Hadoop configuration on its way to executors. Most of its thousand entries are those of the context, the same for all
  * queries: they are sent once, and with a query only what it adds or changes.
  */
-final class ExecutorConf implements Serializable {
+public final class ExecutorConf implements Serializable {
   private static Sent ofContext;
 
   private final Broadcast sent;
@@ -28,7 +28,7 @@ final class ExecutorConf implements Serializable {
     this.added = added;
   }
 
-  static ExecutorConf of(SparkSession session, Configuration conf) {
+  public static ExecutorConf of(SparkSession session, Configuration conf) {
     Map entries = entries(conf);
     Sent sent = sent(session.sparkContext(), entries);
     HashMap added = new HashMap(entries);
@@ -37,7 +37,7 @@ final class ExecutorConf implements Serializable {
   }
 
   /** The configuration; not to be changed. */
-  synchronized Configuration value() {
+  public synchronized Configuration value() {
     if (conf == null) {
       Configuration made = new Configuration(((SerializableConfiguration) sent.value()).value());
       for (Iterator it = added.entrySet().iterator(); it.hasNext();) {

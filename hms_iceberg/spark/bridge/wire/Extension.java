@@ -1,4 +1,4 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.wire;
 
 import java.lang.ref.Cleaner;
 import java.lang.ref.WeakReference;
@@ -13,7 +13,7 @@ import org.apache.spark.sql.internal.SQLConf;
  * What a session that knows Iceberg tables has besides its rules: a planner and settings. Spark's newSession and
  * cloneSession hand the rules on, and with them this, so that every session made of an extended one is as that one is.
  */
-final class Extension {
+public final class Extension {
   /** The setting by which a session's catalogs find its extension. */
   private static final String ID = "spark.hms_iceberg.extension";
 
@@ -22,21 +22,21 @@ final class Extension {
   /** By their ids, while a session has them. */
   private static final Map KNOWN = new ConcurrentHashMap();
 
-  final Planner planner;
+  public final Planner planner;
   private final Map settings = new LinkedHashMap();
 
-  Extension(Planner planner) {
+  public Extension(Planner planner) {
     this.planner = planner;
     CLEANER.register(this, new Gone(planner.id, planner.python));
   }
 
   /** Null if these settings are not those of an extended session. */
-  static Extension find(SQLConf conf) {
+  public static Extension find(SQLConf conf) {
     WeakReference known = (WeakReference) KNOWN.get(conf.getConfString(ID, ""));
     return known == null ? null : (Extension) known.get();
   }
 
-  static Extension of(SQLConf conf) {
+  public static Extension of(SQLConf conf) {
     Extension extension = find(conf);
     if (extension == null) {
       throw Failures.of("ConfigurationError: this Spark session does not know Iceberg tables: use the one that"
@@ -46,12 +46,12 @@ final class Extension {
   }
 
   /** Who plans for the session that runs a query in this thread. */
-  static Planner activePlanner() {
+  public static Planner activePlanner() {
     return of(SQLConf.get()).planner;
   }
 
   /** Lets sessions that have its settings find it, and takes over the settings of an extension in whose place it comes. */
-  void announce(Extension before) {
+  public void announce(Extension before) {
     if (before != null) {
       settings.putAll(before.copyOfSettings());
     }
@@ -60,7 +60,7 @@ final class Extension {
   }
 
   /** Makes a setting of the sessions that will be given this. */
-  synchronized void set(String key, String value) {
+  public synchronized void set(String key, String value) {
     settings.put(key, value);
   }
 
@@ -69,13 +69,13 @@ final class Extension {
   }
 
   /** Makes a setting of a session, and of those that will be made of it. */
-  synchronized void set(SparkSession session, String key, String value) {
+  public synchronized void set(SparkSession session, String key, String value) {
     settings.put(key, value);
     session.sessionState().conf().setConfString(key, value);
   }
 
   /** Gives a session the settings. */
-  void give(SparkSession session) {
+  public void give(SparkSession session) {
     for (Iterator it = copyOfSettings().entrySet().iterator(); it.hasNext();) {
       Map.Entry entry = (Map.Entry) it.next();
       session.sessionState().conf().setConfString((String) entry.getKey(), (String) entry.getValue());
@@ -83,7 +83,7 @@ final class Extension {
   }
 
   /** Spark gives the rules to a session that it makes, but newSession does not copy settings. */
-  void adopt(SparkSession session) {
+  public void adopt(SparkSession session) {
     if (find(session.sessionState().conf()) == null) {
       give(session);
     }

@@ -1,4 +1,4 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.wire;
 
 import org.apache.spark.QueryContext;
 import org.apache.spark.sql.AnalysisException;
@@ -7,18 +7,18 @@ import scala.Option;
 import scala.collection.immutable.Map$;
 
 /** Errors as Spark throws them. */
-final class Failures {
+public final class Failures {
   private Failures() {}
 
   /** An AnalysisException, which Scala declares unchecked and PySpark turns into its own typed error. */
-  static RuntimeException of(String message, Throwable cause) {
+  public static RuntimeException of(String message, Throwable cause) {
     Option none = Option.empty();
     return unchecked(new AnalysisException(
         message, none, none, Option.apply(cause), none, Map$.MODULE$.empty(), new QueryContext[0]));
   }
 
   /** Throws what Java would have a method declare; it returns nothing, so that a caller can write `throw`. */
-  static RuntimeException unchecked(Exception exception) {
+  public static RuntimeException unchecked(Exception exception) {
     Platform.throwException(exception);
     return new RuntimeException(exception);
   }

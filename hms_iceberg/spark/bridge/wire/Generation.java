@@ -1,4 +1,4 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.wire;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
@@ -36,11 +36,11 @@ import scala.collection.immutable.Map$;
 import scala.collection.immutable.Seq;
 
 /** What Spark 3.5 has otherwise than Spark 4; it has a file of its own, in the room `until_3_5`. */
-final class Generation {
+public final class Generation {
   private Generation() {}
 
   /** A session that shares all with another one, but has other rules. */
-  static SparkSession session(SparkSession given, SparkSessionExtensions rules) {
+  public static SparkSession session(SparkSession given, SparkSessionExtensions rules) {
     return new SparkSession(
         given.sparkContext(), Option.apply(given.sharedState()), Option.apply(given.sessionState()), rules,
         given.initialSessionOptions(),
@@ -48,14 +48,14 @@ final class Generation {
   }
 
   /** Makes rules known that come before the resolution of names. */
-  static void injectEarly(SparkSessionExtensions extensions, List rules) {
+  public static void injectEarly(SparkSessionExtensions extensions, List rules) {
     for (int i = 0; i < rules.size(); i++) {
       extensions.injectHintResolutionRule((scala.Function1) rules.get(i));
     }
   }
 
   /** Early releases of Spark 4.0 forget the rules that come before the resolution if Hive support is enabled. */
-  static void completeRules(SparkSession session, List early) {
+  public static void completeRules(SparkSession session, List early) {
     Analyzer analyzer = session.sessionState().analyzer();
     if (analyzer.hintResolutionRules().isEmpty()) {
       try {
@@ -68,43 +68,43 @@ final class Generation {
     }
   }
 
-  static LogicalPlan mapInArrow(Expression function, Seq output, LogicalPlan rows) {
+  public static LogicalPlan mapInArrow(Expression function, Seq output, LogicalPlan rows) {
     return new MapInArrow(function, output, rows, false, Option.empty());
   }
 
-  static LogicalPlan sortWithin(Seq orders, LogicalPlan rows) {
+  public static LogicalPlan sortWithin(Seq orders, LogicalPlan rows) {
     return new Sort(orders, false, rows, Option.empty());
   }
 
-  static UnresolvedTable table(Seq name, String command) {
+  public static UnresolvedTable table(Seq name, String command) {
     return new UnresolvedTable(name, command, false);
   }
 
   /** The version that a read's options ask for. */
-  static Option travel(CaseInsensitiveStringMap options, String timestamp, String version, SQLConf conf) {
+  public static Option travel(CaseInsensitiveStringMap options, String timestamp, String version, SQLConf conf) {
     return TimeTravelSpec$.MODULE$.fromOptions(options, timestamp, version, conf.sessionLocalTimeZone());
   }
 
   /** The same for a read of a table by its name; null if Spark sees to it, or there is none. */
-  static Object travels(UnresolvedRelation relation) {
+  public static Object travels(UnresolvedRelation relation) {
     return null;
   }
 
   /** Whether a statement's namespace is the one that is current. */
-  static boolean isCurrent(LogicalPlan namespace) {
+  public static boolean isCurrent(LogicalPlan namespace) {
     return namespace == CurrentNamespace$.MODULE$;
   }
 
-  static String globalTempDatabase(SessionCatalog catalog) {
+  public static String globalTempDatabase(SessionCatalog catalog) {
     return catalog.globalTempDatabase();
   }
 
-  static String condition(SparkThrowable error) {
+  public static String condition(SparkThrowable error) {
     return error.getCondition();
   }
 
   /** What becomes of a metadata column when a row is updated, and written anew; a deleted row keeps it. */
-  static String preserved(boolean kept) {
+  public static String preserved(boolean kept) {
     return "{\"" + MetadataColumn.PRESERVE_ON_UPDATE + "\":" + kept + ",\"" + MetadataColumn.PRESERVE_ON_REINSERT
         + "\":" + kept + ",\"" + MetadataColumn.PRESERVE_ON_DELETE + "\":true}";
   }
@@ -115,41 +115,41 @@ final class Generation {
   }
 
   /** One that inherits no session, and keeps none. */
-  static Thread thread(Runnable task, String name) {
+  public static Thread thread(Runnable task, String name) {
     return new Thread(null, task, name, 0, false);
   }
 
   /** Whether rows of a table with these properties can be copied with their lineage. */
-  static boolean copies(Map properties) {
+  public static boolean copies(Map properties) {
     return true;
   }
 
   /** Builds a writer whose codec has the level of compression that its configuration says. */
-  static ParquetWriter writer(ParquetWriter.Builder builder, String codec, Configuration conf) throws IOException {
+  public static ParquetWriter writer(ParquetWriter.Builder builder, String codec, Configuration conf) throws IOException {
     return builder.build();
   }
 
-  static void bloomFilterBytes(ParquetWriter.Builder builder, int bytes) {
+  public static void bloomFilterBytes(ParquetWriter.Builder builder, int bytes) {
     builder.withMaxBloomFilterBytes(bytes);
   }
 
-  static void statistics(ParquetWriter.Builder builder, String column, boolean enabled) {
+  public static void statistics(ParquetWriter.Builder builder, String column, boolean enabled) {
     builder.withStatisticsEnabled(column, enabled);
   }
 
   /** The value and the metadata of a variant. */
-  static byte[][] variant(InternalRow row, int i) {
+  public static byte[][] variant(InternalRow row, int i) {
     VariantVal variant = row.getVariant(i);
     return new byte[][] {variant.getValue(), variant.getMetadata()};
   }
 
   /** A CALL that Spark's own grammar does not have; null if the text is none. */
-  static LogicalPlan call(SparkSession session, ParserInterface parser, String text) {
+  public static LogicalPlan call(SparkSession session, ParserInterface parser, String text) {
     return null;
   }
 
   /** A parameter of a procedure, with the SQL of its default or null; Janino calls no static method of an interface. */
-  static ProcedureParameter parameter(String name, DataType type, String defaultSql) {
+  public static ProcedureParameter parameter(String name, DataType type, String defaultSql) {
     try {
       Object builder = ProcedureParameter.class.getMethod("in", new Class[] {String.class, DataType.class})
           .invoke(null, new Object[] {name, type});

@@ -1,4 +1,4 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.wire;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.util.Map;
@@ -6,7 +6,7 @@ import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.Table;
 
 /** A catalog in which there are Iceberg tables. */
-interface IcebergCatalog {
+public interface IcebergCatalog {
   String name();
 
   /** An Iceberg table (db.t), or what is told of one by its metadata (db.t.files); null for anything else. */

@@ -1,21 +1,21 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.wire;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 
 /** JSON, on the driver and on executors. */
-final class Json {
-  static final ObjectMapper MAPPER = new ObjectMapper();
+public final class Json {
+  public static final ObjectMapper MAPPER = new ObjectMapper();
 
   private Json() {}
 
   /** The i-th element; Janino does not see that get(int) of a JsonNode is a JsonNode. */
-  static JsonNode at(JsonNode array, int i) {
+  public static JsonNode at(JsonNode array, int i) {
     return (JsonNode) array.get(i);
   }
 
-  static JsonNode read(String text) {
+  public static JsonNode read(String text) {
     try {
       return text == null ? null : MAPPER.readTree(text);
     } catch (IOException e) {

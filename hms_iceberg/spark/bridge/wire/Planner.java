@@ -1,4 +1,4 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.wire;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
@@ -19,19 +19,19 @@ import org.apache.spark.api.python.SimplePythonFunction;
  * Asks Python, on behalf of one extended session and of those made of it. A question and its answer cross once a table
  * or once a scan, never once a file.
  */
-final class Planner {
+public final class Planner {
   // A thread that is interrupted stops waiting; what it has asked goes on in one of these. No question waits for another
   // one here: Python decides what it answers at once.
   private static final ExecutorService CALLERS = Executors.newCachedThreadPool(new DaemonThreads());
 
-  final String id;
-  final Map properties;
-  final PythonSocket python;
+  public final String id;
+  public final Map properties;
+  public final PythonSocket python;
   private final SimplePythonFunction worker;
   // What is made of answers may hold the session, and so goes with it.
   private final BoundedCache answers = new BoundedCache(Runtime.getRuntime().maxMemory() / 32);
 
-  Planner(String id, Map properties, PythonSocket python, SimplePythonFunction worker) {
+  public Planner(String id, Map properties, PythonSocket python, SimplePythonFunction worker) {
     this.id = id;
     this.properties = properties;
     this.python = python;
@@ -39,22 +39,22 @@ final class Planner {
   }
 
   /** A question without arguments. */
-  static ObjectNode question(String call) {
+  public static ObjectNode question(String call) {
     return Json.MAPPER.createObjectNode().put("call", call);
   }
 
   /** A function of this process, from which others take how Python workers are started. */
-  SimplePythonFunction worker() {
+  public SimplePythonFunction worker() {
     return worker;
   }
 
   /** Ends the connections to Python, which ends its part of the session. */
-  void close() {
+  public void close() {
     python.close();
   }
 
   /** The answer is a JSON header, and for a scan what follows it. What is cached of a table that it changed is not kept. */
-  Answer ask(ObjectNode question) {
+  public Answer ask(ObjectNode question) {
     boolean changes = python.commits.contains(question.get("call").asText());
     try {
       return answered(question);
@@ -81,7 +81,7 @@ final class Planner {
    * Asks what has one answer for ever, as everything has that only depends on a metadata file. What was made of the
    * answer is kept, so that the next query asks nobody.
    */
-  Object askOnce(ObjectNode question, AnswerReader reader) {
+  public Object askOnce(ObjectNode question, AnswerReader reader) {
     String text = question.toString();
     try {
       return answers.get(text, new Asking(this, text, reader));
@@ -93,7 +93,7 @@ final class Planner {
   }
 
   /** Keeps what is known to be the answer to a question. */
-  void remember(ObjectNode question, Object answer) {
+  public void remember(ObjectNode question, Object answer) {
     String text = question.toString();
     try {
       answers.get(text, new Known(answer, Asking.BYTES_PER_BYTE * (long) text.length()));
@@ -157,7 +157,7 @@ final class Planner {
     }
 
     /** Spark knows an interruption when it sees one: a stream that is stopped, a query that is cancelled. */
-    RuntimeException failure() {
+    public RuntimeException failure() {
       if (getCause() instanceof InterruptedException) {
         return Failures.unchecked((Exception) getCause());
       }
@@ -167,7 +167,7 @@ final class Planner {
   }
 
   /** Makes something that does not change out of an answer. */
-  interface AnswerReader {
+  public interface AnswerReader {
     Object read(Answer answer);
   }
 
@@ -184,7 +184,7 @@ final class Planner {
     }
 
     /** Keeps the question from being asked; false if it is on its way. */
-    boolean cancel() {
+    public boolean cancel() {
       return begun.compareAndSet(false, true);
     }
 

@@ -1,18 +1,18 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.wire;
 
 /** What a name of a metastore points at: a version of a table, or the metadata file of a view. */
-final class Pointer {
+public final class Pointer {
   /** The name of the version: its metadata file, and if another one may take its name, what tells the two apart. */
-  final String location;
-  final boolean isView;
+  public final String location;
+  public final boolean isView;
 
-  Pointer(String location, boolean isView) {
+  public Pointer(String location, boolean isView) {
     this.location = location;
     this.isView = isView;
   }
 
   /** The location if it is of a table, else null. */
-  static String ofTable(Pointer pointer) {
+  public static String ofTable(Pointer pointer) {
     return pointer == null || pointer.isView ? null : pointer.location;
   }
 }

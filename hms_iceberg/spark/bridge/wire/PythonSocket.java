@@ -1,4 +1,4 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.wire;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.io.EOFException;
@@ -14,7 +14,7 @@ import java.util.concurrent.ConcurrentLinkedDeque;
  * The way to the Python process of a session (`bridge_server.py` has the other end): a socket in a folder that only this
  * user can enter. Each question goes with the session's secret. A connection takes one question after another.
  */
-final class PythonSocket {
+public final class PythonSocket {
   private static final int MOST_IDLE = 8;
   private static final int PART = 1048576; // of a transfer: Java copies each into memory outside of its heap
 
@@ -26,7 +26,7 @@ final class PythonSocket {
   /** The names of the questions of which nobody knows the outcome if their answer does not come. */
   final Set commits = new HashSet();
 
-  PythonSocket(JsonNode told) throws IOException {
+  public PythonSocket(JsonNode told) throws IOException {
     this.address = Generation.address(told);
     this.secret = Hex.bytes(told.get("secret").asText());
     for (int i = 0; i < told.get("commits").size(); i++) {
@@ -58,7 +58,7 @@ final class PythonSocket {
     }
   }
 
-  byte[] ask(SocketChannel channel, byte[] question) throws IOException {
+  public byte[] ask(SocketChannel channel, byte[] question) throws IOException {
     send(channel, question);
     ByteBuffer length = ByteBuffer.allocate(8);
     receive(channel, length);
@@ -91,7 +91,7 @@ final class PythonSocket {
   }
 
   /** Lets Python go. What is under way is answered. */
-  void close() {
+  public void close() {
     closed = true;
     for (SocketChannel each = alive; each != null; each = (SocketChannel) idle.pollFirst()) {
       try {

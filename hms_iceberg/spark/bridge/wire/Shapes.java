@@ -1,4 +1,4 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.wire;
 
 import java.lang.reflect.Field;
 import java.lang.reflect.Method;

@@ -1,11 +1,11 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.wire;
 
 import java.lang.reflect.Constructor;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.util.Arrays;
-import org.apache.hadoop.conf.Configuration;
 import org.apache.arrow.vector.types.pojo.Schema;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.mapreduce.InputSplit;
 import org.apache.hadoop.mapreduce.TaskAttemptContext;
 import org.apache.parquet.hadoop.ParquetWriter;
@@ -48,7 +48,7 @@ import scala.collection.immutable.Seq;
 import scala.math.BigInt;
 
 /** The few calls whose shape differs between Spark 4.0 and 4.3. */
-final class SparkVersions {
+public final class SparkVersions {
   // Which parameters of CatalogTable they are.
   private static final int PROPERTIES = 11;
   private static final int STATISTICS = 12;
@@ -57,24 +57,24 @@ final class SparkVersions {
   private SparkVersions() {}
 
   /** The relation with exactly these output attributes. */
-  static LogicalPlan logicalRelation(BaseRelation relation, Seq output) {
+  public static LogicalPlan logicalRelation(BaseRelation relation, Seq output) {
     return logicalRelation(relation, output, Option.empty(), false);
   }
 
   /** The same with its size and its number of rows, for a session that plans by statistics. */
-  static LogicalPlan logicalRelation(BaseRelation relation, Seq output, String name, long size, long rows) {
+  public static LogicalPlan logicalRelation(BaseRelation relation, Seq output, String name, long size, long rows) {
     return logicalRelation(relation, output, Option.apply(counted(name, relation.schema(), size, rows)), false);
   }
 
   /** A table of a known size. */
-  static CatalogTable counted(String name, StructType schema, long size, long rows) {
+  public static CatalogTable counted(String name, StructType schema, long size, long rows) {
     CatalogStatistics statistics = new CatalogStatistics(
         BigInt.apply(size), Option.apply(BigInt.apply(rows)), (scala.collection.immutable.Map) Map$.MODULE$.empty());
     return catalogTable(name, CatalogTableType.EXTERNAL(), schema, STATISTICS, Option.apply(statistics));
   }
 
   /** What the analyzer has to know of a view while it resolves the view's query: where names are looked for. */
-  static CatalogTable viewContext(String name, StructType schema, String[] catalogAndNamespace) {
+  public static CatalogTable viewContext(String name, StructType schema, String[] catalogAndNamespace) {
     scala.collection.immutable.Map properties = (scala.collection.immutable.Map) Map$.MODULE$.empty().updated(
         CatalogTable.VIEW_CATALOG_AND_NAMESPACE(), String.valueOf(catalogAndNamespace.length));
     for (int i = 0; i < catalogAndNamespace.length; i++) {
@@ -109,18 +109,18 @@ final class SparkVersions {
   }
 
   /** The relation as a part of a stream. */
-  static LogicalPlan streaming(BaseRelation relation, Seq output) {
+  public static LogicalPlan streaming(BaseRelation relation, Seq output) {
     return logicalRelation(relation, output, Option.empty(), true);
   }
 
   /** A relation as a part of the stream that another one is a part of. */
-  static LogicalPlan inStreamOf(LogicalRelation other, LogicalRelation relation) {
+  public static LogicalPlan inStreamOf(LogicalRelation other, LogicalRelation relation) {
     TreeNode made = with(other, 0, relation.relation());
     return (LogicalPlan) with(made, 1, relation.output());
   }
 
   /** A plan with one thing otherwise; the versions of Spark differ in how many a relation has. */
-  static TreeNode with(TreeNode plan, int place, Object value) {
+  public static TreeNode with(TreeNode plan, int place, Object value) {
     Object[] parts = new Object[((Product) plan).productArity()];
     for (int i = 0; i < parts.length; i++) {
       parts[i] = i == place ? value : ((Product) plan).productElement(i);
@@ -141,7 +141,7 @@ final class SparkVersions {
     return (LogicalPlan) create(longest, arguments);
   }
 
-  static ParquetFilters parquetFilters(
+  public static ParquetFilters parquetFilters(
       MessageType schema, boolean dates, boolean timestamps, boolean decimals, boolean strings, int inThreshold,
       RebaseSpec rebase) {
     Constructor longest = longest(ParquetFilters.class.getConstructors());
@@ -161,7 +161,7 @@ final class SparkVersions {
   }
 
   /** Starts the reader on a file whose footer is known; the stream is used where this Spark can. */
-  static void initialize(
+  public static void initialize(
       VectorizedParquetRecordReader reader, InputSplit split, TaskAttemptContext context, HadoopInputFile file,
       SeekableInputStream stream, ParquetMetadata footer) throws Exception {
     Method[] methods = VectorizedParquetRecordReader.class.getMethods();
@@ -187,7 +187,7 @@ final class SparkVersions {
   }
 
   /** The schema of rows in Arrow, times with a zone in UTC. */
-  static Schema arrowSchema(StructType schema) {
+  public static Schema arrowSchema(StructType schema) {
     Method[] methods = ArrowUtils.class.getMethods();
     for (int i = 0; i < methods.length; i++) {
       Class[] types = methods[i].getParameterTypes();
@@ -211,7 +211,7 @@ final class SparkVersions {
   }
 
   /** The Parquet of Spark 4.0 limits row groups by their size only. */
-  static void limitRowsOfGroups(ParquetWriter.Builder builder, Configuration conf) {
+  public static void limitRowsOfGroups(ParquetWriter.Builder builder, Configuration conf) {
     Method[] methods = ParquetWriter.Builder.class.getMethods();
     for (int i = 0; i < methods.length; i++) {
       if ("withRowGroupRowCountLimit".equals(methods[i].getName())) {
@@ -225,7 +225,7 @@ final class SparkVersions {
   }
 
   /** Spark's error for text that is no statement; 4.0 wants the end of what is wrong as well. */
-  static Exception parseException(String text, String near, String problem, int line, int position) {
+  public static Exception parseException(String text, String near, String problem, int line, int position) {
     Constructor ofOrigin = longest(Origin.class.getConstructors());
     Object[] places = new Object[ofOrigin.getParameterTypes().length];
     Arrays.fill(places, Option.empty());
@@ -266,7 +266,7 @@ final class SparkVersions {
    * An error of a parser as a proxy of it may throw it: of the errors that Java checks, Spark's interface declares only
    * those of syntax, while its parser throws those of scripts as well.
    */
-  static Throwable ofParser(Throwable error, String text) {
+  public static Throwable ofParser(Throwable error, String text) {
     if (error instanceof RuntimeException || error instanceof Error || error instanceof ParseException
         || !(error instanceof SparkThrowable)) {
       return error;
@@ -280,7 +280,7 @@ final class SparkVersions {
   }
 
   /** Runs a plan on those versions of tables that are in it; Spark 4.1 and later look for newer ones unless told not to. */
-  static QueryExecution execution(SparkSession session, LogicalPlan plan) {
+  public static QueryExecution execution(SparkSession session, LogicalPlan plan) {
     try {
       return (QueryExecution) invoke(QueryExecution$.MODULE$, "create", new Object[] {session, plan, Boolean.FALSE});
     } catch (IllegalStateException e) {
@@ -289,12 +289,12 @@ final class SparkVersions {
   }
 
   /** The SQL of a column's DEFAULT; null if Spark has it as an expression only. */
-  static String sql(ColumnDefaultValue value) {
+  public static String sql(ColumnDefaultValue value) {
     return (String) invoke(value, "getSql", new Object[0]);
   }
 
   /** The columns of a struct. */
-  static Column[] columns(StructType schema) {
+  public static Column[] columns(StructType schema) {
     Object util = CatalogV2Util$.MODULE$;
     try {
       return (Column[]) invoke(util, "structTypeToV2Columns", new Object[] {schema});
@@ -304,12 +304,12 @@ final class SparkVersions {
   }
 
   /** An INSERT of rows by position; Spark 4.3 asks whether the table's columns may change with it. */
-  static LogicalPlan append(NamedRelation table, LogicalPlan rows) {
+  public static LogicalPlan append(NamedRelation table, LogicalPlan rows) {
     return append("byPosition", table, rows, (scala.collection.immutable.Map) Map$.MODULE$.empty());
   }
 
   /** The same with columns matched by their names. */
-  static LogicalPlan appendByName(NamedRelation table, LogicalPlan rows, scala.collection.immutable.Map options) {
+  public static LogicalPlan appendByName(NamedRelation table, LogicalPlan rows, scala.collection.immutable.Map options) {
     return append("byName", table, rows, options);
   }
 

@@ -1,4 +1,4 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.wire;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
@@ -22,10 +22,10 @@ import org.apache.spark.sql.types.StringType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /** Values that come as JSON, in Spark's internal form. */
-final class Values {
+public final class Values {
   private Values() {}
 
-  static Object of(DataType type, JsonNode value) {
+  public static Object of(DataType type, JsonNode value) {
     if (value == null || value.isNull() || type instanceof NullType) {
       return null;
     }
@@ -58,7 +58,7 @@ final class Values {
   }
 
   /** The other way: a value in Spark's internal form as JSON. */
-  static JsonNode json(DataType type, Object value) {
+  public static JsonNode json(DataType type, Object value) {
     if (value == null) {
       return Json.MAPPER.nullNode();
     }

@@ -1,6 +1,7 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.write;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import hms_iceberg.bridge.wire.Json;
 import org.apache.spark.sql.connector.distributions.Distribution;
 import org.apache.spark.sql.connector.distributions.Distributions;
 import org.apache.spark.sql.connector.expressions.Expression;

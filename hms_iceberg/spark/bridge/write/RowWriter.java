@@ -1,5 +1,6 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.write;
 
+import hms_iceberg.bridge.output.WrittenFiles;
 import java.io.IOException;
 import java.util.List;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -7,10 +8,10 @@ import org.apache.spark.sql.connector.write.DataWriter;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 
 /** Writes the rows of one task as data files. */
-class RowWriter implements DataWriter {
-  final TaskFiles files;
+public class RowWriter implements DataWriter {
+  public final TaskFiles files;
 
-  RowWriter(TaskFiles files) {
+  public RowWriter(TaskFiles files) {
     this.files = files;
   }
 

@@ -1,6 +1,12 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.write;
 
+import hms_iceberg.bridge.output.WriteRules;
+import hms_iceberg.bridge.wire.ExecutorConf;
+import hms_iceberg.bridge.wire.Failures;
+import java.io.IOException;
 import java.io.Serializable;
+import java.util.Iterator;
+import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.mapreduce.Job;
 import org.apache.spark.sql.SparkSession;
@@ -9,13 +15,10 @@ import org.apache.spark.sql.connector.write.DataWriterFactory;
 import org.apache.spark.sql.connector.write.streaming.StreamingDataWriterFactory;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 import org.apache.spark.util.CollectionAccumulator;
-import java.io.IOException;
-import java.util.Iterator;
-import java.util.Map;
 import scala.collection.immutable.Map$;
 
 /** Makes the writers of tasks, on executors. */
-final class RowWriters implements DataWriterFactory, StreamingDataWriterFactory, Serializable {
+public final class RowWriters implements DataWriterFactory, StreamingDataWriterFactory, Serializable {
   private final WriteRules rules;
   private final ExecutorConf conf;
   private final CollectionAccumulator finished;
@@ -35,7 +38,7 @@ final class RowWriters implements DataWriterFactory, StreamingDataWriterFactory,
   }
 
   /** The files of one task. */
-  TaskFiles files(int partitionId, long taskId, long epoch) {
+  public TaskFiles files(int partitionId, long taskId, long epoch) {
     return new TaskFiles(rules, conf.value(), finished, partitionId, taskId, epoch);
   }
 

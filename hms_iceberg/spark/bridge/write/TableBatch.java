@@ -1,6 +1,7 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.write;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import hms_iceberg.bridge.output.WrittenFiles;
 import org.apache.spark.sql.connector.write.BatchWrite;
 import org.apache.spark.sql.connector.write.DataWriterFactory;
 import org.apache.spark.sql.connector.write.PhysicalWriteInfo;

@@ -1,6 +1,7 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.write;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import hms_iceberg.bridge.output.WrittenFiles;
 import java.util.HashSet;
 import java.util.Set;
 import org.apache.spark.sql.connector.write.PhysicalWriteInfo;

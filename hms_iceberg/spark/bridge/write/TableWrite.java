@@ -1,7 +1,9 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.write;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import hms_iceberg.bridge.output.WriteRules;
+import hms_iceberg.bridge.table.DescribedTable;
 import java.util.UUID;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.distributions.Distribution;
@@ -11,14 +13,14 @@ import org.apache.spark.sql.connector.write.RequiresDistributionAndOrdering;
 import org.apache.spark.sql.connector.write.streaming.StreamingWrite;
 
 /** A write whose rules are known: Python was asked once, and is asked once more at the commit. */
-final class TableWrite implements RequiresDistributionAndOrdering {
+public final class TableWrite implements RequiresDistributionAndOrdering {
   private final SparkSession session;
-  private final IcebergTable table;
+  private final DescribedTable table;
   private final ObjectNode question;
   private final JsonNode answer;
   private UnheardFiles unheard;
 
-  TableWrite(SparkSession session, IcebergTable table, ObjectNode question) {
+  public TableWrite(SparkSession session, DescribedTable table, ObjectNode question) {
     this.session = session;
     this.table = table;
     this.question = question;
@@ -54,38 +56,38 @@ final class TableWrite implements RequiresDistributionAndOrdering {
     return new TableStream(this);
   }
 
-  RowWriters writers() {
+  public RowWriters writers() {
     unheard = new UnheardFiles(session.sparkContext(), session.sessionState().newHadoopConf());
     // A stream has the same id after a restart, and Spark counts its tasks anew then: names would meet those of before.
     WriteRules rules = new WriteRules(answer.get("rules"), UUID.randomUUID().toString(), table.planner().worker());
     return new RowWriters(session, rules, unheard.locations());
   }
 
-  SparkSession session() {
+  public SparkSession session() {
     return session;
   }
 
   /** All tasks have ended, and their files are known. */
-  void committed() {
+  public void committed() {
     if (unheard != null) {
       unheard.committed();
     }
   }
 
   /** The job has failed, or was cancelled: tasks may still end, and nobody hears of their files. */
-  void aborted() {
+  public void aborted() {
     if (unheard != null) {
       unheard.aborted();
     }
   }
 
   /** The session that runs a query of a stream may be another than the one that the table is of. */
-  JsonNode ask(ObjectNode asked) {
+  public JsonNode ask(ObjectNode asked) {
     return table.planner().ask(asked).header();
   }
 
   /** The question that commits: what was asked at the beginning, and what was decided then. */
-  ObjectNode commit() {
+  public ObjectNode commit() {
     ObjectNode commit = (ObjectNode) question.deepCopy();
     commit.put("call", "commit-write");
     commit.set("decided", answer.get("decided"));

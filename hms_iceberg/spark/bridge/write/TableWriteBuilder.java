@@ -1,6 +1,10 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.write;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import hms_iceberg.bridge.columns.UnsupportedTypes;
+import hms_iceberg.bridge.conditions.PredicateText;
+import hms_iceberg.bridge.table.DescribedTable;
+import hms_iceberg.bridge.wire.Json;
 import java.util.Iterator;
 import java.util.Map;
 import org.apache.spark.SparkContext;
@@ -16,13 +20,13 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.jdk.javaapi.CollectionConverters;
 
 /** Appends to a table, or overwrites it: all, what a condition says, or the partitions of the new rows. */
-final class TableWriteBuilder implements WriteBuilder, SupportsOverwriteV2, SupportsDynamicOverwrite {
-  private final IcebergTable table;
+public final class TableWriteBuilder implements WriteBuilder, SupportsOverwriteV2, SupportsDynamicOverwrite {
+  private final DescribedTable table;
   private final LogicalWriteInfo info;
   private String kind = "append";
   private Predicate[] filter;
 
-  TableWriteBuilder(IcebergTable table, LogicalWriteInfo info) {
+  public TableWriteBuilder(DescribedTable table, LogicalWriteInfo info) {
     this.table = table;
     this.info = info;
   }
@@ -61,7 +65,7 @@ final class TableWriteBuilder implements WriteBuilder, SupportsOverwriteV2, Supp
   }
 
   /** What every question of a write has: who writes, what rows, and what was said of how. */
-  static ObjectNode question(IcebergTable table, LogicalWriteInfo info) {
+  public static ObjectNode question(DescribedTable table, LogicalWriteInfo info) {
     ObjectNode question = question("begin-write", table);
     question.put("query_id", info.queryId());
     question.set("schema", Json.read(info.schema().json()));
@@ -70,7 +74,7 @@ final class TableWriteBuilder implements WriteBuilder, SupportsOverwriteV2, Supp
   }
 
   /** What every change of rows is asked with: which version of the table, by whom, and what the session says of it. */
-  static ObjectNode question(String call, IcebergTable table) {
+  public static ObjectNode question(String call, DescribedTable table) {
     SparkSession session = (SparkSession) SparkSession.active();
     ObjectNode question = table.change(call);
     question.put("metadata_location", table.metadataLocation());

@@ -1,5 +1,6 @@
-package hms_iceberg.bridge;
+package hms_iceberg.bridge.write;
 
+import hms_iceberg.bridge.output.WrittenFile;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.hadoop.conf.Configuration;
@@ -55,7 +56,7 @@ final class UnheardFiles extends SparkListener {
   }
 
   /** The write has heard of all its tasks, and their files are the table's. Holds no lock: Spark waits for listeners here. */
-  void committed() {
+  public void committed() {
     context.removeSparkListener(this);
     forget();
   }
@@ -67,7 +68,7 @@ final class UnheardFiles extends SparkListener {
   }
 
   /** Deletes what tasks have written, and what others that are about to end will have written. */
-  synchronized void aborted() {
+  public synchronized void aborted() {
     abortedAt = System.currentTimeMillis();
     delete();
   }

@@ -1,0 +1,416 @@
+package hms_iceberg.bridge.scan;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import hms_iceberg.bridge.columns.UnsupportedTypes;
+import hms_iceberg.bridge.conditions.PartitionFilter;
+import hms_iceberg.bridge.files.DeleteFile;
+import hms_iceberg.bridge.files.EqualityDeletes;
+import hms_iceberg.bridge.files.FileTask;
+import hms_iceberg.bridge.table.DescribedTable;
+import hms_iceberg.bridge.wire.Answer;
+import hms_iceberg.bridge.wire.Json;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Base64;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.paths.SparkPath;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
+import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import org.apache.spark.sql.execution.datasources.PartitionedFile;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import scala.Option;
+import scala.collection.immutable.Map$;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+
+/** The files of one planned scan, as Spark's file index. */
+public final class ScanFiles implements FileIndex, Cloneable {
+  private static final DeleteFile[] NO_DELETES = new DeleteFile[0];
+  private static final EqualityDeletes[] NO_KEYS = new EqualityDeletes[0];
+
+  private final DescribedTable table;
+  private final JsonNode header;
+  private final StructType partitionSchema;
+  private final InternalRow[] partitions;
+  private final Map[] constants;
+  private final JsonNode[] partitionValues;
+  private final String[] paths;
+  private final long[] sizes;
+  private final String[] formats;
+  /** Which of the formats each file has; null if there is but one. */
+  private final int[] formatOf;
+  private final int[] partitionOf;
+  private final long[] sequenceNumbers;
+  private final long[] firstRowIds;
+  private final int[] specIds;
+  /** What each file is encrypted by, empty for one that is not; null if none is. */
+  private final byte[][] keys;
+  private final DeleteFile[][] positionDeletes;
+  private final EqualityDeletes[][] equalityDeletes;
+  private final long totalSize;
+  private WorkerFiles workerFiles;
+  private long planningNanos;
+  private PlannedPartitions planned;
+  /** Which of the files are replaced by what is read; null if nothing is. */
+  private ReplacedFiles replaced;
+
+  ScanFiles(DescribedTable table, Answer plan) {
+    this.table = table;
+    this.header = plan.header();
+    int count = header.get("files").asInt();
+    this.paths = plan.takeTexts(count);
+    this.sizes = plan.takeLongs(count);
+    this.sequenceNumbers = plan.takeLongs(count);
+    this.firstRowIds = plan.takeLongs(count);
+    this.partitionOf = plan.takeInts(count);
+    this.formats = texts(header.get("formats"));
+    this.formatOf = formats.length < 2 ? null : plan.takeInts(count);
+    this.keys = header.get("keyed").asBoolean() ? plan.takeBlobs(count) : null;
+    this.partitionSchema = UnsupportedTypes.parse(header.get("partition_schema"));
+    JsonNode tuples = header.get("partitions");
+    this.partitions = new InternalRow[tuples.size()];
+    this.constants = new Map[tuples.size()];
+    this.partitionValues = new JsonNode[tuples.size()];
+    this.specIds = new int[tuples.size()];
+    for (int i = 0; i < partitions.length; i++) {
+      JsonNode tuple = Json.at(tuples, i);
+      specIds[i] = tuple.get("spec_id").asInt();
+      partitions[i] = row(tuple.get("values"));
+      constants[i] = constants(tuple.get("constants"));
+      partitionValues[i] = tuple.get("partition");
+    }
+    DeleteFile[] deletes = deleteFiles(header.get("delete_files"));
+    this.positionDeletes = perFile(plan, deletes, NO_DELETES);
+    this.equalityDeletes = perFile(plan, groups(header.get("equality_deletes"), deletes), NO_KEYS);
+    int others = header.get("worker_files").asInt();
+    this.workerFiles = others == 0 ? null : new WorkerFiles(description(), others, plan, marksDeleted());
+    long total = 0;
+    for (int i = 0; i < count; i++) {
+      total += sizes[i];
+    }
+    this.totalSize = total;
+  }
+
+  private InternalRow row(JsonNode values) {
+    StructField[] fields = partitionSchema.fields();
+    Object[] row = new Object[fields.length];
+    for (int i = 0; i < fields.length; i++) {
+      row[i] = UnsupportedTypes.value(fields[i], Json.at(values, i));
+    }
+    return new GenericInternalRow(row);
+  }
+
+  private static String[] texts(JsonNode values) {
+    String[] texts = new String[values.size()];
+    for (int i = 0; i < texts.length; i++) {
+      texts[i] = Json.at(values, i).asText();
+    }
+    return texts;
+  }
+
+  /** Identity values by field id; each is [Spark's type, value]. */
+  private static Map constants(JsonNode values) {
+    Map byId = new HashMap();
+    for (Iterator it = values.fields(); it.hasNext();) {
+      Map.Entry entry = (Map.Entry) it.next();
+      JsonNode typed = (JsonNode) entry.getValue();
+      byId.put(Integer.valueOf((String) entry.getKey()),
+          UnsupportedTypes.value(Json.at(typed, 0), Json.at(typed, 1)));
+    }
+    return byId;
+  }
+
+  private static DeleteFile[] deleteFiles(JsonNode nodes) {
+    DeleteFile[] files = new DeleteFile[nodes.size()];
+    for (int i = 0; i < files.length; i++) {
+      JsonNode node = Json.at(nodes, i);
+      files[i] = new DeleteFile(
+          node.get("path").asText(), node.get("format").asText(), node.get("size").asLong(), node.get("sequence_number").asLong(),
+          node.get("offset").asLong(), node.get("length").asLong(), node.get("record_count").asLong(),
+          node.get("key").isNull() ? null : Base64.getDecoder().decode(node.get("key").asText()));
+    }
+    return files;
+  }
+
+  private static EqualityDeletes[] groups(JsonNode nodes, DeleteFile[] deletes) {
+    EqualityDeletes[] groups = new EqualityDeletes[nodes.size()];
+    for (int i = 0; i < groups.length; i++) {
+      JsonNode node = Json.at(nodes, i);
+      JsonNode numbers = node.get("files");
+      DeleteFile[] files = new DeleteFile[numbers.size()];
+      for (int j = 0; j < files.length; j++) {
+        files[j] = deletes[Json.at(numbers, j).asInt()];
+      }
+      StructType columns = (StructType) DataType.fromJson(node.get("columns").toString());
+      groups[i] = new EqualityDeletes(node.get("key").asText(), columns, files);
+    }
+    return groups;
+  }
+
+  /** Which of all belong to each file: count + 1 offsets, then numbers; no arrays at all if there are none. */
+  private Object[][] spread(Answer plan, Object[] all, Object[] none) {
+    Object[][] spread = (Object[][]) java.lang.reflect.Array.newInstance(none.getClass(), paths.length);
+    Arrays.fill(spread, none);
+    if (all.length > 0) {
+      int[] offsets = plan.takeInts(paths.length + 1);
+      int[] numbers = plan.takeInts(offsets[paths.length]);
+      for (int i = 0; i < paths.length; i++) {
+        int size = offsets[i + 1] - offsets[i];
+        if (size > 0) {
+          spread[i] = (Object[]) java.lang.reflect.Array.newInstance(none.getClass().getComponentType(), size);
+          for (int j = 0; j < size; j++) {
+            spread[i][j] = all[numbers[offsets[i] + j]];
+          }
+        }
+      }
+    }
+    return spread;
+  }
+
+  private DeleteFile[][] perFile(Answer plan, DeleteFile[] all, DeleteFile[] none) {
+    return (DeleteFile[][]) spread(plan, all, none);
+  }
+
+  private EqualityDeletes[][] perFile(Answer plan, EqualityDeletes[] all, EqualityDeletes[] none) {
+    return (EqualityDeletes[][]) spread(plan, all, none);
+  }
+
+  /** Columns that come from the partition of a file and not from its content. */
+  public Set partitionColumns() {
+    return new HashSet(Arrays.asList(partitionSchema.fieldNames()));
+  }
+
+  /** The table's name mapping as JSON text, or null if it has none. */
+  public String nameMapping() {
+    JsonNode mapping = header.get("name_mapping");
+    return mapping == null || mapping.isNull() ? null : mapping.toString();
+  }
+
+  /** The files that Spark's Parquet scan cannot read, which are not in this index; null if there are none. */
+  public WorkerFiles workerFiles() {
+    return workerFiles;
+  }
+
+  public boolean isEmpty() {
+    return paths.length == 0;
+  }
+
+  /** The answers to the aggregates that were asked for, if metadata alone knows them all; else null. */
+  public JsonNode aggregates() {
+    JsonNode answers = header.get("aggregates");
+    return answers == null || answers.isNull() ? null : answers;
+  }
+
+  /** What is known of columns, by their names. */
+  public JsonNode statistics() {
+    return header.get("statistics");
+  }
+
+  /** Whether every file can be handed to Spark as it is read: no deletes, nothing to fill in. */
+  public boolean isPlain() {
+    return header.get("plain").asBoolean();
+  }
+
+  /** Whether deleted rows are among those that are read, and marked, because the query uses the column _deleted. */
+  public boolean marksDeleted() {
+    return header.get("deleted_column").asBoolean();
+  }
+
+  public StructType partitionSchema() {
+    return partitionSchema;
+  }
+
+  public long sizeInBytes() {
+    return totalSize;
+  }
+
+  /** How many rows the files have, deleted ones among them. */
+  public long rowCount() {
+    return header.get("rows").asLong();
+  }
+
+  public Seq rootPaths() {
+    List roots = new ArrayList();
+    roots.add(new Path(header.get("location").asText()));
+    return CollectionConverters.asScala(roots).toSeq();
+  }
+
+  public String[] inputFiles() {
+    return (String[]) paths.clone();
+  }
+
+  public void refresh() {}
+
+  /** Spark does not look at partition filters again after this, so they are evaluated here on each partition. */
+  public Seq listFiles(Seq partitionFilters, Seq dataFilters) {
+    boolean[] kept = PartitionFilter.keep(partitionFilters, partitionSchema, partitions);
+    List[] files = new List[partitions.length];
+    for (int i = 0; i < paths.length; i++) {
+      int partition = partitionOf[i];
+      if (kept[partition] && (replaced == null || replaced.has(paths[i]))) {
+        if (files[partition] == null) {
+          files[partition] = new ArrayList();
+        }
+        files[partition].add(file(i));
+      }
+    }
+    List directories = new ArrayList();
+    for (int i = 0; i < partitions.length; i++) {
+      if (files[i] != null) {
+        directories.add(new PartitionDirectory(partitions[i], CollectionConverters.asScala(files[i]).toSeq()));
+      }
+    }
+    return CollectionConverters.asScala(directories).toSeq();
+  }
+
+  /** By what the files are partitioned. */
+  synchronized PlannedPartitions plannedPartitions() {
+    if (planned == null) {
+      planned = new PlannedPartitions(header.get("specs"), header.get("partitions"));
+    }
+    return planned;
+  }
+
+  /** Which partitions conditions keep that name no other columns than the partitions'. */
+  boolean[] keptBy(Seq conditions) {
+    return PartitionFilter.keep(conditions, partitionSchema, partitions);
+  }
+
+  /** The numbers of the files in some partitions, of which some have one of some paths unless that is null. */
+  public int[] numbers(boolean[] kept, Set named) {
+    int[] numbers = new int[paths.length];
+    int count = 0;
+    for (int i = 0; i < paths.length; i++) {
+      if (kept[partitionOf[i]] && (named == null || named.contains(paths[i]))) {
+        numbers[count++] = i;
+      }
+    }
+    return Arrays.copyOf(numbers, count);
+  }
+
+  public long bytes(int[] numbers) {
+    long total = 0;
+    for (int i = 0; i < numbers.length; i++) {
+      total += sizes[numbers[i]];
+    }
+    return total;
+  }
+
+  public int partition(int number) {
+    return partitionOf[number];
+  }
+
+  /** Files in parts of at most so many bytes, with the values of some partition columns. */
+  public List splits(int[] numbers, StructType columns, long maxBytes) {
+    InternalRow[] values = new InternalRow[partitions.length];
+    List splits = new ArrayList();
+    for (int i = 0; i < numbers.length; i++) {
+      int number = numbers[i];
+      int partition = partitionOf[number];
+      if (values[partition] == null) {
+        values[partition] = projected(partitions[partition], columns);
+      }
+      SparkPath path = SparkPath.fromPath(new Path(paths[number]));
+      scala.collection.immutable.Map told = told(number);
+      for (long start = 0; start < sizes[number]; start += maxBytes) {
+        long length = Math.min(maxBytes, sizes[number] - start);
+        splits.add(new PartitionedFile(
+            values[partition], path, start, length, new String[0], 0L, sizes[number], told));
+      }
+    }
+    return splits;
+  }
+
+  private InternalRow projected(InternalRow partition, StructType columns) {
+    StructField[] fields = columns.fields();
+    Object[] values = new Object[fields.length];
+    for (int i = 0; i < values.length; i++) {
+      int place = partitionSchema.fieldIndex(fields[i].name());
+      values[i] = partition.isNullAt(place) ? null : partition.get(place, partitionSchema.fields()[place].dataType());
+    }
+    return new GenericInternalRow(values);
+  }
+
+  long planningNanos() {
+    return planningNanos;
+  }
+
+  private FileStatusWithMetadata file(int i) {
+    FileStatus status = new FileStatus(sizes[i], false, 1, 128L * 1024 * 1024, 0, new Path(paths[i]));
+    return new FileStatusWithMetadata(status, told(i));
+  }
+
+  /** What travels with a file's splits. */
+  private scala.collection.immutable.Map told(int i) {
+    int partition = partitionOf[i];
+    FileTask task = new FileTask(
+        paths[i], formats[formatOf == null ? 0 : formatOf[i]], specIds[partition], sequenceNumbers[i], firstRowIds[i], constants[partition],
+        partitionValues[partition] == null ? null : partitionValues[partition].toString(), positionDeletes[i],
+        equalityDeletes[i], keys == null || keys[i].length == 0 ? null : keys[i]);
+    return (scala.collection.immutable.Map) Map$.MODULE$.empty().updated(FileTask.KEY, task);
+  }
+
+  /** Two scans of one snapshot with the same filter hold the same files: plans that use both can share the work. */
+  public boolean equals(Object other) {
+    return other instanceof ScanFiles && table.equals(((ScanFiles) other).table)
+        && Arrays.equals(paths, ((ScanFiles) other).paths) && replaced == ((ScanFiles) other).replaced
+        && marksDeleted() == ((ScanFiles) other).marksDeleted();
+  }
+
+  public int hashCode() {
+    return 31 * table.hashCode() + paths.length;
+  }
+
+  /** What is read and how it was planned, for EXPLAIN and the user interface. */
+  public String description() {
+    return header.get("description").asText();
+  }
+
+  /** The paths of all files, also of those that Python reads. */
+  public List paths() {
+    List all = new ArrayList(Arrays.asList(paths));
+    if (workerFiles != null) {
+      all.addAll(Arrays.asList(workerFiles.inputFiles()));
+    }
+    return all;
+  }
+
+  /** The same files, of which those with rows that change are replaced, and no others read. */
+  public ScanFiles replacedBy(ReplacedFiles files) {
+    replaced = files;
+    workerFiles = workerFiles == null ? null : workerFiles.replacedBy(replaced);
+    return this;
+  }
+
+  /** The same files for another query, which got them in so much time. */
+  ScanFiles plannedIn(long nanos) {
+    try {
+      ScanFiles own = (ScanFiles) clone();
+      own.planningNanos = nanos;
+      return own;
+    } catch (CloneNotSupportedException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  /** Spark shows this as the scan's metadata time. */
+  public Option metadataOpsTimeNs() {
+    return Option.apply(Long.valueOf(planningNanos));
+  }
+
+  public String toString() {
+    return description();
+  }
+}
