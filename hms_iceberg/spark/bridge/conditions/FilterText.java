@@ -123,7 +123,10 @@ public final class FilterText {
 
   /** A transform is null if its source is. */
   private ObjectNode onNull(String op, Expression child) {
-    return VariantText.isGet(child) ? onTerm(op, child) : onColumn(op, TransformText.of(child) == null ? child : TransformText.source(child));
+    if (VariantText.isGet(child)) {
+      return onTerm(op, child);
+    }
+    return onColumn(op, TransformText.of(child) == null ? child : TransformText.source(child));
   }
 
   /** A test of a column, of a transform of one (system.bucket(4, id)), or of a value within a variant. */

@@ -69,7 +69,8 @@ public final class FileColumns {
   }
 
   private boolean isNullColumn(StructField field) {
-    return field.metadata().contains(FieldMetadata.ID) && !(field.dataType() instanceof NullType) && find(field, file, mapping) == null && missing(field, true) == null;
+    return field.metadata().contains(FieldMetadata.ID) && !(field.dataType() instanceof NullType)
+        && find(field, file, mapping) == null && missing(field, true) == null;
   }
 
   private static String absent(StructField field) {

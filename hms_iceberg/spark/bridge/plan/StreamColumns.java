@@ -21,7 +21,10 @@ import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractFunction1;
 
-/** A batch of a stream reads the columns that it uses, and leaves files out by its filter: Spark pushes neither down there. */
+/**
+ * A batch of a stream reads the columns that it uses, and leaves files out by its filter. Spark pushes neither down there,
+ * and since 4.3 both as the stream begins, when its query is not optimized yet.
+ */
 public final class StreamColumns extends Rule {
   public TreeNode apply(TreeNode plan) {
     return replace((LogicalPlan) plan);

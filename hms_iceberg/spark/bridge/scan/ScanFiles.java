@@ -137,7 +137,8 @@ public final class ScanFiles implements FileIndex, Cloneable {
     for (int i = 0; i < files.length; i++) {
       JsonNode node = Json.at(nodes, i);
       files[i] = new DeleteFile(
-          node.get("path").asText(), node.get("format").asText(), node.get("size").asLong(), node.get("sequence_number").asLong(),
+          node.get("path").asText(), node.get("format").asText(), node.get("size").asLong(),
+          node.get("sequence_number").asLong(),
           node.get("offset").asLong(), node.get("length").asLong(), node.get("record_count").asLong(),
           node.get("key").isNull() ? null : Base64.getDecoder().decode(node.get("key").asText()));
     }
@@ -356,7 +357,8 @@ public final class ScanFiles implements FileIndex, Cloneable {
   private scala.collection.immutable.Map told(int i) {
     int partition = partitionOf[i];
     FileTask task = new FileTask(
-        paths[i], formats[formatOf == null ? 0 : formatOf[i]], specIds[partition], sequenceNumbers[i], firstRowIds[i], constants[partition],
+        paths[i], formats[formatOf == null ? 0 : formatOf[i]], specIds[partition], sequenceNumbers[i], firstRowIds[i],
+        constants[partition],
         partitionValues[partition] == null ? null : partitionValues[partition].toString(), positionDeletes[i],
         equalityDeletes[i], keys == null || keys[i].length == 0 ? null : keys[i]);
     return (scala.collection.immutable.Map) Map$.MODULE$.empty().updated(FileTask.KEY, task);

@@ -27,7 +27,8 @@ final class ScanStatistics implements Statistics {
     for (int i = 0; i < fields.length; i++) {
       if (known.has(fields[i].name())) {
         columns.put(
-            Expressions.column("`" + fields[i].name().replace("`", "``") + "`"), new OfColumn(fields[i].dataType(), known.get(fields[i].name())));
+            Expressions.column("`" + fields[i].name().replace("`", "``") + "`"),
+            new OfColumn(fields[i].dataType(), known.get(fields[i].name())));
       }
     }
   }

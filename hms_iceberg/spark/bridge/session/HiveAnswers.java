@@ -46,7 +46,8 @@ final class HiveAnswers extends Rule {
         || plan instanceof ShowIcebergViews
         || plan instanceof ShowTablesCommand && !((ShowTablesCommand) plan).isExtended();
     if (plan instanceof DescribeQueryCommand) { // pandas takes what can be described for a table
-      throw Failures.of("UnsupportedError: Hive describes no queries. Set " + SETTING + "=spark to have Spark's answers.", null);
+      throw Failures.of(
+          "UnsupportedError: Hive describes no queries. Set " + SETTING + "=spark to have Spark's answers.", null);
     }
     if (plan instanceof DescribeRelation && ((DescribeRelation) plan).relation() instanceof UnresolvedTableOrView) {
       throw notFound((UnresolvedTableOrView) ((DescribeRelation) plan).relation());

@@ -66,8 +66,11 @@ public final class PartitionStatements extends Rule {
           table, columns.isEmpty() ? Collections.emptyList() : CollectionConverters.asJava((Seq) columns.get()), true);
     }
     Map partition = DESCRIBE.contains(kind) ? partition(get(plan, "partitionSpec")) : null;
-    return partition == null || partition.isEmpty()
-        ? plan : new Describe(table, partition, ((Boolean) get(plan, "isExtended")).booleanValue(), ((LogicalPlan) plan).output());
+    if (partition == null || partition.isEmpty()) {
+      return plan;
+    }
+    boolean extended = ((Boolean) get(plan, "isExtended")).booleanValue();
+    return new Describe(table, partition, extended, ((LogicalPlan) plan).output());
   }
 
   /** The Iceberg table that a statement is about; null if it is about something else. */
@@ -159,7 +162,8 @@ public final class PartitionStatements extends Rule {
       StructField[] columns = ((IcebergTable) table.table()).schema().fields();
       for (int i = 0; i < columns.length; i++) {
         Option comment = columns[i].getComment();
-        rows.add(row(columns[i].name(), columns[i].dataType().simpleString(), comment.isEmpty() ? null : (String) comment.get()));
+        String told = comment.isEmpty() ? null : (String) comment.get();
+        rows.add(row(columns[i].name(), columns[i].dataType().simpleString(), told));
       }
       if (extended) {
         detail(Json.at(found, 0), rows);
@@ -172,7 +176,8 @@ public final class PartitionStatements extends Rule {
       rows.add(row("# Detailed Partition Information", "", ""));
       rows.add(row("Partition Values", "[" + partition.get("path").asText().replace("/", ", ") + "]", ""));
       rows.add(row("Partition Spec", partition.get("spec_id").asText(), ""));
-      rows.add(row("Partition Statistics", partition.get("bytes").asText() + " bytes, " + partition.get("records").asText() + " rows", ""));
+      String statistics = partition.get("bytes").asText() + " bytes, " + partition.get("records").asText() + " rows";
+      rows.add(row("Partition Statistics", statistics, ""));
       rows.add(row("Data Files", partition.get("files").asText(), ""));
       rows.add(row("Delete Files", partition.get("delete_files").asText(), ""));
       if (!partition.get("changed_ms").isNull()) {
