@@ -227,7 +227,7 @@ def test_the_orphans_that_java_removes_are_removed(iceberg_java: Any, catalog: C
         for each in (*lost, "data/_temporary/x.parquet", ".hidden/x.parquet", "data/.x.parquet"):
             table.storage.create(f"{table.location()}/{each}", b"x")
             if "new" not in each:
-                set_changed(local_path(f"{table.location()}/{each}"), 0)
+                set_changed(local_path(f"{table.location()}/{each}"), 10**9)  # nanoseconds: 0 is no time to us
         before = {info.location for info in table.storage.list(table.location())}
         if name == "ours":
             remove_orphan_files(table)

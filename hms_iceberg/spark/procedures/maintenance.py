@@ -25,7 +25,7 @@ def _remove_orphan_files(call: Call) -> list[Row]:
         equal_authorities=call.get("equal_authorities"),
         prefix_mismatch_mode=call.get("prefix_mismatch_mode", PrefixMismatch.ERROR),
         workers=workers,
-        files=None if listed is None else [FileInfo(path, 0, changed_ms) for path, changed_ms in listed],
+        files=None if listed is None else [FileInfo(path, 0, changed_ms or 1) for path, changed_ms in listed],
     )
     return [(location,) for location in result.locations]
 

@@ -187,3 +187,14 @@ def test_a_setting_of_hadoop_counts_as_long_as_it_is_set(spark: SparkSession, ca
         (new,), before = now - before, now
         sizes.append(pq.read_metadata(content(new)).row_group(0).column(0).total_compressed_size)
     assert sizes[1] > 30_000 and max(sizes[0], sizes[2], sizes[3]) < 20_000
+
+
+def test_zeros_of_both_signs_that_spark_leaves_among_one_another_are_two_partitions(
+    spark: SparkSession, namespace: str
+) -> None:
+    name = f"{namespace}.zeros"
+    spark.sql(f"create table {name} (id bigint, d double) using iceberg partitioned by (d)")
+    spark.sql(f"insert into {name} select id, cast(id % 3 as double) * (1 - 2 * (id % 2)) from range(200)")
+    assert rows_of(spark, f"select count(*), count(distinct id), sum(id) from {name}") == [(200, 200, 19900)]
+    negative = sum(each % 3 == 0 and each % 2 == 1 for each in range(200))
+    assert rows_of(spark, f"select count(*) from {name} where cast(d as string) = '-0.0'") == [(negative,)]

@@ -20,7 +20,7 @@ from hms_iceberg.spec.data_types import LongType
 from hms_iceberg.spec.field_mapping import create_name_mapping
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.partition_transforms import IdentityTransform
-from tests.support.spark_tables import Rows, data_files, delete_positions, delete_vector, plan_text
+from tests.support.spark_tables import Rows, data_files, delete_positions, delete_vector, plan_text, rows_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,6 +74,22 @@ def test_aggregates_are_answered_from_metadata_where_that_is_right(
         assert ("BatchScan" in plan_text(frame)) == (query in READ), query
         expected: list[Any] = spark.sql(query.format("all_events")).collect()
         assert sorted(map(str, frame.collect())) == sorted(map(str, expected)), query
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "id in (select id from {} where id > 4)",
+        "exists (select 1 from {} o where o.id = t.id and o.id > 4)",
+        "id > (select max(id) - 2 from {})",
+    ],
+)
+def test_rows_that_a_subquery_chooses_are_counted(
+    spark: SparkSession, orders: Table, namespace: str, condition: str
+) -> None:
+    name = f"{namespace}.orders"
+    query = f"select count(*), min(id) from {name} t where {condition.format(name)}"
+    assert rows_of(spark, query) == [(2, 5)]
 
 
 def test_deleted_rows_are_not_counted(spark: SparkSession, catalog: Catalog, namespace: str, commit: Any) -> None:

@@ -32,6 +32,20 @@ public final class PartitionKey {
     return new PartitionKey(specId, copies);
   }
 
+  /** Whether sorting leaves the rows of both among one another: Spark takes 0.0 and -0.0 for equal. */
+  public boolean isAmong(PartitionKey other) {
+    boolean same = other.specId == specId && other.values.length == values.length;
+    for (int i = 0; same && i < values.length; i++) {
+      same = values[i] == null ? other.values[i] == null
+          : values[i].equals(other.values[i]) || isZero(values[i]) && isZero(other.values[i]);
+    }
+    return same;
+  }
+
+  private static boolean isZero(Object value) {
+    return (value instanceof Double || value instanceof Float) && ((Number) value).doubleValue() == 0.0;
+  }
+
   public boolean equals(Object other) {
     return other instanceof PartitionKey && ((PartitionKey) other).specId == specId
         && Arrays.equals(((PartitionKey) other).values, values);

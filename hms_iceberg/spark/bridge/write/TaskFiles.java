@@ -112,10 +112,13 @@ public final class TaskFiles implements TaskCompletionListener {
   }
 
   private Lane lane(PartitionKey partition) throws IOException {
-    if (current != null && !rules.fanout) {
-      current.finish();
-      open.remove(current.partition);
-      finished.add(current.partition);
+    if (current != null && !rules.fanout && !current.partition.isAmong(partition)) {
+      for (Iterator it = open.values().iterator(); it.hasNext();) {
+        Lane done = (Lane) it.next();
+        done.finish();
+        finished.add(done.partition);
+      }
+      open.clear();
     }
     Lane lane = (Lane) open.get(partition);
     if (lane == null) {
