@@ -36,7 +36,7 @@ from hms_iceberg.table.needed.named_files import (
 )
 from hms_iceberg.table.needed.others import needed_by_others, table_rows_of
 from hms_iceberg.table.table import TableTransaction
-from hms_iceberg.transaction.outcome import Freshness
+from hms_iceberg.transaction.retry import Freshness
 from hms_iceberg.transaction.transaction import Created, CreatedOrReplaced, Origin, Transaction, table_commit
 from hms_iceberg.transaction.workspace import read_current, read_version
 from hms_iceberg.view.catalog_views import CatalogViews
@@ -372,17 +372,15 @@ class Catalog(CatalogNamespaces, CatalogViews, Identifiers):
         present = self.load_table(name) if overwrite and self.table_exists(name) else None
         if present is None:
             self._refuse_if_taken(name)
+        properties = present.properties if present else version.metadata.properties
         commit = table_commit(name, self.metastore, self.storage)
-
-        def register() -> None:
-            with self.metastore.lease(name, present.properties if present else version.metadata.properties) as lease:
-                if present is None:
-                    commit.swap(lease, None, version)
-                else:
-                    lease.acquire()
-                    commit.swap(lease, commit.read(lease.load().metadata_location), version)
-
-        return self._table(name, commit.run(register).version)
+        with commit, self.metastore.lease(name, properties) as lease:
+            if present is None:
+                commit.swap(lease, None, version)
+            else:
+                lease.acquire()
+                commit.swap(lease, commit.read(lease.load().metadata_location), version)
+        return self._table(name, commit.made.version)
 
     def drop_table(self, identifier: str | Identifier, purge_requested: bool = False) -> None:
         """Drops a table from the catalog; its files stay, unless `purge_requested`.

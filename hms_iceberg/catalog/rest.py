@@ -25,7 +25,7 @@ from hms_iceberg.spec.sort_orders import sort_order_to_json
 from hms_iceberg.table import Table
 from hms_iceberg.table.changes.table_definition import TableDefinition
 from hms_iceberg.table.table import TableTransaction
-from hms_iceberg.transaction.outcome import Freshness
+from hms_iceberg.transaction.retry import Freshness
 from hms_iceberg.transaction.transaction import Origin, Transaction
 from hms_iceberg.transaction.workspace import read_version
 

@@ -40,7 +40,7 @@ from hms_iceberg.table.needed.named_files import delete_files
 from hms_iceberg.table.needed.neighbours import Search
 from hms_iceberg.table.table import Table, TableTransaction
 from hms_iceberg.table.version_files import HINT, VersionDamage, VersionFile, VersionFiles, version_number
-from hms_iceberg.transaction.outcome import Freshness
+from hms_iceberg.transaction.retry import Freshness
 from hms_iceberg.transaction.transaction import Created, Transaction
 from hms_iceberg.transaction.workspace import read_current, read_version
 

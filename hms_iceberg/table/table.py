@@ -30,7 +30,7 @@ from hms_iceberg.table.changes.row_change import (
 )
 from hms_iceberg.table.changes.upsert import UpsertResult, upsert_rows
 from hms_iceberg.table.readable import ReadableTable
-from hms_iceberg.transaction.outcome import Freshness
+from hms_iceberg.transaction.retry import Freshness
 from hms_iceberg.transaction.transaction import Existing, Transaction
 from hms_iceberg.transaction.workspace import read_current, read_version
 from hms_iceberg.updates.rows.append import FastAppend

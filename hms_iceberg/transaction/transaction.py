@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from tenacity import RetryCallState
+from tenacity import RetryCallState, Retrying
 
 from hms_iceberg.errors import (
     CatalogError,
@@ -26,7 +26,9 @@ from hms_iceberg.metastore import Identifier, Lease, MetadataVersion, Metastore,
 from hms_iceberg.spec.metadata.metadata_json import is_never_reused
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.storage import Storage
-from hms_iceberg.transaction.outcome import Approach, Commit, Eagerness, Newest, Outcome, commit_policy
+from hms_iceberg.transaction.commit import Commit
+from hms_iceberg.transaction.outcome import Newest, Outcome
+from hms_iceberg.transaction.retry import Approach, Eagerness, commit_policy
 from hms_iceberg.transaction.workspace import (
     FileWorkspace,
     check_new_ids,
@@ -160,7 +162,24 @@ class Transaction:
         self._refuse_if_finished()
         self._finished = True
         started = time.monotonic()
-        made = self._commit.run(self._attempts)
+        with self._commit as commit, self._metastore.lease(self.identifier, self._lock_properties()) as lease:
+            for attempt in self._policy(lease):
+                with attempt:
+                    self.attempts += 1
+                    approach = self._eagerness.approach(self.attempts)
+                    if approach is Approach.LOCK and self._exists:
+                        lease.acquire()
+                    base = self._base(lease, approach)
+                    if base is not None and commit.is_made(Newest.of(base)):
+                        break  # by an attempt that was told as lost
+                    metadata = self._validate_and_apply(base)
+                    if base is not None and metadata is base.metadata:
+                        commit.leave(base)
+                        break
+                    if base is not None:
+                        lease.begin()
+                    self._swap(lease, base, write_version(base, metadata, self.workspace))
+        made = commit.made
         if made.base is not None:
             delete_dropped_versions(made.base, made.version, self.workspace)
         logger.info(
@@ -177,31 +196,13 @@ class Transaction:
         start = self.origin.start
         return self._initial.properties if start is None else start.metadata.properties
 
-    def _attempts(self) -> None:
-        with self._metastore.lease(self.identifier, self._lock_properties()) as lease:
-            policy = commit_policy(
-                self._preview.properties,
-                lambda attempt: lease.blocks_others or self._eagerness.retries_without_waiting(attempt),
-            )
-            policy.before_sleep = self._log_retry
-            policy(self._attempt, lease)
-
-    def _attempt(self, lease: Lease[MetadataVersion]) -> None:
-        self.attempts += 1
-        approach = self._eagerness.approach(self.attempts)
-        if approach is Approach.LOCK and self._exists:
-            lease.acquire()
-        base = self._base(lease, approach)
-        if base is not None and self._commit.is_made(Newest(base.location, lambda _: base)):
-            return
-        metadata = self._metadata_on_existing(base)
-        self._check_columns(base, metadata)
-        if base is not None and metadata is base.metadata:
-            self._commit.leave(base)
-            return
-        if base is not None:
-            lease.begin()
-        self._swap(lease, base, write_version(base, metadata, self.workspace))
+    def _policy(self, lease: Lease[MetadataVersion]) -> Retrying:
+        policy = commit_policy(
+            self._preview.properties,
+            lambda attempt: lease.blocks_others or self._eagerness.retries_without_waiting(attempt),
+        )
+        policy.before_sleep = self._log_retry
+        return policy
 
     def _check_columns(self, base: MetadataVersion | None, after: TableMetadata) -> None:
         before = None if base is None else base.metadata.schema()
@@ -230,20 +231,19 @@ class Transaction:
         is_known = start is not None and location == start.location and is_never_reused(location)
         return start if is_known else None
 
-    def _load_now(self) -> MetadataVersion | None:
-        return self._load(lambda: self._metastore.load(self.identifier))
-
-    def _metadata_on_existing(self, base: MetadataVersion | None) -> TableMetadata:
+    def _validate_and_apply(self, base: MetadataVersion | None) -> TableMetadata:
         """The metadata to commit; if files of the table are gone, it may be that the table itself is, or another."""
         try:
-            return self._metadata_on(base)
+            metadata = self._metadata_on(base)
         except MissingFileError as error:
-            newest = self._load_now()
+            newest = self._load(lambda: self._metastore.load(self.identifier))
             if newest is not None:
                 self.origin.metadata_on(newest, self.identifier)
             if base is None or newest is not None:
                 raise
             raise NoSuchTableError(f"Cannot commit to table {self._name}: it was dropped meanwhile. {error}") from error
+        self._check_columns(base, metadata)
+        return metadata
 
     def _metadata_on(self, base: MetadataVersion | None) -> TableMetadata:
         start = self.origin.start

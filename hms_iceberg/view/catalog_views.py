@@ -185,13 +185,9 @@ class CatalogViews(ABC):
         version = read_view(metadata_file_location(metadata_location), self.storage)
         if self.view_exists(name):
             raise ViewAlreadyExistsError(f"Cannot register view {'.'.join(name)}: it exists already. Drop it first.")
-        commit = view_commit(name, views, self.storage)
-
-        def register() -> None:
-            with views.lease(name) as lease:
-                commit.swap(lease, None, version)
-
-        return View(name, commit.run(register).version, views, self.storage)
+        with view_commit(name, views, self.storage) as commit, views.lease(name) as lease:
+            commit.swap(lease, None, version)
+        return View(name, commit.made.version, views, self.storage)
 
     def drop_view(self, identifier: str | Identifier) -> None:
         """Drops a view and deletes its current metadata file, unless its property `gc.enabled` is false.

@@ -7,12 +7,14 @@ import uuid
 from collections.abc import Callable
 
 from hms_iceberg.errors import NoSuchViewError
-from hms_iceberg.metastore import Identifier, Lease, ViewMetadataVersion, ViewMetastore
+from hms_iceberg.metastore import Identifier, ViewMetadataVersion, ViewMetastore
 from hms_iceberg.spec.metadata.metadata_json import compress
 from hms_iceberg.spec.table_properties import VIEW_METADATA_COMPRESSION, metadata_folder
 from hms_iceberg.spec.view_metadata import ViewMetadata, view_metadata_from_json, view_metadata_to_json
 from hms_iceberg.storage import Storage, read_limit_of
-from hms_iceberg.transaction.outcome import Commit, Newest, commit_policy
+from hms_iceberg.transaction.commit import Commit
+from hms_iceberg.transaction.outcome import Newest
+from hms_iceberg.transaction.retry import commit_policy
 from hms_iceberg.transaction.workspace import FileWorkspace
 
 # Views are compressed by default, tables are not: so does Iceberg's Java implementation.
@@ -31,13 +33,9 @@ def create_view(
     """Writes a new view's metadata and gives it its name; the file is deleted again if the name is taken, and stays if
     nobody can tell.
     """
-    commit = view_commit(identifier, metastore, storage)
-
-    def attempt() -> None:
-        with metastore.lease(identifier) as lease:
-            commit.swap(lease, None, _write(None, metadata, commit.workspace))
-
-    return commit.run(attempt).version
+    with view_commit(identifier, metastore, storage) as commit, metastore.lease(identifier) as lease:
+        commit.swap(lease, None, _write(None, metadata, commit.workspace))
+    return commit.made.version
 
 
 def change_view(
@@ -52,31 +50,25 @@ def change_view(
     `change` is called again on newer metadata if another writer was first. A view of the name with another UUID is left
     alone.
     """
-
-    commit = view_commit(identifier, metastore, storage)
-
-    def attempt(lease: Lease[ViewMetadataVersion]) -> None:
-        commit.workspace.begin_attempt()
-        lease.acquire()
-        newest = Newest.at(lease.load(), commit.read)
-        if commit.is_made(newest):
-            return
-        base = newest.version
-        if base.metadata.view_uuid != view_uuid:
-            raise NoSuchViewError(
-                f"View {'.'.join(identifier)} was replaced by another view of that name. Load it anew."
-            )
-        changed = change(base.metadata)
-        if changed == base.metadata:
-            commit.leave(base)
-        else:
-            commit.swap(lease, base, _write(base, changed, commit.workspace))
-
-    def attempts() -> None:
-        with metastore.lease(identifier) as lease:
-            commit_policy({})(attempt, lease)
-
-    return commit.run(attempts).version
+    with view_commit(identifier, metastore, storage) as commit, metastore.lease(identifier) as lease:
+        for attempt in commit_policy({}):
+            with attempt:
+                commit.workspace.begin_attempt()
+                lease.acquire()
+                newest = Newest.at(lease.load(), commit.read)
+                if commit.is_made(newest):
+                    break
+                base = newest.version
+                if base.metadata.view_uuid != view_uuid:
+                    raise NoSuchViewError(
+                        f"View {'.'.join(identifier)} was replaced by another view of that name. Load it anew."
+                    )
+                changed = change(base.metadata)
+                if changed == base.metadata:
+                    commit.leave(base)
+                else:
+                    commit.swap(lease, base, _write(base, changed, commit.workspace))
+    return commit.made.version
 
 
 def view_commit(identifier: Identifier, metastore: ViewMetastore, storage: Storage) -> Commit[ViewMetadataVersion]:

@@ -113,8 +113,7 @@ def _swap(plan: RepairPlan, metastore: CatalogMetastore, storage: Storage) -> st
     base, metadata = checked_base(plan)
     identifier = plan.pointer.identifier
     commit = table_commit(identifier, metastore, storage)
-
-    def repair() -> None:
+    with commit:
         for location, data in plan.files.items():
             commit.workspace.create(location, data)
         with metastore.lease(identifier, metadata.properties) as lease:
@@ -126,8 +125,7 @@ def _swap(plan: RepairPlan, metastore: CatalogMetastore, storage: Storage) -> st
                 )
             new = write_version(base, changed(metadata), commit.workspace)
             commit.swap(lease, MetadataVersion(plan.pointer.metadata_location, base.metadata), new)
-
-    return commit.run(repair).version.location
+    return commit.made.version.location
 
 
 def _remove(plan: RepairPlan, load: Callable[[], Table]) -> list[str]:
@@ -205,17 +203,11 @@ def undo_repair(catalog: Catalog, identifier: str | Identifier, *, dry_run: bool
     if dry_run:
         return undone
     commit = table_commit(identifier, metastore, storage)
-
-    def undo() -> None:
-        with metastore.lease(identifier, before.metadata.properties) as lease:
-            lease.acquire()
-            if lease.load().metadata_location != pointer.metadata_location:
-                raise CommitConflictError(
-                    f"Cannot take back the repair of table {name}: the table was changed meanwhile."
-                )
-            if not storage.exists(before.location):  # commits may delete old versions
-                commit.workspace.create(before.location, storage.read(done.copy))
-            commit.swap(lease, current, before)
-
-    commit.run(undo)
+    with commit, metastore.lease(identifier, before.metadata.properties) as lease:
+        lease.acquire()
+        if lease.load().metadata_location != pointer.metadata_location:
+            raise CommitConflictError(f"Cannot take back the repair of table {name}: the table was changed meanwhile.")
+        if not storage.exists(before.location):  # commits may delete old versions
+            commit.workspace.create(before.location, storage.read(done.copy))
+        commit.swap(lease, current, before)
     return undone

@@ -15,7 +15,7 @@ from hms_iceberg.rest.serving.calls import Answer, Call
 from hms_iceberg.spec.changes.requirements import read_table_requirements
 from hms_iceberg.spec.changes.table_changes import added_snapshots, new_table, read_table_changes
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata, now_ms
-from hms_iceberg.transaction.outcome import Approach
+from hms_iceberg.transaction.retry import Approach
 from hms_iceberg.transaction.transaction import Created, Existing, Origin, Transaction
 from hms_iceberg.updates.since_snapshot import RequestedChanges
 

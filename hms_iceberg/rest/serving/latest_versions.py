@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from hms_iceberg.bounded_cache import BoundedCache
 from hms_iceberg.metastore import Identifier
 from hms_iceberg.spec.places import Place
-from hms_iceberg.transaction.outcome import VERIFIED_SECONDS
+from hms_iceberg.transaction.retry import VERIFIED_SECONDS
 
 _SHARED_SECONDS = 60.0
 

@@ -22,7 +22,8 @@ from hms_iceberg.errors import (
 from hms_iceberg.spec.data_types import StringType
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.partition_transforms import BucketTransform
-from hms_iceberg.transaction.outcome import Approach, Outcome
+from hms_iceberg.transaction.outcome import Outcome
+from hms_iceberg.transaction.retry import Approach
 from hms_iceberg.transaction.transaction import Created, Existing, Transaction, table_commit
 from hms_iceberg.updates.partition_spec import AddPartitionField, PartitionSpecUpdate
 from hms_iceberg.updates.rows.append import FastAppend
@@ -519,13 +520,9 @@ def test_a_registration_that_was_lost_is_not_told_as_made_because_the_log_of_ano
             lease.swap(None, newer)
         raise CommitStateUnknownError("lost")
 
-    def register() -> None:
-        with world.metastore.lease(name, {}) as lease:
-            commit.swap(lease, commit.read(lease.load().metadata_location) if is_overwrite else None, old)
-
     world.metastore.script.append(others_are_first)
-    with pytest.raises(CommitStateUnknownError):
-        commit.run(register)
+    with pytest.raises(CommitStateUnknownError), commit, world.metastore.lease(name, {}) as lease:
+        commit.swap(lease, commit.read(lease.load().metadata_location) if is_overwrite else None, old)
     assert (commit.outcome, world.storage.deleted) == (Outcome.UNKNOWN, [])
 
 

@@ -24,7 +24,7 @@ from hms_iceberg.spec.metadata.metadata_changes import set_properties
 from hms_iceberg.spec.metadata.metadata_json import metadata_to_json
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.transaction.outcome import Approach
+from hms_iceberg.transaction.retry import Approach
 from hms_iceberg.transaction.transaction import Created, CreatedOrReplaced, Existing, Transaction
 from hms_iceberg.updates.machinery.update import Update, Workspace
 from hms_iceberg.updates.rows.append import FastAppend

@@ -22,7 +22,8 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.metastore import Identifier, TablePointer
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.transaction.outcome import Commit, Newest, Outcome
+from hms_iceberg.transaction.commit import Commit
+from hms_iceberg.transaction.outcome import Newest, Outcome
 from hms_iceberg.transaction.workspace import FileWorkspace
 from hms_iceberg.updates.rows.append import FastAppend
 from tests.support.memory_metastore import InMemoryMetastore
@@ -207,21 +208,20 @@ def run(
     known: dict[str, Any] = {"b": BASE, **(versions or {})}
     commit: Commit[Any] = Commit("t", NAME, pointers, known.__getitem__, FileWorkspace(InMemoryStorage()))
 
-    def attempts() -> None:
-        for number, end in enumerate(ends):
-            commit.workspace.begin_attempt()
-            new = NEW if number == 0 else replace(NEW, location=f"n{number}")
-            commit.workspace.create(new.location, b"new")
-            try:
-                commit.swap(Lease(end), base, new)  # type: ignore[arg-type]
-            except CommitFailedError:
-                if number == len(ends) - 1 and then is None:
-                    raise
-        if then is not None:
-            raise then
-
     try:
-        result: Any = commit.run(attempts)
+        with commit:
+            for number, end in enumerate(ends):
+                commit.workspace.begin_attempt()
+                new = NEW if number == 0 else replace(NEW, location=f"n{number}")
+                commit.workspace.create(new.location, b"new")
+                try:
+                    commit.swap(Lease(end), base, new)  # type: ignore[arg-type]
+                except CommitFailedError:
+                    if number == len(ends) - 1 and then is None:
+                        raise
+            if then is not None:
+                raise then
+        result: Any = commit.made
     except BaseException as error:
         result = error
     return Ended(result, commit.outcome, set(commit.workspace.storage.files), pointers.looks)  # type: ignore[attr-defined]
@@ -312,8 +312,8 @@ def test_one_looks_again_only_for_what_may_still_be_made(end: Exception, looks: 
     pointers = Pointers(answer="b")
     commit: Commit[Any] = Commit("t", NAME, pointers, lambda location: BASE, FileWorkspace(InMemoryStorage()))
     new = replace(NEW, metadata=metadata(properties=patient))
-    with pytest.raises(type(end)):
-        commit.run(lambda: commit.swap(Lease(end), BASE, new))  # type: ignore[arg-type]
+    with pytest.raises(type(end)), commit:
+        commit.swap(Lease(end), BASE, new)  # type: ignore[arg-type]
     assert pointers.looks == looks
 
 

@@ -11,7 +11,7 @@ from tenacity import RetryCallState, Retrying
 
 from hms_iceberg.errors import CommitFailedError
 from hms_iceberg.metastore import Identifier
-from hms_iceberg.transaction.outcome import Approach, Eagerness, Freshness, commit_policy, status_policy
+from hms_iceberg.transaction.retry import Approach, Eagerness, Freshness, commit_policy, status_policy
 from hms_iceberg.transaction.transaction import Created, CreatedOrReplaced, Existing, Transaction
 from hms_iceberg.updates.rows.append import FastAppend
 from hms_iceberg.updates.table_settings import SetProperties
