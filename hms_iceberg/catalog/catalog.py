@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 from hms_iceberg.catalog.namespaces import CatalogNamespaces, Identifiers
 from hms_iceberg.errors import (
     ConfigurationError,
+    IcebergError,
     NoSuchTableError,
     NotAnIcebergTableError,
     TableAlreadyExistsError,
     UnsupportedError,
 )
-from hms_iceberg.hooks import Hook
 from hms_iceberg.metastore import CatalogMetastore, Identifier, MetadataVersion, namespace_name, table_identifier
+from hms_iceberg.notebook_html import framed, heading, pairs_table, rows_table
+from hms_iceberg.printable import printable_html
 from hms_iceberg.scan.manifests.cache import planning_ready
 from hms_iceberg.spec.metadata.metadata_json import metadata_file_location
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-CATALOG_HTML: Hook[[Catalog], str] = Hook("hms_iceberg.report.notebook")
+_SHOWN_TABLES = 50
 
 
 class Catalog(CatalogNamespaces, CatalogViews, Identifiers):
@@ -70,8 +72,18 @@ class Catalog(CatalogNamespaces, CatalogViews, Identifiers):
         return f"Catalog({self.name!r}, uri={self.properties.get('uri')!r})"
 
     def _repr_html_(self) -> str:
-        """The catalog as HTML, for notebooks."""
-        return CATALOG_HTML(self)
+        """The catalog as HTML, for notebooks: where it is, its namespaces, and tables of theirs."""
+        rows: list[tuple[str, str]] = []
+        try:
+            for namespace in self.list_namespaces():
+                tables = sorted(name[-1] for name in self.list_tables(namespace))
+                more = f" and {len(tables) - _SHOWN_TABLES:,} more" if len(tables) > _SHOWN_TABLES else ""
+                rows.append((".".join(namespace), ", ".join(tables[:_SHOWN_TABLES]) + more))
+            shown = rows_table(("namespace", "Iceberg tables"), rows)
+        except IcebergError as error:
+            shown = f"<p>{printable_html(error)}</p>"
+        facts = [(name, self.properties.get(name, "")) for name in ("uri", "warehouse")]
+        return framed(heading(self.name), pairs_table(each for each in facts if each[1]), shown)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles a catalog as its name and its properties, secrets among them; unpickled, it connects anew."""

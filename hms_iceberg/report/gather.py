@@ -12,8 +12,9 @@ from hms_iceberg.maintenance.expire_with_files import cost_of_snapshots
 from hms_iceberg.maintenance.service.assessment import needs_of
 from hms_iceberg.maintenance.service.policy import Policy
 from hms_iceberg.report.portrait import Advice, Bin, PartitionShare, SnapshotPoint, TablePortrait
-from hms_iceberg.report.words import partition_fields, sort_fields
+from hms_iceberg.report.words import sort_fields
 from hms_iceberg.spec.manifests.manifest_values import DataFileContent
+from hms_iceberg.spec.partitions.partition_specs import partition_terms
 
 if TYPE_CHECKING:
     from hms_iceberg.spec.metadata.table_metadata import TableMetadata
@@ -53,7 +54,7 @@ def portrait_of(table: Table, most_partitions: int = MOST_PARTITIONS) -> TablePo
         format_version=metadata.format_version,
         updated_ms=metadata.last_updated_ms,
         columns=tuple(str(field) for field in table.schema().fields),
-        partitioned_by=partition_fields(table.spec(), table.schema()),
+        partitioned_by=partition_terms(table.spec(), table.schema()),
         sorted_by=sort_fields(table.sort_order(), table.schema()),
         properties=dict(sorted(metadata.properties.items())),
         rows=int(plan.files["record_count"].sum()),

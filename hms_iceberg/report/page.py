@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from hms_iceberg.printable import printable_lines
 from hms_iceberg.report.portrait import Failure, SnapshotPoint, TablePortrait
 from hms_iceberg.report.snapshot_graph import Placed, placed
-from hms_iceberg.report.words import count_limits, files, number, size, size_limits, time
+from hms_iceberg.report.words import count_limits, files, number, size, size_limits
+from hms_iceberg.spec.values.datetimes import format_seconds
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -66,7 +67,7 @@ def page_templates() -> Environment:
         trim_blocks=True,
         finalize=lambda value: printable_lines(value) if type(value) is str else value,
     )
-    environment.filters.update(number=number, size=size, time=time)
+    environment.filters.update(number=number, size=size, time=format_seconds)
     environment.globals.update(
         graph=_graph,
         curves=_curves,
@@ -141,8 +142,8 @@ def _curves(table: TablePortrait) -> list[Curve]:
                     name,
                     f"M {line}",
                     f"M 0,{_HEIGHT} L {line} L {_WIDTH},{_HEIGHT} Z",
-                    f"{time(points[0][0])}: {text_of(points[0][1])}",
-                    f"{time(points[-1][0])}: {text_of(points[-1][1])}",
+                    f"{format_seconds(points[0][0])}: {text_of(points[0][1])}",
+                    f"{format_seconds(points[-1][0])}: {text_of(points[-1][1])}",
                 )
             )
     return curves

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from hms_iceberg.printable import printable
 from hms_iceberg.report.portrait import Bin, SnapshotPoint, TablePortrait
 from hms_iceberg.report.snapshot_graph import drawn, placed
-from hms_iceberg.report.words import count_limits, files, number, size, size_limits, time
+from hms_iceberg.report.words import count_limits, files, number, size, size_limits
+from hms_iceberg.spec.values.datetimes import format_seconds
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -72,7 +73,7 @@ def _facts(portrait: TablePortrait) -> Grid:
         [
             ("Table", f"{portrait.name} (format version {portrait.format_version})"),
             ("Location", portrait.location),
-            ("Updated", f"{time(portrait.updated_ms)} UTC"),
+            ("Updated", f"{format_seconds(portrait.updated_ms)} UTC"),
             ("Rows", f"{number(portrait.rows)}, of which {number(portrait.deleted_positions)} are deleted by position"),
             ("Data files", f"{number(portrait.data_files)}, {size(portrait.data_bytes)}"),
             ("Delete files", deletes),
@@ -108,7 +109,7 @@ def _cells(snapshot: SnapshotPoint) -> tuple[str, ...]:
     change = "".join(
         f"{sign}{number(count)} " for sign, count in (("+", snapshot.added_rows), ("-", snapshot.deleted_rows)) if count
     )
-    minute = time(snapshot.timestamp_ms)[:-3]
+    minute = format_seconds(snapshot.timestamp_ms)[:-3]
     return str(snapshot.snapshot_id), minute, snapshot.operation or "", change.strip(), ", ".join(snapshot.refs)
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from hms_iceberg.report.portrait import Bin
-from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
+from hms_iceberg.spec.partitions.partition_specs import transform_term
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sort_orders import SortOrder
-from hms_iceberg.spec.values.datetimes import format_milliseconds
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
-_TO_SECONDS = len("2026-01-31T12:00:00")
 
 
 def size(count: int) -> str:
@@ -25,11 +23,6 @@ def number(count: int | None) -> str:
 
 def files(count: int) -> str:
     return f"{count:,} file{'' if count == 1 else 's'}"
-
-
-def time(timestamp_ms: int) -> str:
-    """A time to the second, in UTC."""
-    return format_milliseconds(timestamp_ms)[:_TO_SECONDS].replace("T", " ")
 
 
 def size_limits(found: Bin) -> str:
@@ -48,19 +41,9 @@ def count_limits(found: Bin) -> str:
     return str(found.low) if found.high == found.low + 1 else f"{found.low} - {found.high - 1}"
 
 
-def partition_fields(spec: PartitionSpec, schema: Schema) -> tuple[str, ...]:
-    """The terms that a table is partitioned by, such as `day(ts)`."""
-    return tuple(_term(str(field.transform), field.source_id, schema) for field in spec.fields)
-
-
 def sort_fields(order: SortOrder, schema: Schema) -> tuple[str, ...]:
     """The keys that a table is sorted by, such as `id desc nulls-last`."""
     return tuple(
-        f"{_term(str(field.transform), field.source_id, schema)} {field.direction} {field.null_order}"
+        f"{transform_term(str(field.transform), field.source_id, schema)} {field.direction} {field.null_order}"
         for field in order.fields
     )
-
-
-def _term(transform: str, column_id: int, schema: Schema) -> str:
-    column = schema.find_column_name(column_id) or f"dropped column {column_id}"
-    return column if transform == "identity" else f"{transform}({column})"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from hms_iceberg.errors import InvalidSchemaError, UnknownColumnError
 from hms_iceberg.hooks import Hook
+from hms_iceberg.notebook_html import framed, rows_table
 from hms_iceberg.spec.data_types import (
     MAX_FIELD_ID,
     DoubleType,
@@ -32,8 +33,6 @@ from hms_iceberg.spec.json_model import JsonModel
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-SCHEMA_HTML: Hook[[Schema], str] = Hook("hms_iceberg.report.notebook")
 
 SCHEMA_NAME_MAPPING: Hook[[Schema], Any] = Hook("hms_iceberg.spec.field_mapping")
 
@@ -129,7 +128,7 @@ class Schema(JsonModel):
                     raise InvalidSchemaError(self._repeated[field_id])
 
     def _repr_html_(self) -> str:
-        return SCHEMA_HTML(self)
+        return framed(columns_html(self))
 
     @property
     def index_by_id(self) -> dict[int, NestedField]:
@@ -449,3 +448,20 @@ def check_field_ids(schema: Schema) -> None:
                 f"Invalid schema: column {schema.find_column_name(field_id)!r} has id {field_id}, outside of "
                 f"0 to {MAX_FIELD_ID} (higher ids are reserved for metadata columns)"
             )
+
+
+def columns_html(schema: Schema) -> str:
+    """The columns as a table of HTML."""
+    keys = set(schema.identifier_field_ids)
+    rows = (
+        (
+            field.field_id,
+            field.name,
+            field.field_type,
+            "required" if field.required else "",
+            "identifier" if field.field_id in keys else "",
+            field.doc or "",
+        )
+        for field in schema.fields
+    )
+    return rows_table(("id", "column", "type", "", "", "comment"), rows)

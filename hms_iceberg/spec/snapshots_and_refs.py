@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from hms_iceberg.errors import CorruptMetadataError, InvalidInputError
 from hms_iceberg.hooks import Hook
+from hms_iceberg.notebook_html import framed, pairs_table
 from hms_iceberg.spec.json_model import JsonModel, JsonObject, set_json_form, shown
+from hms_iceberg.spec.values.datetimes import format_seconds
 
 if TYPE_CHECKING:
     from hms_iceberg.spec.manifests.manifest_values import FileSource, ManifestFile
@@ -26,8 +28,6 @@ _logger = logging.getLogger(__name__)
 MAIN_BRANCH = "main"
 INITIAL_SEQUENCE_NUMBER = 0
 OPERATION = "operation"
-
-SNAPSHOT_HTML: Hook[[Snapshot], str] = Hook("hms_iceberg.report.notebook")
 
 MANIFESTS_OF: Hook[[Snapshot, FileSource], list[ManifestFile]] = Hook("hms_iceberg.scan.manifests.manifest_source")
 
@@ -115,7 +115,13 @@ class Snapshot(JsonModel):
         object.__setattr__(self, "summary", Summary.of(self.summary))
 
     def _repr_html_(self) -> str:
-        return SNAPSHOT_HTML(self)
+        facts = [
+            ("snapshot", self.snapshot_id),
+            ("parent", "none" if self.parent_snapshot_id is None else self.parent_snapshot_id),
+            ("made at", f"{format_seconds(self.timestamp_ms)} UTC"),
+            *sorted(self.summary.items()),
+        ]
+        return framed(pairs_table(facts))
 
     @property
     def operation(self) -> str | None:

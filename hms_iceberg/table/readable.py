@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.errors import InvalidInputError, UnsupportedError
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
-from hms_iceberg.hooks import Hook
 from hms_iceberg.lazy import pl
 from hms_iceberg.metastore import Identifier, MetadataVersion
 from hms_iceberg.printable import printable
@@ -28,6 +27,7 @@ from hms_iceberg.table.inspect import InspectTable
 from hms_iceberg.table.locations import LocationProvider
 from hms_iceberg.table.reading.incremental_scans import ChangelogScan, IncrementalAppendScan
 from hms_iceberg.table.reading.scan import TableScan, snapshot_as_of
+from hms_iceberg.table.table_html import table_html
 from hms_iceberg.transaction.workspace import read_version, storage_of
 
 if TYPE_CHECKING:
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     import daft
     import dask.dataframe as dd
     import ray
-
-
-TABLE_HTML: Hook[[ReadableTable], str] = Hook("hms_iceberg.report.notebook")
 
 
 class ReadableTable:
@@ -54,7 +51,7 @@ class ReadableTable:
         return f"{type(self).__name__}({printable(told)})"
 
     def _repr_html_(self) -> str:
-        return TABLE_HTML(self)
+        return table_html(self)
 
     def __eq__(self, other: object) -> bool:
         return (

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote_plus
 
 from hms_iceberg.errors import InvalidPartitionSpecError
-from hms_iceberg.hooks import Hook
+from hms_iceberg.notebook_html import framed, rows_table
 from hms_iceberg.printable import printable
 from hms_iceberg.spec.data_types import IcebergType, NestedField, StructType, UnknownType
 from hms_iceberg.spec.json_model import JsonModel, set_json_form
@@ -20,9 +20,6 @@ from hms_iceberg.spec.schema import Schema
 
 PARTITION_FIELD_ID_START = 1000
 """The id of the first partition field of a table."""
-
-
-SPEC_HTML: Hook[[PartitionSpec], str] = Hook("hms_iceberg.report.notebook")
 
 
 @dataclass(frozen=True)
@@ -129,7 +126,12 @@ class PartitionSpec(JsonModel):
         return all(mine.equivalent_to(theirs) for mine, theirs in zip(self.fields, other.fields, strict=True))
 
     def _repr_html_(self) -> str:
-        return SPEC_HTML(self)
+        rows = (
+            (each.field_id, each.name, each.transform, ", ".join(map(str, each.source_ids or (each.source_id,))))
+            for each in self.fields
+        )
+        columns = ("id", "partition field", "transform", "of column id")
+        return framed(rows_table(columns, rows) if self.fields else "unpartitioned")
 
     def __str__(self) -> str:
         return "[" + "".join(f"\n  {field}" for field in self.fields) + ("\n]" if self.fields else "]")
@@ -367,6 +369,16 @@ def sources_from_json(data: Mapping[str, Any]) -> tuple[int | None, tuple[int, .
 
 def _is_int(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and -(2**31) <= value < 2**31
+
+
+def partition_terms(spec: PartitionSpec, schema: Schema) -> tuple[str, ...]:
+    """The terms that a table is partitioned by, such as `day(ts)`."""
+    return tuple(transform_term(str(field.transform), field.source_id, schema) for field in spec.fields)
+
+
+def transform_term(transform: str, column_id: int, schema: Schema) -> str:
+    column = schema.find_column_name(column_id) or f"dropped column {column_id}"
+    return column if transform == "identity" else f"{transform}({column})"
 
 
 set_json_form(PartitionField, field_to_json, field_from_json)

@@ -69,6 +69,14 @@ def format_milliseconds(milliseconds: int) -> str:
     return format_timestamp(milliseconds * 1_000, utc=True)
 
 
+_TO_SECONDS = len("2026-01-31T12:00:00")
+
+
+def format_seconds(milliseconds: int) -> str:
+    """A time to the second in UTC, as people read it."""
+    return format_milliseconds(milliseconds)[:_TO_SECONDS].replace("T", " ")
+
+
 def format_timestamp_nanos(nanos: int, utc: bool = False) -> str:
     """ISO text of nanoseconds from 1970-01-01, with nine digits of fraction; "+00:00" is added if `utc`."""
     days, rest = divmod(nanos, NANOS_PER_DAY)

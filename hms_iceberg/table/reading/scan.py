@@ -17,8 +17,8 @@ from hms_iceberg.errors import InvalidInputError, NoSuchRefError, NoSuchSnapshot
 from hms_iceberg.expressions.residuals import inclusive_projection
 from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.expressions.tree import AlwaysTrue, And, BooleanExpression
-from hms_iceberg.hooks import Hook
 from hms_iceberg.lazy import pl
+from hms_iceberg.notebook_html import framed, pairs_table
 from hms_iceberg.printable import printable
 from hms_iceberg.scan.manifests.manifest_source import named_table
 from hms_iceberg.scan.metadata_filter import filter_schema
@@ -28,7 +28,7 @@ from hms_iceberg.scan.tasks import FileScanTask, ScanPlan, ScanRequest, TaskPlan
 from hms_iceberg.spec.json_model import column_names, snapshot_number, whole_number
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.metadata_columns import is_metadata_column, metadata_column
-from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.schema import Schema, columns_html
 from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.spec.values.datetimes import format_milliseconds, parse_timestamp
 from hms_iceberg.storage import Storage
@@ -244,8 +244,6 @@ def limited(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa
 _BATCH_ROWS = 131_072
 _LEAST_BATCH_ROWS = 1024
 
-SCAN_HTML: Hook[[TableScan], str] = Hook("hms_iceberg.report.notebook")
-
 
 @dataclass(frozen=True, repr=False)
 class TableScan(RowSource):
@@ -262,7 +260,13 @@ class TableScan(RowSource):
     planner: TaskPlanner | None = field(default=None, kw_only=True, repr=False, compare=False)
 
     def _repr_html_(self) -> str:
-        return SCAN_HTML(self)
+        snapshot = self.snapshot()
+        facts = [
+            ("snapshot", "none" if snapshot is None else snapshot.snapshot_id),
+            ("filter", str(self.row_filter)),
+            ("limit", "none" if self.limit is None else self.limit),
+        ]
+        return framed(pairs_table(facts), columns_html(self.projection()))
 
     def use_ref(self, name: str) -> TableScan:
         """Reads a branch (with the table's current schema) or a tag (with the schema of its snapshot).

@@ -8,13 +8,11 @@ from typing import Any
 import pytest
 
 from hms_iceberg import spec
-from hms_iceberg.catalog import catalog
 from hms_iceberg.expressions import tree
 from hms_iceberg.hooks import Hook
 from hms_iceberg.spec.json_model import JsonModel
 from hms_iceberg.spec.manifests import manifest_values
-from hms_iceberg.table import readable, table
-from hms_iceberg.table.reading import scan
+from hms_iceberg.table import table
 
 MODULES = {
     "catalog": "Catalog load_catalog list_catalogs",
@@ -49,12 +47,8 @@ def _hooks() -> list[tuple[str, Hook[..., Any]]]:
         spec.schema,
         spec.snapshots_and_refs,
         spec.partition_transforms,
-        spec.partitions.partition_specs,
-        catalog,
         manifest_values,
         tree,
-        readable,
-        scan,
         table,
     )
     return [(name, each) for module in modules for name, each in vars(module).items() if isinstance(each, Hook)]
