@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from threading import Lock
 from typing import Generic, TypeVar
 
 import pyarrow as pa
 
 from hms_iceberg.arrow.storage.filesystems import parse_location
+from hms_iceberg.bounded_cache import BoundedCache
 
 T = TypeVar("T")
 
@@ -148,65 +149,33 @@ class SharedCache(Generic[K, V]):
     """
 
     def __init__(self, size_of: Callable[[V], int] | None = None, max_bytes: int | None = None) -> None:
-        self._lock = Lock()
-        self._known: OrderedDict[K, Future[V]] = OrderedDict()
-        self._sizes: dict[K, int] = {}
-        self._total = 0
         self._size_of = size_of
-        self._max_bytes = max_bytes
+        bound = sys.maxsize if max_bytes is None else max_bytes
+        self._known: BoundedCache[Future[V]] = BoundedCache(bound, self._bytes, largest=sys.maxsize)
 
     def get(self, key: K, compute: Callable[[], V]) -> V:
-        with self._lock:
-            future = self._known.get(key)
-            mine = future is None
-            if future is None:
-                future = self._known[key] = Future()
-            self._known.move_to_end(key)
-        if mine:
+        mine: Future[V] = Future()
+        future = self._known.get_or_put(key, mine)
+        if future is mine:
             try:
-                value = compute()
+                future.set_result(compute())
             except BaseException as error:
                 future.set_exception(error)
             else:
-                future.set_result(value)
-                self._keep_within_bound(key, value)
+                self._known.weigh(key, future)
         return future.result()
 
     def forget(self, key: K) -> None:
-        with self._lock:
-            self._drop(key)
+        self._known.pop(key)
 
-    def resized(self, key: K, value: V) -> None:
-        """A value has another size than before: others may have to be forgotten.
+    def resized(self, key: K) -> None:
+        """The value of a key has another size than before: others may have to be forgotten."""
+        future = self._known.get(key)
+        if future is not None:
+            self._known.weigh(key, future)
 
-        Args:
-            key: its key.
-            value: the value.
-        """
-        self._keep_within_bound(key, value)
-
-    def _drop(self, key: K) -> None:
-        self._known.pop(key, None)
-        self._total -= self._sizes.pop(key, 0)
-
-    def _keep_within_bound(self, key: K, value: V) -> None:
-        if self._size_of is None or self._max_bytes is None:
-            return
-        size = self._size_of(value)
-        with self._lock:
-            if key not in self._known:  # forgotten meanwhile
-                return
-            self._total += size - self._sizes.get(key, 0)
-            self._sizes[key] = size
-            excess, old = self._total - self._max_bytes, []
-            for each in self._known:  # least recently used first
-                if excess <= 0:
-                    break
-                if each != key and each in self._sizes:
-                    old.append(each)
-                    excess -= self._sizes[each]
-            for each in old:
-                self._drop(each)
+    def _bytes(self, future: Future[V]) -> int:
+        return 0 if self._size_of is None else self._size_of(future.result())
 
 
 # --------------------------------------------------------------------------------------------------------- items

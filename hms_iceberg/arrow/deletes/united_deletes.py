@@ -40,7 +40,7 @@ class UnitedDeletes(Generic[T]):
         name = group.plan, group.whole
         united = self._groups.get(name, lambda: _United(*group.whole))
         value = united.since(group, self._read)
-        self._groups.resized(name, united)
+        self._groups.resized(name)
         return value
 
 

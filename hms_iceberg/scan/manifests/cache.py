@@ -7,15 +7,15 @@ first manifests out while it reads the last ones, and find none of them the next
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from weakref import WeakSet, WeakValueDictionary
+from itertools import count
+from weakref import WeakValueDictionary
 
+from hms_iceberg.bounded_cache import BoundedCache
 from hms_iceberg.lazy import import_polars, pl
 from hms_iceberg.scan.manifests.manifest_frames import MANIFEST, ManifestDecoder, columnar_schema
 from hms_iceberg.scan.manifests.metric_columns import Metric, MetricColumns, metric_name
@@ -240,14 +240,8 @@ class _Slot:
     plan: int
 
 
-_ALL: WeakSet[ManifestCache] = WeakSet()
-
-
 class ManifestCache:
     """Decoded manifests by location, least recently used first out. Safe for use by several threads.
-
-    A process that was forked begins with an empty one: the thread that held the lock may not be there, and polars may
-    have to be loaded anew, which does not know the frames of before.
 
     Args:
         max_bytes: bound of what is kept; 0 keeps nothing.
@@ -255,14 +249,8 @@ class ManifestCache:
 
     def __init__(self, max_bytes: int = DEFAULT_CACHE_BYTES) -> None:
         self.max_bytes = max_bytes
-        self._begin()
-        _ALL.add(self)
-
-    def _begin(self) -> None:
-        self._slots: OrderedDict[Hashable, _Slot] = OrderedDict()
-        self._size = 0
-        self._plans = 0
-        self._lock = threading.Lock()
+        self._slots = _Slots(max_bytes, lambda slot: slot.size, largest=max_bytes)
+        self._plans = count(1)
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -270,78 +258,36 @@ class ManifestCache:
     @property
     def size(self) -> int:
         """Bytes kept now."""
-        return self._size
+        return self._slots.size
 
     def begin_plan(self) -> int:
         """A number for a plan; manifests of the same plan do not push each other out."""
-        with self._lock:
-            self._plans += 1
-            return self._plans
+        return next(self._plans)
 
     def get(self, key: Hashable, plan: int) -> ManifestFrame | None:
-        """Looks for a manifest, which counts as used by a plan.
-
-        Args:
-            key: what the manifest was put under.
-            plan: number of the plan.
-
-        Returns:
-            the manifest; None if it is not kept.
-        """
-        with self._lock:
-            slot = self._slots.get(key)
-            if slot is None:
-                return None
-            slot.plan = plan
-            self._slots.move_to_end(key)
-            return slot.manifest
+        """The manifest of a key, which counts as used by a plan; None if it is not kept."""
+        slot = self._slots.get(key)
+        if slot is None:
+            return None
+        slot.plan = plan
+        return slot.manifest
 
     def put(self, key: Hashable, manifest: ManifestFrame, plan: int) -> None:
-        """Keeps a manifest as it is now, if it fits; in the second half of the room without what is large.
-
-        Args:
-            key: what it is found by.
-            manifest: the manifest.
-            plan: number of the plan that uses it.
-        """
-        with self._lock:
-            self._forget(key)
-            is_roomy = self._size + manifest.size <= self.max_bytes // 2
-            kept = manifest if is_roomy else manifest.without_file()
-            size = kept.size
-            if self._make_room(size, plan):
-                self._slots[key] = _Slot(kept, size, plan)
-                self._size += size
+        """Keeps a manifest of a plan as it is now, if it fits; in the second half of the room without what is large."""
+        self._slots.pop(key)
+        is_roomy = self.size + manifest.size <= self.max_bytes // 2
+        kept = manifest if is_roomy else manifest.without_file()
+        self._slots.put(key, _Slot(kept, kept.size, plan))
 
     def clear(self) -> None:
         """Forgets everything."""
-        with self._lock:
-            self._slots.clear()
-            self._size = 0
-
-    def _make_room(self, needed: int, plan: int) -> bool:
-        if needed > self.max_bytes:
-            return False
-        while self._size + needed > self.max_bytes:
-            oldest = next(iter(self._slots.values()))
-            if oldest.plan == plan:
-                return False
-            self._forget(next(iter(self._slots)))
-        return True
-
-    def _forget(self, key: Hashable) -> None:
-        slot = self._slots.pop(key, None)
-        if slot is not None:
-            self._size -= slot.size
+        self._slots.clear()
 
 
-def _begin_all() -> None:
-    for cache in list(_ALL):
-        cache._begin()
+class _Slots(BoundedCache[_Slot]):
+    def _gives_way(self, kept: _Slot, other: _Slot) -> bool:
+        return kept.plan != other.plan
 
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_all)
 
 _shared = ManifestCache()
 # Catalogs of one bound share the room, so that many of them take no more of it than one; it goes with the last of them.
