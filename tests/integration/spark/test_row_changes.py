@@ -30,6 +30,15 @@ FORMATS = ("parquet", "orc", "avro")
 FORMS = [(1, COPY), (2, COPY), (2, MERGE), (3, COPY), (3, MERGE)]
 ROWS = Rows({"id": pa.int64(), "kind": pa.string(), "v": pa.int32(), "x": pa.float64()})
 NAN = float("nan")
+# Tables that are partitioned alike are joined partition by partition.
+ALIKE = {
+    "spark.sql.iceberg.planning.preserve-data-grouping": "true",
+    "spark.sql.sources.v2.bucketing.enabled": "true",
+    "spark.sql.sources.v2.bucketing.pushPartValues.enabled": "true",
+    "spark.sql.requireAllClusterKeysForCoPartition": "false",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.adaptive.enabled": "false",
+}
 
 
 @pytest.fixture
@@ -198,6 +207,40 @@ def test_a_merge_on_read_joins_only_rows_that_a_small_source_has(
     # All rows of the target are needed, or the source need not have the same rows when it is read twice.
     assert not leaves_out(source, " when not matched by source then delete")
     assert not leaves_out(f"(select * from {source} limit 3)")
+
+
+@pytest.mark.parametrize("mode", [COPY, MERGE])
+def test_a_merge_of_tables_in_the_same_buckets_of_its_key_shuffles_nothing(
+    spark: SparkSession, make: Callable[..., Table], mode: str
+) -> None:
+    none = {"write_distribution-mode": "none", "write_merge_distribution-mode": "none"}
+    table, source = make("t", 2, mode, **none), make("s", 2, mode)
+    other = duckdb.connect()
+    rows = {
+        "t": [ROWS((n, "a", n, 0.0) for n in range(first, first + 20)) for first in (0, 20)],
+        "s": [ROWS((n * 3, "b", -n, 1.0) for n in range(30))],
+    }
+    for each in (table, source):
+        with each.update_spec() as spec:
+            spec.add_field("id", BucketTransform(4))
+        for appended in rows[each.name()[-1]]:
+            each.append(appended)
+    for name, parts in rows.items():
+        other.register("rows", pa.concat_tables(parts))
+        other.execute(f"create table {name} as select * from rows")
+    for key, value in ALIKE.items():
+        spark.conf.set(key, value)
+    merge = (
+        "merge into {t} as t using {s} as s on t.id = s.id when matched and s.v < -8 then delete "
+        "when matched then update set v = s.v when not matched then insert *"
+    )
+    ((plan,),) = spark.sql("explain " + merge.format(t=name_of(table), s=name_of(source))).collect()
+    assert "SortMergeJoin" in plan and "Exchange" not in plan
+    spark.sql(merge.format(t=name_of(table), s=name_of(source))).collect()
+    other.execute(merge.format(t="t", s="s"))
+    expected = other.execute("select * from t").fetchall()
+    assert shown(rows_left(table)) == shown(expected)
+    check_files(table, len(expected))
 
 
 # ----------------------------------------------------------------------------------------------------- files

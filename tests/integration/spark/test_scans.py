@@ -104,6 +104,23 @@ def test_values_of_the_other_side_of_a_join_leave_out_files(
     assert metrics["numFiles"] == wanted < total
 
 
+def test_paths_of_the_other_side_of_a_join_leave_out_files(spark: SparkSession, namespace: str) -> None:
+    name = f"{namespace}.a"
+    visits(spark, name, 1)
+    spark.sql(
+        f"create table {namespace}.k stored as parquet as select file_path as path, "
+        f"row_number() over (order by file_path) as n from {name}.files"
+    )
+    frame = spark.sql(f"select v from {name} join {namespace}.k on _file = path where n < 3")
+    found = sorted(row.v for row in frame.collect())
+    (first, second) = (row[0] for row in rows_of(spark, f"select path from {namespace}.k where n < 3"))
+    assert found == sorted(
+        row[0] for row in rows_of(spark, f"select v from {name} where _file in ('{first}', '{second}')")
+    )
+    (metrics,) = scans(frame._jdf.queryExecution().executedPlan()).values()
+    assert found and metrics["numFiles"] == 2
+
+
 def test_what_all_files_are_partitioned_by_is_tested_on_no_row(spark: SparkSession, namespace: str) -> None:
     name = f"{namespace}.a"
     visits(spark, name, 1)

@@ -63,7 +63,8 @@ public final class PlanScans extends Rule {
       ((CopyOnWrite) ((ReplaceData) plan).operation()).prepare((ReplaceData) plan);
     }
     if (plan instanceof WriteDelta && ((WriteDelta) plan).operation() instanceof MergeOnRead) {
-      LogicalPlan write = MatchingKeys.only((WriteDelta) plan, session.sessionState().conf());
+      WriteDelta alone = SparkVersions.withoutGroupFilter((WriteDelta) plan);
+      LogicalPlan write = MatchingKeys.only(alone, session.sessionState().conf());
       return (LogicalPlan) write.mapChildren(new Replace());
     }
     if ("AddCheckConstraint".equals(plan.getClass().getSimpleName())) { // not of Spark 4.0
@@ -171,9 +172,8 @@ public final class PlanScans extends Rule {
     if (!(scan.operation() instanceof CopyOnWrite)) {
       return files;
     }
-    CopyOnWrite operation = (CopyOnWrite) scan.operation();
-    operation.planned(files);
-    return files.replacedBy(operation.replaced);
+    scan.operation().planned(files.paths());
+    return files.replacedBy(scan.operation());
   }
 
   /** Whether the query uses the column _deleted, and so gets deleted rows too. */
@@ -183,14 +183,8 @@ public final class PlanScans extends Rule {
 
   /** By what files are planned; null for all. */
   private static ObjectNode filter(Scan scan) {
-    if (scan.operation() instanceof CopyOnWrite) {
-      return ((CopyOnWrite) scan.operation()).filter();
-    }
     ObjectNode filter = conditionText(scan);
-    if (scan.operation() instanceof MergeOnRead) {
-      ((MergeOnRead) scan.operation()).reads(filter);
-    }
-    return filter;
+    return scan.operation() == null ? filter : scan.operation().planFilter(filter);
   }
 
   private static ObjectNode conditionText(Scan scan) {

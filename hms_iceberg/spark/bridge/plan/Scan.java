@@ -83,7 +83,7 @@ public final class Scan {
 
   /** Whether Spark builds a scan of its own of the table. */
   boolean isReadBySpark() {
-    return batch == null && operation() == null && table().isReadBySpark();
+    return batch == null && table().isReadBySpark();
   }
 
   /** The operation that changes the rows which are read, or null if they are only read. */

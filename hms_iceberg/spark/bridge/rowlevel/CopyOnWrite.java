@@ -4,13 +4,12 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import hms_iceberg.bridge.batches.MetadataColumns;
 import hms_iceberg.bridge.conditions.CommonExpressions;
 import hms_iceberg.bridge.conditions.FilterText;
-import hms_iceberg.bridge.scan.ReplacedFiles;
-import hms_iceberg.bridge.scan.ScanFiles;
 import hms_iceberg.bridge.table.DescribedTable;
 import hms_iceberg.bridge.wire.CollectionTools;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.Set;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
@@ -29,7 +28,7 @@ import scala.jdk.javaapi.CollectionConverters;
 
 /** Writes the files anew that hold rows which change. */
 public final class CopyOnWrite extends RowOperation {
-  public final ReplacedFiles replaced;
+  private final ReplacedFiles replaced;
   private final List kept = new ArrayList();
   private ObjectNode filter;
   private LogicalPlan matching;
@@ -94,13 +93,24 @@ public final class CopyOnWrite extends RowOperation {
     return files;
   }
 
-  /** What a scan's files are planned by. */
   public ObjectNode filter() {
     return filter;
   }
 
-  /** Called with the files of each scan of the operation. */
-  public void planned(ScanFiles files) {
-    replaced.plan(new ArrayList(files.paths()), matching);
+  public ObjectNode planFilter(ObjectNode scanned) {
+    return filter;
+  }
+
+  public boolean replacesFiles() {
+    return true;
+  }
+
+  public void planned(List paths) {
+    replaced.plan(paths, matching);
+  }
+
+  /** All of these are replaced. */
+  public Set filesToRead() {
+    return replaced.paths();
   }
 }

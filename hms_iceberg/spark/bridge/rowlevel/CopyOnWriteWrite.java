@@ -3,6 +3,7 @@ package hms_iceberg.bridge.rowlevel;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.Iterator;
+import java.util.TreeSet;
 import org.apache.spark.sql.connector.write.BatchWrite;
 import org.apache.spark.sql.connector.write.DataWriterFactory;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
@@ -30,7 +31,7 @@ final class CopyOnWriteWrite extends RowsWrite {
 
   public void describe(WriterCommitMessage[] messages, ObjectNode question) {
     ArrayNode replaced = question.putArray("replaced");
-    for (Iterator it = operation.replaced.paths().iterator(); it.hasNext();) {
+    for (Iterator it = new TreeSet(operation.filesToRead()).iterator(); it.hasNext();) {
       replaced.add((String) it.next());
     }
   }

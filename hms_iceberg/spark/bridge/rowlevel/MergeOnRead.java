@@ -7,6 +7,7 @@ import hms_iceberg.bridge.table.DescribedTable;
 import hms_iceberg.bridge.wire.Json;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Set;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.write.DeltaWriteBuilder;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
@@ -40,8 +41,7 @@ public final class MergeOnRead extends RowOperation implements SupportsDelta {
     return new MergeOnReadWrite.Builder(this, info);
   }
 
-  /** Called with what each scan of the operation reads; null for all rows. */
-  public void reads(ObjectNode scanned) {
+  public ObjectNode planFilter(ObjectNode scanned) {
     if (scanned == null) {
       everything = true;
     } else if (filter == null) {
@@ -54,6 +54,17 @@ public final class MergeOnRead extends RowOperation implements SupportsDelta {
       children.add(scanned);
       filter = either;
     }
+    return scanned;
+  }
+
+  public boolean replacesFiles() {
+    return false;
+  }
+
+  public void planned(List paths) {}
+
+  public Set filesToRead() {
+    return null;
   }
 
   /** Which rows were read: only those can be in conflict with what others commit. Null for all, or none. */

@@ -4,6 +4,8 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import hms_iceberg.bridge.batches.MetadataColumns;
 import hms_iceberg.bridge.columns.Structs;
+import hms_iceberg.bridge.scan.RowChange;
+import hms_iceberg.bridge.scan.TableScanBuilder;
 import hms_iceberg.bridge.table.DescribedTable;
 import hms_iceberg.bridge.wire.Failures;
 import hms_iceberg.bridge.wire.Generation;
@@ -24,7 +26,7 @@ import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A DELETE, UPDATE or MERGE of rows of one version of a table. */
-public abstract class RowOperation implements RowLevelOperation {
+public abstract class RowOperation implements RowLevelOperation, RowChange {
   /** The option by which a statement tells its operation what metadata columns its conditions name. */
   public static final String METADATA_COLUMNS = "hms_iceberg.metadata-columns";
 
@@ -60,9 +62,8 @@ public abstract class RowOperation implements RowLevelOperation {
   /** Which rows it reads, for conflicts with what others commit; null for all. */
   public abstract ObjectNode filter();
 
-  /** PlanScans puts files in the place of what this builds. */
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    return table.newScanBuilder(options);
+    return new TableScanBuilder(table, null, this);
   }
 
   /** The lineage that rows keep when they are written anew, if the table has any. */

@@ -34,13 +34,19 @@ final class PlannedScan {
   public final ScanFiles files;
   public final long bytes;
   private final boolean[] kept;
+  private final boolean wholeFiles;
 
-  /** Conditions on columns that all files are partitioned by are tested here and nowhere else. */
-  PlannedScan(ScanFiles files, List conditions, List identityColumns) {
+  /**
+   * Conditions on columns that all files are partitioned by are tested here and nowhere else.
+   *
+   * @param wholeFiles whether files are not split
+   */
+  PlannedScan(ScanFiles files, List conditions, List identityColumns, boolean wholeFiles) {
     if (!files.isEmpty() && !Arrays.asList(files.partitionSchema().fieldNames()).containsAll(identityColumns)) {
       throw new IllegalStateException("Not all files are partitioned by " + identityColumns + ".");
     }
     this.files = files;
+    this.wholeFiles = wholeFiles;
     this.kept = files.keptBy(CollectionTools.seq(ofPartitions(conditions, files.partitionSchema())));
     this.bytes = files.bytes(files.numbers(kept, null));
   }
@@ -73,9 +79,13 @@ final class PlannedScan {
     return FileReader.Wanted.of(wanted, files.partitionSchema());
   }
 
-  /** The numbers of the files that are left when a query has learnt of values. */
-  public int[] numbers(RuntimeFilters learnt) {
-    return files.numbers(learnt.keep(files.plannedPartitions(), kept), learnt.files());
+  /**
+   * The numbers of the files that are left when a query has learnt of values.
+   *
+   * @param named the paths of those that are read at all; null for all
+   */
+  public int[] numbers(RuntimeFilters learnt, Set named) {
+    return files.numbers(learnt.keep(files.plannedPartitions(), kept), named == null ? learnt.files() : named);
   }
 
   /** Splits of files, packed as Spark packs those of its own tables. */
@@ -135,7 +145,7 @@ final class PlannedScan {
 
   private List packed(SparkSession session, StructType wanted, int[] numbers, long most) {
     StructType partition = FileReader.Wanted.of(wanted, files.partitionSchema()).partition;
-    List splits = files.splits(numbers, partition, most);
+    List splits = files.splits(numbers, partition, wholeFiles ? Long.MAX_VALUE : most);
     Collections.sort(splits, new LongestFirst());
     return CollectionConverters.asJava(
         FilePartition$.MODULE$.getFilePartitions(session, CollectionTools.seq(splits), most));

@@ -64,7 +64,7 @@ public final class ScanFiles implements FileIndex, Cloneable {
   private long planningNanos;
   private PlannedPartitions planned;
   /** Which of the files are replaced by what is read; null if nothing is. */
-  private ReplacedFiles replaced;
+  private RowChange replaced;
 
   ScanFiles(DescribedTable table, Answer plan) {
     this.table = table;
@@ -260,7 +260,7 @@ public final class ScanFiles implements FileIndex, Cloneable {
     List[] files = new List[partitions.length];
     for (int i = 0; i < paths.length; i++) {
       int partition = partitionOf[i];
-      if (kept[partition] && (replaced == null || replaced.has(paths[i]))) {
+      if (kept[partition] && (replaced == null || replaced.filesToRead().contains(paths[i]))) {
         if (files[partition] == null) {
           files[partition] = new ArrayList();
         }
@@ -390,8 +390,8 @@ public final class ScanFiles implements FileIndex, Cloneable {
   }
 
   /** The same files, of which those with rows that change are replaced, and no others read. */
-  public ScanFiles replacedBy(ReplacedFiles files) {
-    replaced = files;
+  public ScanFiles replacedBy(RowChange change) {
+    replaced = change;
     workerFiles = workerFiles == null ? null : workerFiles.replacedBy(replaced);
     return this;
   }

@@ -52,6 +52,7 @@ public final class TableScan
   private final StructType required;
   private final List conditions;
   private final StreamMaker streams;
+  private final RowChange change;
   private final ObjectNode question;
   private final RuntimeFilters learnt = new RuntimeFilters();
   private PlannedScan planned;
@@ -60,9 +61,12 @@ public final class TableScan
    * The conditions are Catalyst's, on columns that have the names which they have in the table.
    *
    * @param streams null for a batch of a stream
+   * @param change the statement that changes the rows which are read; null if they are only read
    */
-  public TableScan(DescribedTable table, StructType required, List conditions, StreamMaker streams) {
+  public TableScan(
+      DescribedTable table, StructType required, List conditions, StreamMaker streams, RowChange change) {
     this.streams = streams;
+    this.change = change;
     this.table = table;
     this.required = required;
     this.conditions = conditions;
@@ -71,19 +75,31 @@ public final class TableScan
     if (conf.cboEnabled() || conf.planStatsEnabled()) {
       ScanQuestion.addStatistics(question, required);
     }
+    if (change != null) {
+      question.put("whole_files", change.replacesFiles());
+      question.put("all_deletes", true);
+    }
   }
 
   private synchronized PlannedScan planned() {
     if (planned == null) {
       UnsupportedTypes.refuse(table.name(), wanted());
       ScanFiles files = ScanQuestion.ask(session, table, question);
-      planned = new PlannedScan(files, conditions, table.identityColumns());
+      planned = new PlannedScan(files, conditions, table.identityColumns(), replacesFiles());
+      if (change != null) {
+        change.planned(files.paths());
+      }
     }
     return planned;
   }
 
   private ObjectNode filter() {
-    return ScanQuestion.filter(conditions, ScanQuestion.attributes(conditions));
+    ObjectNode filter = ScanQuestion.filter(conditions, ScanQuestion.attributes(conditions));
+    return change == null ? filter : change.planFilter(filter);
+  }
+
+  private boolean replacesFiles() {
+    return change != null && change.replacesFiles();
   }
 
   private StructType wanted() {
@@ -126,7 +142,11 @@ public final class TableScan
     return keeps ? planned().partitioning(required) : new UnknownPartitioning(0);
   }
 
+  /** Rows that match nothing are needed too, if their files are replaced. */
   public NamedReference[] filterAttributes() {
+    if (replacesFiles()) {
+      return new NamedReference[0];
+    }
     return RuntimeFilters.columns(planned().files.plannedPartitions(), required, table.hides(MetadataColumns.FILE));
   }
 
@@ -144,9 +164,14 @@ public final class TableScan
 
   public InputPartition[] planInputPartitions() {
     SparkSession sized = (SparkSession) table.sized(session);
-    int[] numbers = planned().numbers(learnt);
+    int[] numbers = numbers();
     return outputPartitioning() instanceof KeyGroupedPartitioning
         ? planned().keyed(sized, required, numbers) : planned().partitions(sized, required, numbers);
+  }
+
+  /** The numbers of the files that are read. */
+  private int[] numbers() {
+    return planned().numbers(learnt, change == null ? null : change.filesToRead());
   }
 
   public PartitionReaderFactory createReaderFactory() {
@@ -178,7 +203,7 @@ public final class TableScan
   }
 
   public CustomTaskMetric[] reportDriverMetrics() {
-    return planned().metrics(planned().numbers(learnt));
+    return planned().metrics(numbers());
   }
 
   /** Plans that use both can share the work. */
@@ -187,7 +212,8 @@ public final class TableScan
       return false;
     }
     TableScan that = (TableScan) other;
-    return table.equals(that.table) && required.equals(that.required) && question.equals(that.question)
+    return table.equals(that.table) && required.equals(that.required) && change == that.change
+        && question.equals(that.question)
         && Arrays.equals(filters(), that.filters()) && isSame(that);
   }
 

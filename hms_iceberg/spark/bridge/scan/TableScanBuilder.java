@@ -16,16 +16,27 @@ import scala.jdk.javaapi.CollectionConverters;
 public final class TableScanBuilder extends FilteredBuilder {
   private final DescribedTable table;
   private final StreamMaker streams;
+  private final RowChange change;
   private List conditions = new ArrayList();
   private StructType required;
 
-  public TableScanBuilder(DescribedTable table, StreamMaker streams) {
+  /**
+   * For a query or a stream, or for a statement that changes rows.
+   *
+   * @param streams null for such a statement
+   * @param change null for others
+   */
+  public TableScanBuilder(DescribedTable table, StreamMaker streams, RowChange change) {
     this.table = table;
     this.streams = streams;
+    this.change = change;
   }
 
   /** Those are left to Spark that the partition of a file does not answer for all of its rows. */
   public Seq pushFilters(Seq filters) {
+    if (change != null && change.replacesFiles()) {
+      return filters;
+    }
     conditions = SimpleFirst.of(CollectionConverters.asJava(filters));
     List ofRows = new ArrayList();
     for (int i = 0; i < conditions.size(); i++) {
@@ -46,7 +57,9 @@ public final class TableScanBuilder extends FilteredBuilder {
 
   /** Who asks before columns are chosen wants to know how large the table is, or begins a stream. */
   public Scan build() {
-    return required == null
-        ? streams.scan() : new TableScan(table, required, conditions, streams);
+    if (required == null) {
+      return streams == null ? (Scan) table.estimate() : streams.scan();
+    }
+    return new TableScan(table, required, conditions, streams, change);
   }
 }

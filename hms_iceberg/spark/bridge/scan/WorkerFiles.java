@@ -56,7 +56,7 @@ public final class WorkerFiles implements FileIndex, Cloneable {
   private final long[] sizes;
   private final byte[][] tasks;
   private final boolean marksDeleted;
-  private ReplacedFiles replaced;
+  private RowChange replaced;
 
   public WorkerFiles(String description, int count, Answer plan, boolean marksDeleted) {
     this.description = description;
@@ -67,10 +67,10 @@ public final class WorkerFiles implements FileIndex, Cloneable {
   }
 
   /** The same files for an operation that replaces some of them, and reads no others. */
-  public WorkerFiles replacedBy(ReplacedFiles files) {
+  public WorkerFiles replacedBy(RowChange change) {
     try {
       WorkerFiles own = (WorkerFiles) clone();
-      own.replaced = files;
+      own.replaced = change;
       return own;
     } catch (CloneNotSupportedException e) {
       throw new IllegalStateException(e);
@@ -173,7 +173,7 @@ public final class WorkerFiles implements FileIndex, Cloneable {
   public Seq listFiles(Seq partitionFilters, Seq dataFilters) {
     List files = new ArrayList();
     for (int i = 0; i < paths.length; i++) {
-      if (replaced != null && !replaced.has(paths[i])) {
+      if (replaced != null && !replaced.filesToRead().contains(paths[i])) {
         continue;
       }
       FileStatus status = new FileStatus(sizes[i], false, 1, 128L * 1024 * 1024, 0, new Path(paths[i]));

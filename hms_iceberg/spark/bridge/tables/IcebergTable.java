@@ -139,7 +139,7 @@ public class IcebergTable extends DescribedTable
   }
 
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    return isReadBySpark() ? (ScanBuilder) new TableScanBuilder(this, new Streams(this, options)) : estimate();
+    return isReadBySpark() ? (ScanBuilder) new TableScanBuilder(this, new Streams(this, options), null) : estimate();
   }
 
   public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {

@@ -24,6 +24,7 @@ import org.apache.spark.sql.catalyst.catalog.CatalogTableType;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.plans.logical.AppendData$;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.WriteDelta;
 import org.apache.spark.sql.catalyst.trees.Origin;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.catalyst.util.RebaseDateTime.RebaseSpec;
@@ -126,6 +127,14 @@ public final class SparkVersions {
       parts[i] = i == place ? value : ((Product) plan).productElement(i);
     }
     return plan.makeCopy(parts);
+  }
+
+  /**
+   * The same write, for which Spark since 4.3 runs no query beforehand that chooses files or partitions: it would read
+   * the whole target once more, and a source that answers otherwise the second time would have rows inserted twice.
+   */
+  public static WriteDelta withoutGroupFilter(WriteDelta plan) {
+    return plan.productArity() > 6 ? (WriteDelta) with(plan, 5, Option.empty()) : plan;
   }
 
   private static LogicalPlan logicalRelation(BaseRelation relation, Seq output, Option table, boolean streaming) {

@@ -1,11 +1,9 @@
-package hms_iceberg.bridge.scan;
+package hms_iceberg.bridge.rowlevel;
 
 import hms_iceberg.bridge.table.DescribedTable;
 import hms_iceberg.bridge.wire.Failures;
 import hms_iceberg.bridge.wire.SparkVersions;
-import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Collections;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
@@ -20,13 +18,13 @@ import org.apache.spark.sql.execution.QueryExecution;
  * their rows says which do, so that no others are read as a whole and written anew. It runs once, before the first
  * file is read, for all scans of the operation: an UPDATE with a subquery has two.
  */
-public final class ReplacedFiles {
+final class ReplacedFiles {
   private final DescribedTable table;
   private final Set planned = new HashSet();
   private LogicalPlan matching;
   private Set matched;
 
-  public ReplacedFiles(DescribedTable table) {
+  ReplacedFiles(DescribedTable table) {
     this.table = table;
   }
 
@@ -36,24 +34,13 @@ public final class ReplacedFiles {
    * @param paths the files that may hold such rows
    * @param matching gives the paths of those that do; null if all are replaced
    */
-  public synchronized void plan(List paths, LogicalPlan matching) {
+  synchronized void plan(List paths, LogicalPlan matching) {
     planned.addAll(paths);
     this.matching = matching;
   }
 
-  /** Whether a file is replaced, so that its rows are to be read. */
-  public boolean has(String path) {
-    return matched().contains(path);
-  }
-
-  /** All paths, in order. */
-  public List paths() {
-    List paths = new ArrayList(matched());
-    Collections.sort(paths);
-    return paths;
-  }
-
-  private synchronized Set matched() {
+  /** The paths of all. */
+  synchronized Set paths() {
     if (matching == null || planned.isEmpty()) {
       return planned;
     }
