@@ -18,7 +18,6 @@ from typing import Any
 
 from hms_iceberg.errors import CorruptFileError, CorruptManifestError
 from hms_iceberg.lazy import pl
-from hms_iceberg.scan.manifests.entry_columns import MAPS, entry_columns
 from hms_iceberg.scan.manifests.metric_columns import Metric, map_values, metric_dtype, metric_name
 from hms_iceberg.spec.manifests.avro_container import (
     SYNC_SIZE,
@@ -53,10 +52,9 @@ FILE_COLUMNS = (
 )
 # What data files have nothing in.
 DELETE_ONLY = ("content", "equality_ids", "referenced_data_file", "content_offset", "content_size_in_bytes")
+MAPS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
 METRIC_COLUMNS = MAPS[1:]  # without `column_sizes`
-# For fewer entries, polars is done sooner.
-_FEWEST_AT_ONCE = 600
-# What the processor's cache holds, so that each field is read from there, and memory of the last portion is used again.
+# What the processor's cache holds, so that memory of the last portion is used again.
 _BYTES_AT_ONCE = 5_000_000
 
 # Fields of data files that the specification knows and that nobody needs, by their ids.
@@ -181,14 +179,8 @@ def _decode_portion(
     metrics: Sequence[Metric],
 ) -> pl.DataFrame | None:
     """Some columns and metrics of decompressed blocks, each with its number of entries; None if polars refuses them."""
-    rows, contents, schema = sum(count for count, _ in blocks), [raw for _, raw in blocks], flat.text
-    whole = _with_maps(columns, [metric for metric in metrics if metric[1] is None])
-    frame = None
-    if rows >= _FEWEST_AT_ONCE and set(MAPS).isdisjoint(whole):
-        frame = entry_columns(contents, rows, schema, columns, metrics)
-    if frame is not None:
-        return frame
-    frame = _read_avro(contents, rows, schema, _with_maps(columns, metrics))
+    rows, contents = sum(count for count, _ in blocks), [raw for _, raw in blocks]
+    frame = _read_avro(contents, rows, flat.text, _with_maps(columns, metrics))
     return None if frame is None else _of_maps(frame, columns, metrics)
 
 
@@ -199,10 +191,10 @@ def _with_maps(columns: list[str], metrics: Sequence[Metric]) -> list[str]:
 
 def _of_maps(frame: pl.DataFrame, columns: list[str], metrics: Sequence[Metric]) -> pl.DataFrame:
     """Columns of a frame, and metrics that are taken out of its maps."""
-    found = {
-        metric_name((name, field_id)): frame[name] if field_id is None else map_values(frame[name], [field_id])[0]
-        for name, field_id in metrics
-    }
+    found = {metric_name((name, None)): frame[name] for name, field_id in metrics if field_id is None}
+    for name in dict.fromkeys(name for name, field_id in metrics if field_id is not None):
+        keys = [field_id for each, field_id in metrics if each == name and field_id is not None]
+        found |= zip((metric_name((name, key)) for key in keys), map_values(frame[name], keys), strict=True)
     return frame.select(name for name in columns if name in frame.columns).with_columns(**found)
 
 

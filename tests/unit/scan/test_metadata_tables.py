@@ -9,7 +9,7 @@ import pytest
 
 from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError
 from hms_iceberg.scan.manifests.cache import shared_cache
-from hms_iceberg.scan.manifests.entry_columns import MAPS
+from hms_iceberg.scan.manifests.entry_frames import MAPS
 from hms_iceberg.scan.manifests.manifest_frames import ManifestDecoder
 from hms_iceberg.scan.manifests.metric_columns import Metric
 from hms_iceberg.scan.metadata_tables import (

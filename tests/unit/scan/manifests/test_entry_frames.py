@@ -14,12 +14,10 @@ from typing import Any
 import fastavro
 import pytest
 
-from hms_iceberg.lazy import pl
 from hms_iceberg.scan.manifests import entry_frames
-from hms_iceberg.scan.manifests.entry_columns import MAPS, entry_columns
-from hms_iceberg.scan.manifests.entry_frames import METRIC_COLUMNS
+from hms_iceberg.scan.manifests.entry_frames import MAPS, METRIC_COLUMNS
 from hms_iceberg.scan.manifests.manifest_frames import ManifestDecoder
-from hms_iceberg.scan.manifests.metric_columns import map_values, metric_name
+from hms_iceberg.scan.manifests.metric_columns import map_values
 from hms_iceberg.scan.partition_columns import partition_columns
 from hms_iceberg.spec.data_types import ListType, LongType, NestedField, StringType
 from hms_iceberg.spec.manifests.avro_container import encode_long
@@ -114,31 +112,16 @@ def test_what_follows_maps_with_a_key_0_of_no_field_is_read(entries: int) -> Non
     assert found == [(each.file_path, 7) for each in files]
 
 
-def read(decoder: ManifestDecoder, entries: int, metrics: list[Any]) -> pl.DataFrame | None:
-    return entry_columns([decoder.body()], entries, decoder.flat_schema, ["status", "record_count"], metrics)
-
-
-@pytest.mark.parametrize("columns", [same_columns, other_order, other_fields, some_missing, last_is_empty, few])
-def test_entries_that_differ_are_read_at_once(columns: Any) -> None:
-    decoder, expected = decoded([data_file(number, columns(number)) for number in range(1, 1201)])
-    found = read(decoder, 1200, [("value_counts", 1)])
-    assert found is not None
-    assert found["record_count"].to_list() == list(range(1, 1201))
-    assert found["value_counts.1"].to_list() == expected["value_counts", 1]
-
-
 def test_maps_of_many_columns_are_read_whatever_part_of_the_entries_is_read_at_a_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     files = [data_file(number, list(range(1, 2 if number % 50 == 3 else 9 + number))) for number in range(1, 321)]
     decoder, expected = decoded(files)
-    monkeypatch.setattr(entry_frames, "_FEWEST_AT_ONCE", 1)
     for at_once in (10_000, 1 << 40):
         monkeypatch.setattr(entry_frames, "_BYTES_AT_ONCE", at_once)
         found = decoder.metrics(WANTED)
         for metric in WANTED:
             assert found[metric].to_list() == expected[metric]
-    assert read(decoder, 320, WANTED) is not None
 
 
 @pytest.mark.parametrize("longest", [30, 63, 64, 70, 20_000])
@@ -153,10 +136,9 @@ def test_bounds_of_many_sizes_are_read(longest: int) -> None:
     ]
     decoder, _ = decoded(files)
     wanted = [("lower_bounds", key) for key in (1, 63, 64, 255, 299)]
-    found = read(decoder, 400, wanted)
-    assert found is not None
+    found = decoder.metrics(wanted)
     for metric in wanted:
-        assert found[metric_name(metric)].to_list() == [(each.lower_bounds or {}).get(metric[1]) for each in files]
+        assert found[metric].to_list() == [(each.lower_bounds or {}).get(metric[1]) for each in files]
 
 
 def test_columns_are_what_fastavro_reads_of_maps_in_several_blocks() -> None:
@@ -171,8 +153,9 @@ def test_columns_are_what_fastavro_reads_of_maps_in_several_blocks() -> None:
             body = b"".join(_encoded(record, schema, blocks, sized) for record in records)
             assert len(list(_records(body, schema, 50))) == 50
             wanted = [("upper_bounds", 9), ("value_counts", 3)]
-            found = entry_columns([body], 50, decoder.flat_schema, names, wanted)
-            assert found is not None
+            whole = entry_frames._read_avro([body], 50, decoder.flat_schema, [*names, "upper_bounds", "value_counts"])
+            assert whole is not None
+            found = entry_frames._of_maps(whole, names, wanted)
             assert found["upper_bounds.9"].to_list() == [(each.upper_bounds or {})[9] for each in files]
             assert found["value_counts.3"].to_list() == [(each.value_counts or {})[3] for each in files]
             for name in names:
@@ -209,23 +192,20 @@ _TYPES: dict[str, tuple[Any, Callable[[random.Random], Any]]] = {
 }
 
 
-@pytest.mark.parametrize("nullable", ["never", "null first", "null last"])
-def test_values_of_every_type_are_what_fastavro_wrote_and_what_polars_reads(nullable: str) -> None:
+@pytest.mark.parametrize("nullable", ["null first", "null last"])
+def test_values_of_every_type_are_what_fastavro_wrote(nullable: str) -> None:
     chance = random.Random(nullable)
     fields = [{"name": "status", "type": "int"}, {"name": "file_path", "type": "string"}]
     for name, (avro_type, _) in _TYPES.items():
-        union = {"never": avro_type, "null first": ["null", avro_type], "null last": [avro_type, "null"]}[nullable]
+        union = ["null", avro_type] if nullable == "null first" else [avro_type, "null"]
         fields += [{"name": name, "type": union}]
-    absent = [] if nullable == "never" else ["null"]
-    fields += [{"name": "always_null", "type": [*absent, "long"]}]
+    fields += [{"name": "always_null", "type": ["null", "long"]}]
     schema = json.dumps({"type": "record", "name": "entry", "fields": fields})
     records = []
     for number in range(500):
-        values = {name: make(chance) for name, (_, make) in _TYPES.items()}
-        if absent:
-            values = {name: None if chance.random() < 0.3 else value for name, value in values.items()}
+        values = {name: None if chance.random() < 0.3 else make(chance) for name, (_, make) in _TYPES.items()}
         path = f"s3://lake/t/data/{number}.parquet"
-        records.append({"status": 1, "file_path": path, **values, "always_null": None if absent else number})
+        records.append({"status": 1, "file_path": path, **values, "always_null": None})
     parsed = fastavro.parse_schema(json.loads(schema))
     blocks = []
     for start in (0, 100, 101):
@@ -234,14 +214,10 @@ def test_values_of_every_type_are_what_fastavro_wrote_and_what_polars_reads(null
             fastavro.schemaless_writer(stream, parsed, record)
         blocks.append(stream.getvalue())
     names = [field["name"] for field in fields]
-    found = entry_columns(blocks, 500, schema.encode(), names, [])
+    found = entry_frames._read_avro(blocks, 500, schema.encode(), names)
     assert found is not None
     for name in names:
         assert found[name].to_list() == [record[name] for record in records], name
-    if absent:  # polars does not read required decimals, which no manifest has
-        whole = entry_frames._read_avro(blocks, 500, schema.encode(), names)
-        assert whole is not None
-        assert found.schema == whole.schema
 
 
 def _records(body: bytes, schema: Any, rows: int) -> list[Any]:
@@ -276,48 +252,15 @@ def _encode(value: Any, avro_type: Any) -> bytes:
     return stream.getvalue()
 
 
-@pytest.mark.parametrize("damage", range(40))
-def test_damaged_entries_are_read_as_they_are_or_not_at_all(damage: int) -> None:
-    """What is read is what a reader of one entry after the other finds."""
-    chance = random.Random(damage)
-    decoder, _ = decoded([data_file(number, some_missing(number)) for number in range(1, 30)])
-    body = bytearray(decoder.body())
-    for _ in range(chance.randint(1, 3)):
-        body[chance.randrange(len(body))] = chance.randrange(256)
-    schema = json.loads(decoder.flat_schema)
-    names = [field["name"] for field in schema["fields"] if field["name"] not in MAPS]
-    found = entry_columns([bytes(body)], 29, decoder.flat_schema, names, [("value_counts", 1)])
-    if found is not None:
-        records = _records(bytes(body), schema, 29)
-        for name in names:
-            assert found[name].to_list() == [record[name] for record in records], name
-        counts = [{pair["key"]: pair["value"] for pair in each["value_counts"] or ()} for each in records]
-        assert found["value_counts.1"].to_list() == [each.get(1) for each in counts]
-
-
-def test_nothing_is_read_at_once_of_entries_whose_bounds_hold_their_paths() -> None:
-    files = [replace(data_file(n, [9]), lower_bounds={9: f"s3://lake/t/data/{n}".encode()}) for n in range(1, 400)]
-    decoder, _ = decoded(files)
-    assert read(decoder, 399, []) is None
-    assert decoder.metrics([("lower_bounds", 9)])["lower_bounds", 9].to_list() == [
-        (each.lower_bounds or {})[9] for each in files
-    ]
-
-
-@pytest.mark.parametrize("rows", [1199, 1201])
-def test_nothing_is_read_at_once_if_the_number_of_entries_is_not_what_the_file_says(rows: int) -> None:
-    decoder, _ = decoded([data_file(number, same_columns(number)) for number in range(1, 1201)])
-    assert read(decoder, rows, []) is None
-
-
 def test_only_the_metrics_asked_for_are_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
     decoder, expected = decoded([data_file(number, same_columns(number)) for number in range(1, 1201)])
     asked: list[str] = []
 
-    def remembering(blocks: Any, rows: int, schema: bytes, columns: list[str], metrics: Any) -> Any:
+    def remembering(blocks: Any, rows: int, schema: bytes, columns: list[str]) -> Any:
         asked.extend(columns)
-        return entry_columns(blocks, rows, schema, columns, metrics)
+        return read_avro(blocks, rows, schema, columns)
 
-    monkeypatch.setattr(entry_frames, "entry_columns", remembering)
+    read_avro = entry_frames._read_avro
+    monkeypatch.setattr(entry_frames, "_read_avro", remembering)
     assert decoder.metrics([("lower_bounds", 5)])["lower_bounds", 5].to_list() == expected["lower_bounds", 5]
-    assert asked == ["status"]
+    assert asked == ["status", "lower_bounds"]
