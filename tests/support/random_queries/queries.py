@@ -251,6 +251,7 @@ class Queries(Expressions):
             self._exploded,
             self._cut,
             self._lateral,
+            self._known,
         ]
         made = (self.draw.of(makers) if depth > 0 else self._plain)(depth)
         self._hints = outer
@@ -352,6 +353,30 @@ class Queries(Expressions):
             if self.draw.maybe(20):
                 text += self.used("having", f" having count(*) > {self.draw.of([1, 2, 30])}")
         return Relation(text, columns, source.rows * 2, key)
+
+    def _known(self, depth: int) -> Relation:
+        """Aggregates of one table that its metadata may know, and must not answer by itself if rows are chosen."""
+        source = self._aliased(self._table())
+        columns = [each for each in source.columns if is_simple(each.type) and not is_float(each.type)]
+        found = [Column("count(*)", LONG)]
+        for column in self.draw.some(columns, 0, 3):
+            text = column.text
+            found.append(
+                self.draw.of(
+                    [
+                        Column(f"min({text})", column.type),
+                        Column(f"max({text})", column.type),
+                        Column(f"count({text})", LONG),
+                    ]
+                )
+            )
+        words, outputs = self._outputs(found)
+        self.features.add("what metadata knows")
+        if self.draw.maybe(50):
+            where = f" from {source.text} where {self._query_in_condition(source, depth)}"
+        else:
+            where = self._filtered(source, depth)
+        return Relation(f"select {words}{where}", outputs, 1, ())
 
     def _window(self, depth: int) -> Relation:
         source = self._source(depth)
