@@ -5,6 +5,7 @@ import org.apache.spark.rdd.InputFileBlockHolder$;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.execution.datasources.FilePartition;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
 
 /** Runs on executors: reads the splits of a partition one after the other. */
@@ -16,7 +17,7 @@ public final class SplitReaders implements PartitionReaderFactory, Serializable 
   }
 
   public PartitionReader createReader(InputPartition partition) {
-    return new Splits(files, KeyedSplits.splits(partition).files());
+    return new Splits(files, ((FilePartition) partition).files());
   }
 
   public PartitionReader createColumnarReader(InputPartition partition) {

@@ -1,12 +1,9 @@
 package hms_iceberg.bridge.scan;
 
 import hms_iceberg.bridge.read.FileReader;
-import hms_iceberg.bridge.read.KeyedSplits;
 import hms_iceberg.bridge.wire.CollectionTools;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Collections;
-import java.util.Comparator;
 import java.util.HashSet;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
@@ -21,13 +18,9 @@ import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.partitioning.KeyGroupedPartitioning;
 import org.apache.spark.sql.connector.read.partitioning.Partitioning;
 import org.apache.spark.sql.connector.read.partitioning.UnknownPartitioning;
-import org.apache.spark.sql.execution.datasources.FilePartition;
-import org.apache.spark.sql.execution.datasources.FilePartition$;
-import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
-import scala.jdk.javaapi.CollectionConverters;
 
 /** The files of a scan, without those of which the conditions leave out the whole partition. */
 final class PlannedScan {
@@ -90,7 +83,7 @@ final class PlannedScan {
 
   /** Splits of files, packed as Spark packs those of its own tables. */
   public InputPartition[] partitions(SparkSession session, StructType wanted, int[] numbers) {
-    List packed = packed(session, wanted, numbers, maxSplitBytes(session, numbers));
+    List packed = packed(session, wanted, numbers, maxSplitBytes(session, numbers), null);
     return (InputPartition[]) packed.toArray(new InputPartition[0]);
   }
 
@@ -111,10 +104,7 @@ final class PlannedScan {
     List partitions = new ArrayList();
     for (Iterator it = groups.entrySet().iterator(); it.hasNext();) {
       Map.Entry group = (Map.Entry) it.next();
-      List packed = packed(session, wanted, numbers((List) group.getValue()), most);
-      for (int i = 0; i < packed.size(); i++) {
-        partitions.add(new KeyedSplits((FilePartition) packed.get(i), (InternalRow) group.getKey()));
-      }
+      partitions.addAll(packed(session, wanted, numbers((List) group.getValue()), most, (InternalRow) group.getKey()));
     }
     return (InputPartition[]) partitions.toArray(new InputPartition[0]);
   }
@@ -143,12 +133,9 @@ final class PlannedScan {
     return new KeyGroupedPartitioning(keys, distinct.size());
   }
 
-  private List packed(SparkSession session, StructType wanted, int[] numbers, long most) {
+  private List packed(SparkSession session, StructType wanted, int[] numbers, long most, InternalRow key) {
     StructType partition = FileReader.Wanted.of(wanted, files.partitionSchema()).partition;
-    List splits = files.splits(numbers, partition, wholeFiles ? Long.MAX_VALUE : most);
-    Collections.sort(splits, new LongestFirst());
-    return CollectionConverters.asJava(
-        FilePartition$.MODULE$.getFilePartitions(session, CollectionTools.seq(splits), most));
+    return new PackedSplits(files, partition, numbers, wholeFiles ? Long.MAX_VALUE : most).partitions(session, most, key);
   }
 
   private long maxSplitBytes(SparkSession session, int[] numbers) {
@@ -162,11 +149,5 @@ final class PlannedScan {
 
   public CustomTaskMetric[] metrics(int[] numbers) {
     return ScanMetrics.of(numbers.length, files.bytes(numbers), files.planningNanos() / 1000000);
-  }
-
-  static final class LongestFirst implements Comparator {
-    public int compare(Object left, Object right) {
-      return Long.compare(((PartitionedFile) right).length(), ((PartitionedFile) left).length());
-    }
   }
 }

@@ -313,25 +313,15 @@ public final class ScanFiles implements FileIndex, Cloneable {
     return partitionOf[number];
   }
 
-  /** Files in parts of at most so many bytes, with the values of some partition columns. */
-  public List splits(int[] numbers, StructType columns, long maxBytes) {
-    InternalRow[] values = new InternalRow[partitions.length];
-    List splits = new ArrayList();
-    for (int i = 0; i < numbers.length; i++) {
-      int number = numbers[i];
-      int partition = partitionOf[number];
-      if (values[partition] == null) {
-        values[partition] = projected(partitions[partition], columns);
-      }
-      SparkPath path = SparkPath.fromPath(new Path(paths[number]));
-      scala.collection.immutable.Map told = told(number);
-      for (long start = 0; start < sizes[number]; start += maxBytes) {
-        long length = Math.min(maxBytes, sizes[number] - start);
-        splits.add(new PartitionedFile(
-            values[partition], path, start, length, new String[0], 0L, sizes[number], told));
-      }
-    }
-    return splits;
+  long size(int number) {
+    return sizes[number];
+  }
+
+  /** A part of a file, with the values of some partition columns. */
+  PartitionedFile split(int number, StructType columns, long start, long length) {
+    return new PartitionedFile(
+        projected(partitions[partitionOf[number]], columns), SparkPath.fromPath(new Path(paths[number])), start, length,
+        new String[0], 0L, sizes[number], told(number));
   }
 
   private InternalRow projected(InternalRow partition, StructType columns) {

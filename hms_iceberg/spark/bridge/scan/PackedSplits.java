@@ -1,0 +1,181 @@
+package hms_iceberg.bridge.scan;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.List;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.read.HasPartitionKey;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.execution.datasources.FilePartition;
+import org.apache.spark.sql.execution.datasources.PartitionedFile;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.StructType;
+import scala.Option;
+
+/**
+ * Files in parts of at most so many bytes, packed into Spark's partitions as Spark packs those of its own tables.
+ * A driver may hold a million of them: each is three numbers here, and becomes an object of Spark's when it is sent to
+ * its task.
+ */
+final class PackedSplits {
+  private final ScanFiles files;
+  /** The columns that tasks take from partitions. */
+  private final StructType columns;
+  private final int[] numbers;
+  private final long[] starts;
+  private final long[] lengths;
+
+  /**
+   * @param files those of a scan
+   * @param wanted the numbers of those that are read
+   * @param most how many bytes a part has at most
+   */
+  PackedSplits(ScanFiles files, StructType columns, int[] wanted, long most) {
+    this.files = files;
+    this.columns = columns;
+    int count = 0;
+    for (int i = 0; i < wanted.length; i++) {
+      count += parts(files.size(wanted[i]), most);
+    }
+    this.numbers = new int[count];
+    this.starts = new long[count];
+    this.lengths = new long[count];
+    cut(wanted, most);
+    sort();
+  }
+
+  private static int parts(long size, long most) {
+    return (int) (size / most + (size % most == 0 ? 0 : 1));
+  }
+
+  private void cut(int[] wanted, long most) {
+    int next = 0;
+    for (int i = 0; i < wanted.length; i++) {
+      long size = files.size(wanted[i]);
+      int parts = parts(size, most);
+      for (int part = 0; part < parts; part++) {
+        numbers[next] = wanted[i];
+        starts[next] = part * most;
+        lengths[next++] = Math.min(most, size - part * most);
+      }
+    }
+  }
+
+  /** The longest come first, so that the short ones fill what is left. */
+  private void sort() {
+    Integer[] order = new Integer[numbers.length];
+    for (int i = 0; i < order.length; i++) {
+      order[i] = Integer.valueOf(i);
+    }
+    Arrays.sort(order, new LongestFirst(lengths));
+    int[] sorted = (int[]) numbers.clone();
+    long[] sortedStarts = (long[]) starts.clone();
+    long[] sortedLengths = (long[]) lengths.clone();
+    for (int i = 0; i < order.length; i++) {
+      int from = order[i].intValue();
+      numbers[i] = sorted[from];
+      starts[i] = sortedStarts[from];
+      lengths[i] = sortedLengths[from];
+    }
+  }
+
+  /**
+   * Spark's partitions, of at most so many bytes if none of the splits is longer, and as few as the session wants.
+   *
+   * @param key what all rows have the same values of, or null
+   */
+  List partitions(SparkSession session, long most, InternalRow key) {
+    SQLConf conf = session.sessionState().conf();
+    long open = conf.filesOpenCostInBytes();
+    List packed = packed(most, open, key);
+    Option bound = conf.filesMaxPartitionNum();
+    if (!bound.isDefined() || packed.size() <= ((Integer) bound.get()).intValue()) {
+      return packed;
+    }
+    double total = 0;
+    for (int i = 0; i < lengths.length; i++) {
+      total += lengths[i] + open;
+    }
+    return packed((long) Math.ceil(total / ((Integer) bound.get()).intValue()), open, key);
+  }
+
+  private List packed(long most, long open, InternalRow key) {
+    List packed = new ArrayList();
+    int from = 0;
+    long size = 0;
+    for (int i = 0; i < numbers.length; i++) {
+      if (i > from && size + lengths[i] > most) {
+        packed.add(partition(from, i, key));
+        from = i;
+        size = 0;
+      }
+      size += lengths[i] + open;
+    }
+    if (numbers.length > from) {
+      packed.add(partition(from, numbers.length, key));
+    }
+    return packed;
+  }
+
+  private InputPartition partition(int from, int until, InternalRow key) {
+    return key == null ? new Packed(this, from, until) : new Keyed(this, from, until, key);
+  }
+
+  private FilePartition ofSpark(int from, int until) {
+    PartitionedFile[] parts = new PartitionedFile[until - from];
+    for (int i = 0; i < parts.length; i++) {
+      int split = from + i;
+      parts[i] = files.split(numbers[split], columns, starts[split], lengths[split]);
+    }
+    return new FilePartition(from, parts);
+  }
+
+  /** Some of the splits; tasks get them as Spark's own kind of partition. */
+  static class Packed implements InputPartition {
+    private final PackedSplits splits;
+    private final int from;
+    private final int until;
+
+    Packed(PackedSplits splits, int from, int until) {
+      this.splits = splits;
+      this.from = from;
+      this.until = until;
+    }
+
+    public String[] preferredLocations() {
+      return new String[0];
+    }
+
+    protected Object writeReplace() {
+      return splits.ofSpark(from, until);
+    }
+  }
+
+  /** Those whose rows all have the same values of what the scan is grouped by. */
+  static final class Keyed extends Packed implements HasPartitionKey {
+    private final InternalRow key;
+
+    Keyed(PackedSplits splits, int from, int until, InternalRow key) {
+      super(splits, from, until);
+      this.key = key;
+    }
+
+    public InternalRow partitionKey() {
+      return key;
+    }
+  }
+
+  static final class LongestFirst implements Comparator {
+    private final long[] lengths;
+
+    LongestFirst(long[] lengths) {
+      this.lengths = lengths;
+    }
+
+    public int compare(Object left, Object right) {
+      return Long.compare(lengths[((Integer) right).intValue()], lengths[((Integer) left).intValue()]);
+    }
+  }
+}
