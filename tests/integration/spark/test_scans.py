@@ -154,3 +154,45 @@ def test_the_optimizer_knows_what_is_in_columns(spark: SparkSession, namespace: 
 def rows_in(spark: SparkSession, query: str) -> int:
     """How many rows the optimizer expects."""
     return int(str(spark.sql(query)._jdf.queryExecution().optimizedPlan().stats().rowCount().get()))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"maxPartitionBytes": "3000", "openCostInBytes": "0"},
+        {"maxPartitionBytes": "20000", "openCostInBytes": "500"},
+        {"maxPartitionBytes": "3000", "openCostInBytes": "100", "maxPartitionNum": "3"},
+    ],
+    ids=str,
+)
+def test_splits_are_packed_as_spark_packs_those_of_its_own_tables(
+    spark: SparkSession, namespace: str, settings: dict[str, str]
+) -> None:
+    """Each partition has the files' rows that it has where Spark reads the same files as Parquet."""
+    name = f"{namespace}.files"
+    spark.sql(f"create table {name} (id bigint, text string) using iceberg")
+    for number in range(5):
+        spark.sql(
+            f"insert into {name} select /*+ repartition(1) */ id + {10_000 * number}, uuid() "
+            f"from range({10 + 150 * number})"
+        )
+    paths = [row[0] for row in rows_of(spark, f"select file_path from {name}.files")]
+    for setting, value in settings.items():
+        spark.conf.set(f"spark.sql.files.{setting}", value)
+    try:
+        both = [
+            sorted(
+                sorted(row.ids)
+                for row in frame.selectExpr("spark_partition_id() as part", "id")
+                .groupBy("part")
+                .agg({"id": "collect_list"})
+                .toDF("part", "ids")
+                .collect()
+            )
+            for frame in (spark.table(name), spark.read.parquet(*paths))
+        ]
+    finally:
+        for setting in settings:
+            spark.conf.unset(f"spark.sql.files.{setting}")
+    assert both[0] == both[1] and len(both[0]) > 1
