@@ -161,9 +161,6 @@ class PlanScan(msgspec.Struct, frozen=True):
         lacking_types: the names of Iceberg's types that this Spark does not have.
         partition_column: whether the query uses the column `_partition`.
         deleted_column: whether it uses the column `_deleted`.
-        slots: tasks of executors that run at once, which may read manifests; 0 for none.
-        planning_modes: of the session, by the names of the table's properties.
-        planned: what the tasks of earlier jobs of this plan answered (`PlanningJobs`).
     """
 
     name: str
@@ -181,9 +178,6 @@ class PlanScan(msgspec.Struct, frozen=True):
     lacking_types: tuple[str, ...] = ()
     partition_column: bool = False
     deleted_column: bool = False
-    slots: int = 0
-    planning_modes: dict[str, str] = {}
-    planned: list[list[bytes]] = []
 
 
 class WorkerCommand(msgspec.Struct, frozen=True):

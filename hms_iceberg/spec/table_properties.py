@@ -152,13 +152,6 @@ SPLIT_LOOKBACK = IntProperty(
 SPLIT_OPEN_FILE_COST = IntProperty(
     "read.split.open-file-cost", "The least bytes that a file counts as in a task.", _SCANS, 4 * _MIB
 )
-_PLANNING = ("auto", "local", "distributed")
-DATA_PLANNING_MODE = ChoiceProperty(
-    "read.data-planning-mode", "Where Spark reads manifests of data files.", "spark", "auto", _PLANNING
-)
-DELETE_PLANNING_MODE = ChoiceProperty(
-    "read.delete-planning-mode", "Where Spark reads manifests of delete files.", "spark", "auto", _PLANNING
-)
 
 # --------------------------------------------------------------------------------------------- file sizes
 

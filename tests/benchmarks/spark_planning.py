@@ -2,20 +2,17 @@
 table, and on a table of many files; and how long count(*) takes of each.
 
     python -m tests.benchmarks.spark_planning [--repeat 30] [--warm-up 20] [--files 100000] [--folder FOLDER]
-        [--columns 20] [--memory 2g] [--mode distributed] [--condition "c1 > 5"]
+        [--columns 20] [--memory 2g] [--only-memory]
 
 The queries take turns, and are timed from their text to their last row. "new filter" was never planned before, and
 "new version" follows a commit, so that nothing is remembered of either. Of the table of many files (made as by
-planning.py, without data) a query is timed until Spark has its plan, and its partitions. With `--mode` nothing is
-measured but the first plan in this planning mode: seconds, a hash of the paths of its files, which must be the same in
-all modes, and the peak memory of both processes of the driver.
+planning.py, without data) a query is timed until Spark has its plan, and its partitions. Before that, what the first
+plan holds is told: the JVM's live heap, and the peak of the Python process.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
-import json
 import statistics
 import tempfile
 import time
@@ -105,23 +102,26 @@ def large(spark: SparkSession, location: str) -> None:
         echo(f"many files: {'count(*)':<20} {time.perf_counter() - started:.3f} s, {rows:,} rows")
 
 
-def first_plan(spark: SparkSession, location: str, mode: str, condition: str, folder: Path) -> None:
-    """One plan in a planning mode; its files are hashed, in order of their paths."""
-    spark.conf.set("spark.sql.iceberg.data-planning-mode", mode)
-    started = time.perf_counter()
-    execution = spark.read.format("iceberg").load(location).where(condition).select("c1")._jdf.queryExecution()
+def memory(spark: SparkSession, location: str) -> None:
+    """What the first plan of all files, and its partitions, hold in the driver."""
+    before = heap(spark)
+    execution = spark.read.format("iceberg").load(location).select("c1")._jdf.queryExecution()
     execution.executedPlan()
-    taken = time.perf_counter() - started
-    jvm, gateway = spark.sparkContext._jvm, spark.sparkContext._gateway
-    assert jvm is not None and gateway is not None
-    memory = f"{peak_bytes() / MIB:,.0f} MiB of Python, {peak_bytes(gateway.proc.pid) / MIB:,.0f} MiB of the JVM"
-    paths = execution.optimizedPlan().collectLeaves().head().relation().location().inputFiles()
-    listed = folder / "files.json"
-    jvm.com.fasterxml.jackson.databind.ObjectMapper().writeValue(jvm.java.io.File(str(listed)), paths)
-    found = hashlib.sha256()
-    for path in sorted(json.loads(listed.read_bytes())):
-        found.update(f"{path}\n".encode())
-    echo(f"{mode:<11} {condition:<24} {taken:6.2f} s, {len(paths):,} files {found.hexdigest()[:12]}, {memory}")
+    planned = heap(spark) - before
+    partitions = execution.toRdd().getNumPartitions()
+    held = heap(spark) - before
+    echo(
+        f"many files: heap of the plan {planned / MIB:,.0f} MiB, with {partitions} partitions {held / MIB:,.0f} MiB, "
+        f"peak of Python {peak_bytes() / MIB:,.0f} MiB"
+    )
+
+
+def heap(spark: SparkSession) -> int:
+    """Bytes of the objects that are in use in the driver's JVM."""
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    jvm.System.gc()
+    return int(jvm.java.lang.management.ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed())
 
 
 def main() -> None:
@@ -133,16 +133,15 @@ def main() -> None:
     parser.add_argument("--columns", type=int, default=COLUMNS, help="how many have metrics")
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--memory", default="2g", help="of Spark's driver")
-    parser.add_argument("--mode", choices=("local", "distributed"), help="only the first plan, in this mode")
-    parser.add_argument("--condition", default="true", help="of that plan")
+    parser.add_argument("--only-memory", action="store_true", help="only what the first plan holds")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary, EmbeddedMetastore() as metastore:
         folder = options.folder or Path(temporary)
         location = str(build(folder, options.files, 10, options.columns))
         spark = extended_session(metastore, spark_driver_memory=options.memory)
         spark.sql("select 1").collect()
-        if options.mode:
-            first_plan(spark, location, options.mode, options.condition, Path(temporary))
+        memory(spark, location)
+        if options.only_memory:
             spark.stop()
             return
         large(spark, location)

@@ -13,16 +13,16 @@ from typing import Any
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, BooleanExpression
 from hms_iceberg.lazy import pl
-from hms_iceberg.scan.appends import snapshot_or_current
+from hms_iceberg.scan.appends import AppendRequest, plan_appends, snapshot_or_current
 from hms_iceberg.scan.delete_runs import pairs_of
 from hms_iceberg.scan.metadata_filter import with_metadata_columns
-from hms_iceberg.scan.tasks import ScanPlan
+from hms_iceberg.scan.planner import plan_scan
+from hms_iceberg.scan.tasks import ScanPlan, ScanRequest
 from hms_iceberg.spark.answers import AnswerWriter
 from hms_iceberg.spark.nanoseconds import chosen, has_nanoseconds
 from hms_iceberg.spark.read_questions import PlanScan
 from hms_iceberg.spark.reading.column_statistics import column_statistics
 from hms_iceberg.spark.reading.conditions import named_columns, row_filter
-from hms_iceberg.spark.reading.distributed_planning import PlanningJob, planned
 from hms_iceberg.spark.reading.identities import Identities
 from hms_iceberg.spark.reading.metadata_answers import metadata_answers, row_counts
 from hms_iceberg.spark.reading.streams import plan_batch
@@ -315,7 +315,7 @@ def answer_form(asked: PlanScan) -> AnswerForm:
 
 
 def scan_answer(metadata: TableMetadata, storage: Storage, asked: PlanScan) -> bytes:
-    """The files of a scan, the answers that metadata gives in their place, or what executors have to do before.
+    """The files of a scan, or the answers that metadata gives in their place.
 
     Args:
         metadata: the table.
@@ -323,7 +323,7 @@ def scan_answer(metadata: TableMetadata, storage: Storage, asked: PlanScan) -> b
         asked: what was selected.
 
     Returns:
-        the answer for the bridge: a plan, or the tasks for executors.
+        the answer for the bridge.
 
     Raises:
         IcebergError: the scan cannot be planned.
@@ -344,25 +344,34 @@ def scan_answer(metadata: TableMetadata, storage: Storage, asked: PlanScan) -> b
         answers = row_counts(snapshot_or_current(metadata, asked.snapshot_id), aggregates, storage)
     if answers is None:
         found, is_filtered = _plan(metadata, storage, asked, schema, wanted)
-        if isinstance(found, PlanningJob):
-            return AnswerWriter({"tasks": len(found.tasks)}).blobs([found.command, *found.tasks]).done()
         answers = metadata_answers(found, aggregates, storage) if aggregates and is_filtered else None
     if answers is not None:
-        found = planned(metadata, storage, asked, schema, AlwaysFalse())  # no file is read
-    assert isinstance(found, ScanPlan)
+        found = _planned(metadata, storage, asked, schema, AlwaysFalse())  # no file is read
     statistics = column_statistics(found, asked.statistics, storage) if asked.statistics else None
     return plan_answer(found, asked.name, form, answers, statistics)
 
 
 def _plan(
     metadata: TableMetadata, storage: Storage, asked: PlanScan, schema: Schema, wanted: BooleanExpression
-) -> tuple[ScanPlan | PlanningJob, bool]:
-    """The plan, or the job that executors must do first; and whether the plan applies the filter."""
+) -> tuple[ScanPlan, bool]:
+    """The plan, and whether it applies the filter."""
     try:
-        return planned(metadata, storage, asked, schema, wanted), True
+        return _planned(metadata, storage, asked, schema, wanted), True
     except InvalidInputError:
         if isinstance(wanted, AlwaysTrue):
             raise
         # Spark compares what Iceberg will not; the filter only saves work, so it can be left out.
         logger.debug("Planning without the filter %s", wanted, exc_info=True)
-        return planned(metadata, storage, asked, schema, AlwaysTrue()), False
+        return _planned(metadata, storage, asked, schema, AlwaysTrue()), False
+
+
+def _planned(
+    metadata: TableMetadata, storage: Storage, asked: PlanScan, schema: Schema, wanted: BooleanExpression
+) -> ScanPlan:
+    start, end = asked.start_snapshot_id, asked.snapshot_id
+    if start is not None:
+        return plan_appends(AppendRequest(metadata, start, end, row_filter=wanted, schema=schema), storage)
+    request = ScanRequest(
+        metadata, end, wanted, schema=schema, whole_files=asked.whole_files, all_deletes=asked.all_deletes
+    )
+    return plan_scan(request, storage)

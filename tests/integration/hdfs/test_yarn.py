@@ -61,7 +61,6 @@ told = {
     "rewritten": sql(f"call system.rewrite_data_files('{name}', options => map('rewrite-all', 'true'))"),
     "files": sql(f"select count(*) from {name}.files"),
 }
-spark.conf.set("spark.sql.iceberg.data-planning-mode", "distributed")
 told["rows"] = sql(f"select id, page from {name} order by id")
 
 

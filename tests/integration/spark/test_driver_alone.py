@@ -43,7 +43,6 @@ answers = {
     "filtered": told(f"select page from {t} where id > 1 order by id"),
     "rewrite": told(f"call system.rewrite_data_files('{t}', options => map('rewrite-all', 'true'))"),
 }
-spark.conf.set("spark.sql.iceberg.data-planning-mode", "distributed")
 answers["planned"] = told(f"select count(page), max(id) from {t}")
 for kind in ("orc", "avro"):
     answers[f"read {kind}"] = told(f"select id, text from {t}_{kind} order by id")

@@ -166,9 +166,9 @@ public final class PlanScans extends Rule {
       question.put("whole_files", scan.operation() instanceof CopyOnWrite);
       question.put("all_deletes", true);
     } else if (aggregates != null && !marksDeleted) {
-      return ScanQuestion.ask(session, scan.table(), question, aggregates);
+      return ScanQuestion.ask(scan.table(), question, aggregates);
     }
-    ScanFiles files = ScanQuestion.ask(session, scan.table(), question);
+    ScanFiles files = ScanQuestion.ask(scan.table(), question);
     if (!(scan.operation() instanceof CopyOnWrite)) {
       return files;
     }

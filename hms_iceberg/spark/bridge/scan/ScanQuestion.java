@@ -11,7 +11,6 @@ import hms_iceberg.bridge.wire.Planner;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
-import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -98,14 +97,9 @@ public final class ScanQuestion {
   }
 
   /** The files, which are asked for once. */
-  public static ScanFiles ask(SparkSession session, DescribedTable table, ObjectNode asked) {
-    ObjectNode question = asked.deepCopy();
+  public static ScanFiles ask(DescribedTable table, ObjectNode asked) {
     long started = System.nanoTime();
-    PlanningJobs.offer(session, question);
-    Planner planner = table.planner();
-    Planner.AnswerReader planned = new PlanningJobs(
-        (org.apache.spark.sql.classic.SparkSession) session, planner, question, new Planned(table));
-    ScanFiles files = (ScanFiles) planner.askOnce(question, planned);
+    ScanFiles files = (ScanFiles) table.planner().askOnce(asked, new Planned(table));
     return files.plannedIn(System.nanoTime() - started);
   }
 
@@ -113,14 +107,12 @@ public final class ScanQuestion {
    * The files, or what metadata knows of aggregates over all of their rows. If it does not know them, the files are those
    * that will be asked for next, without aggregates.
    */
-  public static ScanFiles ask(SparkSession session, DescribedTable table, ObjectNode asked, ArrayNode aggregates) {
+  public static ScanFiles ask(DescribedTable table, ObjectNode asked, ArrayNode aggregates) {
     ObjectNode further = asked.deepCopy();
     further.set("aggregates", aggregates);
-    ScanFiles files = ask(session, table, further);
+    ScanFiles files = ask(table, further);
     if (files.aggregates() == null) {
-      PlanningJobs.offer(session, further);
-      further.remove("aggregates");
-      table.planner().remember(further, files);
+      table.planner().remember(asked, files);
     }
     return files;
   }

@@ -84,7 +84,7 @@ public final class TableScan
   private synchronized PlannedScan planned() {
     if (planned == null) {
       UnsupportedTypes.refuse(table.name(), wanted());
-      ScanFiles files = ScanQuestion.ask(session, table, question);
+      ScanFiles files = ScanQuestion.ask(table, question);
       planned = new PlannedScan(files, conditions, table.identityColumns(), replacesFiles());
       if (change != null) {
         change.planned(files.paths());
