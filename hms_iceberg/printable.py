@@ -7,8 +7,14 @@ not written, or turn the order of letters round. What is shown goes through here
 from __future__ import annotations
 
 import html
+import json
 import logging
 import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import datetime, timezone
+from types import MappingProxyType
 from typing import Any
 
 # Control characters (C0, DEL, C1), what separates lines and paragraphs, what turns the direction of text or is
@@ -59,8 +65,33 @@ class PrintableFormatter(logging.Formatter):
         return printable_lines(super().formatException(ei))
 
 
-def log_to_stderr(level: int | str, format: str, datefmt: str | None = None) -> None:
-    """Prints the log on standard error, unless the process has set one up already."""
+_FIELDS: ContextVar[Mapping[str, str]] = ContextVar("log_fields", default=MappingProxyType({}))
+
+
+@contextmanager
+def log_fields(**fields: str) -> Iterator[None]:
+    """Names what is at work, such as `run="4f2a"`, in every line of a JSON log that is written within the context."""
+    token = _FIELDS.set({**_FIELDS.get(), **fields})
+    try:
+        yield
+    finally:
+        _FIELDS.reset(token)
+
+
+class JsonFormatter(logging.Formatter):
+    """Lines of a log that are objects of JSON: time (UTC), level, logger, message, `log_fields`, and a traceback."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        time = datetime.fromtimestamp(record.created, timezone.utc).isoformat(timespec="milliseconds")
+        told = {"time": time, "level": record.levelname, "logger": record.name, "message": record.getMessage()}
+        told.update(_FIELDS.get())
+        if record.exc_info:
+            told["traceback"] = self.formatException(record.exc_info)
+        return printable_json(json.dumps(told, ensure_ascii=False, default=str))
+
+
+def log_to_stderr(level: int | str, format: str, datefmt: str | None = None, form: str = "text") -> None:
+    """Prints the log on standard error, unless the process has set one up already; `form` is `text` or `json`."""
     handler = logging.StreamHandler()
-    handler.setFormatter(PrintableFormatter(format, datefmt))
+    handler.setFormatter(JsonFormatter() if form == "json" else PrintableFormatter(format, datefmt))
     logging.basicConfig(level=level, handlers=[handler])

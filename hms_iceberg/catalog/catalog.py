@@ -19,6 +19,7 @@ from hms_iceberg.errors import (
 from hms_iceberg.metastore import CatalogMetastore, Identifier, MetadataVersion, namespace_name, table_identifier
 from hms_iceberg.notebook_html import framed, heading, pairs_table, rows_table
 from hms_iceberg.printable import printable_html
+from hms_iceberg.reports import listen_as_named
 from hms_iceberg.scan.manifests.cache import planning_ready
 from hms_iceberg.spec.metadata.metadata_json import metadata_file_location
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
@@ -67,6 +68,7 @@ class Catalog(CatalogNamespaces, CatalogViews, Identifiers):
         self.metastore = metastore
         self.storage = storage
         self.properties: dict[str, str] = dict(properties or {})
+        listen_as_named(self.properties)
 
     def __repr__(self) -> str:
         return f"Catalog({self.name!r}, uri={self.properties.get('uri')!r})"

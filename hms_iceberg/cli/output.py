@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hms_iceberg.migration.migration_progress import Progress
 
 
+Command = TypeVar("Command", bound=Callable[..., Any])
 FORM = "hms_iceberg.output"
 """Where a context of click has the form of the output."""
 
@@ -50,6 +51,23 @@ OUTPUT_OPTION = click.option(
     callback=lambda ctx, param, value: output_form(ctx, param, value) or "text",
     help="How the result is told.  [default: text]",
 )
+
+
+def log_options(default: str) -> Callable[[Command], Command]:
+    """Adds `--log-format` and `--log-level` to a command.
+
+    Args:
+        default: the level unless one is given.
+    """
+
+    def decorated(command: Command) -> Command:
+        levels = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=False)
+        level = click.option("--log-level", type=levels, default=default, show_default=True, help="What is logged.")
+        forms = click.Choice(["text", "json"])
+        form = click.option("--log-format", type=forms, default="text", show_default=True, help="A line of the log.")
+        return level(form(command))
+
+    return decorated
 
 
 def warn(failures: tuple[str, ...]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -18,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
 from hms_iceberg.catalog.catalog import Catalog
-from hms_iceberg.printable import printable
+from hms_iceberg.printable import log_fields, printable
 from hms_iceberg.rest.access import ANYBODY, Access, Caller, Rule, everything
 from hms_iceberg.rest.errors import RefusedError, error_kind, is_expected
 from hms_iceberg.rest.routes import ENDPOINTS, Route, check_right, find_route
@@ -88,6 +89,10 @@ class Serving:
             await WebSocketClose()(scope, receive, send)
             return
         request = Request(scope, receive)
+        with log_fields(request=_request_id(request)):
+            await self._serve(request, scope, receive, send)
+
+    async def _serve(self, request: Request, scope: Scope, receive: Receive, send: Send) -> None:
         started, route, call, caller = time.monotonic(), None, None, ANYBODY
         self._running += 1
         try:
@@ -201,9 +206,18 @@ class Serving:
     def _log(self, request: Request, route: Route | None, caller: Caller, answer: Answer, seconds: float) -> None:
         client = request.client.host if request.client else "-"
         path, took = _shown_path(request), 1000 * seconds
-        access_log.info("%s %s %s %s %d %.1f ms", client, _shown(caller), request.method, path, answer.status, took)
+        is_probe = route is not None and route.is_open and answer.status == 200
+        level = logging.DEBUG if is_probe else logging.INFO
+        access_log.log(
+            level, "%s %s %s %s %d %.1f ms", client, _shown(caller), request.method, path, answer.status, took
+        )
         if self._observer is not None:
             self._observer(request.method, route.path if route else "none", answer.status, seconds)
+
+
+def _request_id(request: Request) -> str:
+    """The id that a proxy or a client gave the request, or a new one: lines of the log that belong together have it."""
+    return request.headers.get("x-request-id", "")[:64] or uuid.uuid4().hex[:12]
 
 
 def _shown_path(request: Request) -> str:

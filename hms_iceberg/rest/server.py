@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 from hms_iceberg.errors import ConfigurationError, MissingDependencyError
 from hms_iceberg.printable import log_to_stderr
 from hms_iceberg.private_files import temporary_folder
+from hms_iceberg.reporters.prometheus import BUCKETS, TableMetrics, metrics_server, prometheus
+from hms_iceberg.reports import listen
 from hms_iceberg.rest.access import everything
 from hms_iceberg.rest.security.jwt_login import JwtLogin, JwtSettings
 from hms_iceberg.rest.security.logins import AnyOf, Login, read_tokens
@@ -37,7 +39,6 @@ _IDLE_SECONDS = 75
 # Many requests are answered at once.
 _READ_LIMIT = GIBIBYTE
 _METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
-_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,7 @@ class ServerSettings:
         allow_anybody: whether it may listen beyond this machine without logins.
         metrics_port: port of the metrics for Prometheus, on the same host; None for no metrics.
         log_level: of the log on standard error.
+        log_format: of the log: `text`, or `json` with an object a line.
     """
 
     catalog_name: str | None
@@ -72,19 +74,20 @@ class ServerSettings:
     allow_anybody: bool = False
     metrics_port: int | None = None
     log_level: str = "INFO"
+    log_format: str = "text"
 
     def __call__(self) -> Starlette:
         """The application of one process."""
         from hms_iceberg.catalog import load_catalog
         from hms_iceberg.rest.application import application
 
-        log_to_stderr(self.log_level, "%(asctime)s %(levelname)s %(name)s: %(message)s")
+        log_to_stderr(self.log_level, "%(asctime)s %(levelname)s %(name)s: %(message)s", form=self.log_format)
         return application(
             load_catalog(self.catalog_name, **{READ_LIMIT: str(_READ_LIMIT), **self.catalog_properties}),
             self.rest,
             login=self.login(),
             rule=read_policy(Path(self.policy)) if self.policy else everything,
-            observer=_request_histogram() if self.metrics_port is not None else None,
+            observer=_observed() if self.metrics_port is not None else None,
         )
 
     def login(self) -> Login | None:
@@ -236,15 +239,16 @@ def _is_loopback(host: str) -> bool:
 # --------------------------------------------------------------------------------------------- metrics
 
 
-def _request_histogram() -> Observer:
-    """Counts answers and their time, by method, route and status."""
+def _observed() -> Observer:
+    """Counts answers and their time, by method, route and status; and the scans and commits of this process."""
     from prometheus_client import Histogram
 
+    listen(TableMetrics())
     seconds = Histogram(
         "hms_iceberg_rest_request_seconds",
         "Time to answer a request, by method, route and status.",
         ("method", "route", "status"),
-        buckets=_BUCKETS,
+        buckets=BUCKETS,
     )
 
     def observe(method: str, route: str, status: int, took: float) -> None:
@@ -260,23 +264,13 @@ def _metrics_server(host: str, port: int, folder: str) -> Iterator[None]:
     before = os.environ.get(_METRICS_FOLDER)
     os.environ[_METRICS_FOLDER] = folder  # before the package is imported, here and in the children
     try:
-        try:
-            from prometheus_client import CollectorRegistry, start_http_server
-            from prometheus_client.multiprocess import MultiProcessCollector
-        except ImportError as error:
-            raise MissingDependencyError("Metrics need prometheus-client: pip install 'hms_iceberg[rest]'") from error
-        registry = CollectorRegistry()
+        client = prometheus()
+        from prometheus_client.multiprocess import MultiProcessCollector
+
+        registry = client.CollectorRegistry()
         MultiProcessCollector(registry)
-        try:
-            server, thread = start_http_server(port, addr=host, registry=registry)
-        except OSError as error:
-            raise ConfigurationError(f"Cannot tell metrics at {host}:{port}: {error}.") from error
-        try:
+        with metrics_server(host, port, registry):
             yield
-        finally:
-            server.shutdown()
-            server.server_close()
-            thread.join(5)
     finally:
         if before is None:
             os.environ.pop(_METRICS_FOLDER, None)

@@ -5,7 +5,6 @@ Source: Iceberg specification, "Scan Planning".
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -18,6 +17,7 @@ from hms_iceberg.expressions.residuals import inclusive_projection, strict_proje
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, BooleanExpression
 from hms_iceberg.expressions.visitors import complement
 from hms_iceberg.lazy import pl
+from hms_iceberg.reports import ScanReport, tell
 from hms_iceberg.scan.delete_index import DeleteIndex
 from hms_iceberg.scan.delete_keys import key_metric_columns
 from hms_iceberg.scan.manifests.cache import ManifestCache, ManifestFrame, cache_of
@@ -39,8 +39,6 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.storage import Storage
-
-logger = logging.getLogger(__name__)
 
 # Files that a part of a plan looks at; and as how many a manifest counts whose list does not say.
 _PART_ENTRIES = 100_000
@@ -98,7 +96,6 @@ def plan_parts(
     for part in _parts(begun.manifests(ManifestContent.DATA), entries):
         with begun.naming_errors():
             plan = planner.plan(snapshot, planner.data_files(part, deletes.key_types), deletes, started)
-        logger.debug("planned snapshot %s: %s", None if snapshot is None else snapshot.snapshot_id, plan.metrics)
         yield plan
         started = time.perf_counter()
 
@@ -170,6 +167,7 @@ def begin_plan(request: ScanRequest, storage: Storage, manifest_cache: ManifestC
         request.whole_files,
         request.stats,
         request.all_deletes,
+        request.table_name,
     )
     begun = BegunPlan(planner, snapshot, ())
     if snapshot is None or isinstance(row_filter, AlwaysFalse):
@@ -269,6 +267,7 @@ class Planner:
         whole_files: the filter chooses files, of which all live rows are wanted.
         stats: ids and types of fields whose metrics data files are to have.
         all_deletes: deletes are found without the filter.
+        table_name: what reports call the table; None takes its location.
     """
 
     def __init__(
@@ -281,8 +280,10 @@ class Planner:
         whole_files: bool = False,
         stats: Mapping[int, IcebergType] | None = None,
         all_deletes: bool = False,
+        table_name: str | None = None,
     ) -> None:
         self.metadata = metadata
+        self._table_name = table_name or metadata.location
         self.schema = schema
         self.row_filter = row_filter
         self._partitions = source.partitions
@@ -358,7 +359,7 @@ class Planner:
         delete_files, assignments = index.assign(data.frame, deletes.frame)
         metrics = [name for field_id in deletes.key_types for name in key_metric_columns(field_id)]
         of_keys_only = [name for key in deletes.key_types.keys() - self._stats for name in key_metric_columns(key)]
-        return ScanPlan(
+        plan = ScanPlan(
             metadata=self.metadata,
             snapshot=snapshot,
             schema=self.schema,
@@ -380,6 +381,16 @@ class Planner:
                 delete_files_kept=delete_files.height,
                 seconds=time.perf_counter() - started,
             ),
+        )
+        tell(lambda: self._report(plan))
+        return plan
+
+    def _report(self, plan: ScanPlan) -> ScanReport:
+        snapshot_id = None if plan.snapshot is None else plan.snapshot.snapshot_id
+        uuid, schema = str(plan.metadata.table_uuid), plan.schema
+        size = int(plan.files["file_size_in_bytes"].sum() or 0)
+        return ScanReport(
+            self._table_name, uuid, snapshot_id, schema.schema_id, schema, self.row_filter, plan.metrics, size
         )
 
     def _projection(self, spec_id: int, strict: bool = False) -> BooleanExpression:

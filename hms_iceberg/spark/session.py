@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from hms_iceberg.arrow.storage.hdfs.hadoop_settings import is_of_clusters
 from hms_iceberg.errors import ConfigurationError, MissingDependencyError, UnsupportedError
+from hms_iceberg.hms.embedded.jars import MINIMUM_JAVA, find_java
+from hms_iceberg.reports import listen_as_named
 from hms_iceberg.spark.compiler import java_version, load_bridge
+from hms_iceberg.spark.spark_versions import release
 from hms_iceberg.spark.workers import choose_python, worker_function
 
 if TYPE_CHECKING:
@@ -26,6 +30,9 @@ _S3A = {
     "fs.s3a.secret.key": "s3.secret-access-key",
     "fs.s3a.session.token": "s3.session-token",
 }
+_FIRST_OF_JAVA_17, _JAVA_OF_SPARK_3 = (4, 0), 8
+_GATEWAY_OF_SUBMIT = "PYSPARK_GATEWAY_PORT"
+_REMOTE = "spark.remote"
 _AWS = "s3.amazonaws.com"
 
 
@@ -77,6 +84,7 @@ def extend(
     wanted = {**before, **(properties or {})}
     session = spark
     if known is None or wanted != before:
+        listen_as_named(wanted)
         server = BridgeServer(BridgeService(wanted), java_version(spark.sparkContext._gateway))
         try:
             extended = bridge.extend(spark._jsparkSession, wanted, server.for_bridge(), worker_function(spark))
@@ -111,6 +119,8 @@ def configure(
 
     Raises:
         MissingDependencyError: PySpark is not installed.
+        JavaNotFoundError: raised by `getOrCreate()` and `create()` if Spark would have to start and finds no Java that
+            it runs on.
         UnsupportedError: raised by `getOrCreate()` and `create()`, as by :func:`extend`.
     """
     try:
@@ -122,14 +132,27 @@ def configure(
         """Extends what the builder makes."""
 
         def getOrCreate(self) -> SparkSession:  # noqa: N802  (the name is PySpark's)
+            _require_java(self._options)
             return extend(super().getOrCreate(), properties, catalogs)
 
         def create(self) -> SparkSession:
+            _require_java(self._options)
             return extend(super().create(), properties, catalogs)
 
     extending = ExtendingBuilder()
     extending._options.update(builder._options)
     return extending.enableHiveSupport()
+
+
+def _require_java(options: Mapping[str, object]) -> None:
+    """Looks for Java before Spark's launcher does, which would tell of it in a hundred lines."""
+    from pyspark import SparkContext, __version__
+
+    runs = SparkContext._gateway is not None or _GATEWAY_OF_SUBMIT in os.environ
+    if not runs and _REMOTE not in options:
+        find_java(
+            f"Spark {__version__}", MINIMUM_JAVA if release(__version__) >= _FIRST_OF_JAVA_17 else _JAVA_OF_SPARK_3
+        )
 
 
 def _session_properties(spark: SparkSession) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -27,6 +26,7 @@ from hms_iceberg.spec.metadata.metadata_json import is_never_reused
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.storage import Storage
 from hms_iceberg.transaction.commit import Commit
+from hms_iceberg.transaction.commit_reports import AttemptedCommit
 from hms_iceberg.transaction.outcome import Newest, Outcome
 from hms_iceberg.transaction.retry import Approach, Eagerness, commit_policy
 from hms_iceberg.transaction.workspace import (
@@ -161,14 +161,19 @@ class Transaction:
         """
         self._refuse_if_finished()
         self._finished = True
-        started = time.monotonic()
-        with self._commit as commit, self._metastore.lease(self.identifier, self._lock_properties()) as lease:
+        report = AttemptedCommit(self._name, self.origin.start, lambda: self.attempts)
+        with (
+            report,
+            self._commit as commit,
+            self._metastore.lease(self.identifier, self._lock_properties()) as lease,
+        ):
             for attempt in self._policy(lease):
                 with attempt:
                     self.attempts += 1
                     approach = self._eagerness.approach(self.attempts)
                     if approach is Approach.LOCK and self._exists:
-                        lease.acquire()
+                        with report.waiting():
+                            lease.acquire()
                     base = self._base(lease, approach)
                     if base is not None and commit.is_made(Newest.of(base)):
                         break  # by an attempt that was told as lost
@@ -182,13 +187,7 @@ class Transaction:
         made = commit.made
         if made.base is not None:
             delete_dropped_versions(made.base, made.version, self.workspace)
-        logger.info(
-            "Committed %s: %s (attempts: %d, %.3f s)",
-            self._name,
-            made.version.location,
-            self.attempts,
-            time.monotonic() - started,
-        )
+        report.made(made.version)
         return made.version
 
     def _lock_properties(self) -> Mapping[str, str]:

@@ -9,11 +9,15 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
+from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from hms_iceberg.cli.catalog_options import (
     Duration,
@@ -25,18 +29,21 @@ from hms_iceberg.cli.catalog_options import (
     on_catalog,
     open_catalog,
 )
-from hms_iceberg.cli.output import OUTPUT_OPTION, Output, console, counted, say, shown
+from hms_iceberg.cli.output import OUTPUT_OPTION, Output, console, counted, log_options, say, shown
 from hms_iceberg.errors import IcebergError, MetastoreUnavailableError, NoSuchTableError
 from hms_iceberg.printable import log_to_stderr
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from hms_iceberg.catalog import Catalog
-    from hms_iceberg.maintenance.service.service import RunReport, Step
+    from hms_iceberg.maintenance.service.service import MaintenanceService, RunReport, Step
     from hms_iceberg.report import Failure, TablePortrait
 
 
 logger = logging.getLogger(__name__)
 _TIME = "%Y-%m-%d %H:%M:%S"
+_MOST_NAMED = 10
 
 
 @click.command()
@@ -49,6 +56,13 @@ _TIME = "%Y-%m-%d %H:%M:%S"
 @click.option("--jobs", type=click.IntRange(1), default=2, show_default=True, help="Tables worked on side by side.")
 @click.option("--max-time", type=Duration(), help="After so long a run begins nothing new.")
 @click.option("--max-bytes", type=Size(), help="Bytes of files that a run rewrites.")
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(1, 65535),
+    help="With --every: where Prometheus finds /metrics, and probes /health and /ready.",
+)
+@click.option("--metrics-host", default="127.0.0.1", show_default=True, help="Address of the metrics.")
+@log_options("WARNING")
 @OUTPUT_OPTION
 def maintain(
     catalog_name: str | None,
@@ -62,11 +76,16 @@ def maintain(
     jobs: int,
     max_time: float | None,
     max_bytes: int | None,
+    metrics_port: int | None,
+    metrics_host: str,
+    log_format: str,
+    log_level: str,
     output: str,
 ) -> None:
     """Look at every table, say what it needs, and do it within limits.
 
-    Several services may run at once: a table is worked on by one of them. SIGTERM ends a run cleanly.
+    Several services may run at once: a table is worked on by one of them. SIGTERM and SIGINT end a run cleanly; a
+    single run then says what is left, with exit code 143 or 130.
 
     Example: hms-iceberg maintain --uri thrift://metastore:9083 --table 'web.*' --every 10m
     """
@@ -77,22 +96,31 @@ def maintain(
         raise click.UsageError("--once and --every exclude each other")
     if every == 0:
         raise click.UsageError("--every needs a time above 0, such as 10m")
-    stop = threading.Event()
+    if metrics_port is not None and every is None:
+        raise click.UsageError("--metrics-port needs --every: a single run is over before anybody asks")
+    stop = _Stop()
     policies = Policies() if policy_file is None else Policies.load(policy_file)
     printer = _StepPrinter(output, is_service=every is not None)
-    if every is not None and not logging.getLogger().handlers:
-        log_to_stderr("WARNING", "%(asctime)s %(levelname)s: %(message)s", _TIME)
-    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGTERM, signal.SIGINT)}
+    asked = click.get_current_context().get_parameter_source("log_level") is not ParameterSource.DEFAULT
+    if every is not None or asked or log_format == "json":
+        log_to_stderr(log_level.upper(), "%(asctime)s %(levelname)s: %(message)s", _TIME, log_format)
+    before = {number: signal.signal(number, stop.signalled) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         with open_catalog(catalog_name, uri, properties, may_be_away=every is not None) as catalog:
             service = MaintenanceService(
-                catalog, patterns or ("*",), policies, Limits(jobs, max_time, max_bytes), stop, printer.step
+                catalog, patterns or ("*",), policies, Limits(jobs, max_time, max_bytes), stop.event
             )
+            printer.run_id = lambda: service.run_id
+            service.on_step = printer.step
             if every is not None and not dry_run:
-                service.run_every(every, printer.report)
+                with _told(service, printer, metrics_host, metrics_port) as (on_report, on_failure):
+                    service.run_every(every, on_report, on_failure)
                 return
             report = service.run(dry_run)
             printer.report(report)
+            if stop.number is not None:
+                _say_left(report, printer)
+                raise click.exceptions.Exit(128 + stop.number)
             if report.unmatched:
                 raise NoSuchTableError(no_table_matches(report.unmatched[0]))
     finally:
@@ -102,19 +130,73 @@ def maintain(
         raise click.exceptions.Exit(1)
 
 
+class _Stop:
+    """The event that ends a run, and the signal that set it, if one did."""
+
+    def __init__(self) -> None:
+        self.event = threading.Event()
+        self.number: int | None = None
+
+    def signalled(self, number: int, _frame: FrameType | None) -> None:
+        self.number = number
+        self.event.set()
+
+
+@contextmanager
+def _told(
+    service: MaintenanceService, printer: _StepPrinter, host: str, port: int | None
+) -> Iterator[tuple[Callable[[RunReport], None], Callable[[IcebergError], None]]]:
+    """What is called after runs: the printer, and if there is a port, the metrics there."""
+    if port is None:
+        yield printer.report, lambda error: None
+        return
+    from hms_iceberg.reporters.prometheus import TableMetrics, metrics_server, prometheus
+    from hms_iceberg.reports import listen
+
+    registry = prometheus().CollectorRegistry()
+    from hms_iceberg.maintenance.service.metrics import ServiceMetrics
+
+    metrics = ServiceMetrics(registry)
+
+    def on_step(step: Step) -> None:
+        metrics.step(step)
+        printer.step(step)
+
+    def on_report(report: RunReport) -> None:
+        metrics.report(report)
+        printer.report(report)
+
+    service.on_step = on_step
+    probes = {"/health": lambda: None, "/ready": metrics.not_ready}
+    with listen(TableMetrics(registry)), metrics_server(host, port, registry, probes):
+        yield on_report, metrics.failure
+
+
+def _say_left(report: RunReport, printer: _StepPrinter) -> None:
+    """What a run that was stopped did not do."""
+    left = [step for step in report.steps if step.outcome == "left"]
+    names = [*(f"{step.table}: {step.action}" if step.action else step.table for step in left), *report.not_looked_at]
+    if names and not printer.is_json:
+        more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+        say(f"Stopped. Left for the next run: {', '.join(names[:_MOST_NAMED])}{more}.", err=True)
+    elif not printer.is_json:
+        say("Stopped. Nothing was left.", err=True)
+
+
 class _StepPrinter:
     """Prints each step when it is done: a line of text on a terminal, a line of JSON otherwise or if asked for."""
 
     def __init__(self, output: str, is_service: bool) -> None:
-        self._json = output == "json"
+        self.is_json = output == "json"
+        self.run_id: Callable[[], str] = lambda: ""
         self._is_service = is_service
-        self._timed = is_service and not self._json
+        self._timed = is_service and not self.is_json
         self._unmatched: tuple[str, ...] = ()
         self._lock = threading.Lock()
 
     def step(self, step: Step) -> None:
-        if self._json:
-            self._echo(json.dumps({"event": "step", **dataclasses.asdict(step)}))
+        if self.is_json:
+            self._event("step", dataclasses.asdict(step))
             return
         subject = f"{step.table}: {step.action}" if step.action else step.table
         details = [each for each in (step.why, step.result) if each]
@@ -127,11 +209,16 @@ class _StepPrinter:
                 logger.warning("%s", no_table_matches(pattern))
         outcomes = [step.outcome for step in report.steps]
         counts = {each: outcomes.count(each) for each in ("planned", "done", "failed", "left")}
-        if self._json:
-            self._echo(json.dumps({"event": "run", "tables": report.tables, **counts}))
+        if self.is_json:
+            left = {"not_looked_at": list(report.not_looked_at)} if report.not_looked_at else {}
+            self._event("run", {"tables": report.tables, **counts, "seconds": round(report.seconds, 3), **left})
             return
         summary = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)
         self._echo(f"{counted(report.tables, 'table')} looked at: {summary or 'nothing to do'}.")
+
+    def _event(self, event: str, told: dict[str, Any]) -> None:
+        now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+        self._echo(json.dumps({"event": event, "time": now, "run": self.run_id(), **told}))
 
     def _echo(self, line: str) -> None:
         with self._lock:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from hms_iceberg.cli.catalog_options import catalog_options, key_values, open_catalog
-from hms_iceberg.cli.output import say
+from hms_iceberg.cli.output import log_options, say
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -46,6 +46,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--sign-requests", is_flag=True, help="Sign requests to S3 for clients that ask for it.")
 @click.option("--server-planning", is_flag=True, help="Tell clients to have scans planned here.")
 @click.option("--metrics-port", type=click.IntRange(1, 65535), help="Where Prometheus finds /metrics.")
+@log_options("INFO")
 @click.option("--max-body-mb", default=64, show_default=True, type=click.IntRange(1, 2048))
 @click.option("--max-requests", default=1000, show_default=True, type=click.IntRange(1), help="At once, a process.")
 @click.option("--threads", default=32, show_default=True, type=click.IntRange(1, 1024), help="A process.")

@@ -12,6 +12,7 @@ from pathlib import Path
 from hms_iceberg.errors import JavaNotFoundError, MissingDependencyError
 
 MINIMUM_JAVA = 17
+EMBEDDED = "The embedded metastore"
 
 # Never used by a metastore; fewer jars make a faster start.
 _UNUSED = ("spark-", "scala-", "kubernetes-", "arrow-", "netty-", "breeze", "mllib", "jersey-", "rocksdbjni", "spire")
@@ -42,24 +43,29 @@ def find_metastore_jars() -> list[Path]:
     )
 
 
-def find_java() -> Path:
-    """The Java of JAVA_HOME, or else the first on PATH; it must be Java 17 or newer."""
+def find_java(user: str = EMBEDDED, minimum: int = MINIMUM_JAVA) -> Path:
+    """The Java of JAVA_HOME, or else the first on PATH, as Spark's launcher looks for it.
+
+    Args:
+        user: what is to run on it, the first words of an error.
+        minimum: the oldest that this runs on.
+    """
     home = os.environ.get("JAVA_HOME")
     found = Path(home) / "bin" / "java" if home else None
     if found is None:
         on_path = shutil.which("java")
         if on_path is None:
             raise JavaNotFoundError(
-                f"The embedded metastore needs Java, and there is no `java` on PATH and no JAVA_HOME. {_INSTALL_JAVA}"
+                f"{user} needs Java, and there is no `java` on PATH and no JAVA_HOME. {_INSTALL_JAVA}"
             )
         found = Path(on_path)
     elif not found.is_file():
-        raise JavaNotFoundError(f"JAVA_HOME is {home!r}, but {found} does not exist. {_INSTALL_JAVA}")
-    version = java_version(found)
-    if version < MINIMUM_JAVA:
         raise JavaNotFoundError(
-            f"The embedded metastore needs Java {MINIMUM_JAVA} or newer, and {found} is Java {version}. {_INSTALL_JAVA}"
+            f"{user} needs Java, and JAVA_HOME is {home!r}, but {found} does not exist. {_INSTALL_JAVA}"
         )
+    version = java_version(found)
+    if version < minimum:
+        raise JavaNotFoundError(f"{user} needs Java {minimum} or newer, and {found} is Java {version}. {_INSTALL_JAVA}")
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from hms_iceberg.maintenance.service.assessment import Need, needs_of
 from hms_iceberg.maintenance.service.claim import claimed, new_owner
 from hms_iceberg.maintenance.service.policy import Policies, Policy
 from hms_iceberg.metastore import Identifier, TableRows
+from hms_iceberg.printable import log_fields
 from hms_iceberg.spec.snapshots_and_refs import Operation
 from hms_iceberg.table.needed.others import table_rows_of
 from hms_iceberg.table.needed.remembered_rows import RememberedRows
@@ -58,6 +60,7 @@ class Step:
         outcome: `planned` (a dry run), `done`, `failed` or `left` (for another run).
         result: what was done, or why not.
         seconds: how long it took.
+        input_bytes: of the files that it reads and writes anew.
     """
 
     table: str
@@ -66,6 +69,7 @@ class Step:
     outcome: str
     result: str = ""
     seconds: float = 0.0
+    input_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -76,11 +80,17 @@ class RunReport:
         tables: how many were looked at.
         steps: what was done, or would be.
         unmatched: the patterns that no table matches.
+        not_looked_at: the tables that a stop or a limit of time left out.
+        seconds: how long it took.
+        debt_seconds: how long the oldest need that is left has been known; 0 if none is.
     """
 
     tables: int
     steps: tuple[Step, ...]
     unmatched: tuple[str, ...] = ()
+    not_looked_at: tuple[str, ...] = ()
+    seconds: float = 0.0
+    debt_seconds: float = 0.0
 
     @property
     def failed(self) -> bool:
@@ -127,6 +137,7 @@ class MaintenanceService:
         limits: how much one run does.
         stop: set it to end a run: what is begun is finished or given up cleanly, nothing new is begun.
         on_step: called with each step when it is over, by several threads.
+        run_id: of the run that is under way, or the last one; in lines of a JSON log, and in those of steps.
     """
 
     catalog: Catalog
@@ -135,6 +146,8 @@ class MaintenanceService:
     limits: Limits = field(default_factory=Limits)
     stop: threading.Event = field(default_factory=threading.Event)
     on_step: Callable[[Step], None] = lambda step: None
+    run_id: str = ""
+    _debts: _Debts = field(default_factory=lambda: _Debts())
     _settled: dict[Identifier, _Settled] = field(default_factory=dict)
     _rows: TableRows | None = None
     _owner: str = field(default_factory=new_owner)
@@ -148,24 +161,39 @@ class MaintenanceService:
         Raises:
             MetastoreError: the tables cannot be listed.
         """
+        self.run_id, started = uuid.uuid4().hex[:12], time.monotonic()
         rows = table_rows_of(self.catalog.metastore)
         self._rows = None if rows is None else RememberedRows(rows)
         budget = _Budget(self.limits, self.stop)
         names = list(self._names())
         with ThreadPoolExecutor(self.limits.tables_at_once, thread_name_prefix="iceberg-maintain") as pool:
-            steps = list(pool.map(lambda name: self._table(name, budget, dry_run), names))
+            looked = list(pool.map(lambda name: self._looked_after(name, budget, dry_run), names))
         found = [".".join(name) for name in names]
+        self._debts.only_of(found)
         unmatched = [
             each for each in self.patterns if each != "*" and not any(fnmatchcase(name, each) for name in found)
         ]
-        return RunReport(len(names), tuple(step for each in steps for step in each), tuple(unmatched))
+        return RunReport(
+            tables=sum(each is not None for each in looked),
+            steps=tuple(step for each in looked for step in each or ()),
+            unmatched=tuple(unmatched),
+            not_looked_at=tuple(name for name, each in zip(found, looked, strict=True) if each is None),
+            seconds=time.monotonic() - started,
+            debt_seconds=self._debts.oldest_seconds(),
+        )
 
-    def run_every(self, seconds: float, on_report: Callable[[RunReport], None] = lambda report: None) -> None:
+    def run_every(
+        self,
+        seconds: float,
+        on_report: Callable[[RunReport], None] = lambda report: None,
+        on_failure: Callable[[IcebergError], None] = lambda error: None,
+    ) -> None:
         """Runs again and again until it is stopped; a run that fails is logged, and the next one follows.
 
         Args:
             seconds: from the end of one run to the begin of the next.
             on_report: called after each run.
+            on_failure: called after a run that failed as a whole, as the metastore did not answer.
         """
         while not self.stop.is_set():
             try:
@@ -173,6 +201,7 @@ class MaintenanceService:
             except IcebergError as error:
                 logger.warning("The run failed, and the next one follows in %.0f s: %s", seconds, error)
                 logger.debug("The run failed", exc_info=error)
+                on_failure(error)
             self.stop.wait(seconds)
 
     def _names(self) -> Iterator[Identifier]:
@@ -187,6 +216,11 @@ class MaintenanceService:
 
     # --------------------------------------------------------------------------------------------- a table
 
+    def _looked_after(self, identifier: Identifier, budget: _Budget, dry_run: bool) -> list[Step] | None:
+        """The steps for a table; None if the run was over before it was looked at."""
+        with log_fields(run=self.run_id, table=".".join(identifier)):
+            return None if budget.is_over() else self._table(identifier, budget, dry_run)
+
     def _table(self, identifier: Identifier, budget: _Budget, dry_run: bool) -> list[Step]:
         name = ".".join(identifier)
         steps: list[Step] = []
@@ -195,17 +229,16 @@ class MaintenanceService:
             steps.append(step)
             self.on_step(step)
 
-        if budget.is_over():
-            return steps
         try:
             table = self.catalog.load_table(identifier)
             if self._is_settled(table):
                 return steps
             policy = self.policies.of(name, table.properties)
             needs = list(needs_of(table, policy, self._rows))
+            self._debts.note(name, {need.action for need in needs})
             if dry_run:
                 for need in needs:
-                    note(Step(name, need.action, need.why, _PLANNED))
+                    note(Step(name, need.action, need.why, _PLANNED, input_bytes=need.input_bytes))
                 return steps
             looked_at = self._maintain(table, policy, budget, note) if needs else _state(table)
             if not (budget.is_over() or any(step.outcome == _LEFT for step in steps)):
@@ -260,7 +293,9 @@ class MaintenanceService:
         except IcebergError as error:
             logger.warning("%s of table %s failed: %s", need.action, name, error)
             result, outcome = f"{type(error).__name__}: {error}", _FAILED
-        return Step(name, need.action, need.why, outcome, result, time.monotonic() - started)
+        if outcome == _DONE:
+            self._debts.paid(name, need.action)
+        return Step(name, need.action, need.why, outcome, result, time.monotonic() - started, need.input_bytes)
 
 
 def _has_new_rows(table: Table, known: Set[int]) -> bool:
@@ -275,6 +310,39 @@ def _state(table: Table) -> object:
     metadata = table.metadata
     properties = {name: value for name, value in metadata.properties.items() if not name.startswith(SERVICE_STATE)}
     return metadata.table_uuid, metadata.refs, metadata.default_spec_id, metadata.format_version, properties
+
+
+class _Debts:
+    """Since when each need of a table has been known."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._since: dict[tuple[str, str], float] = {}
+
+    def note(self, table: str, actions: Set[str]) -> None:
+        """Notes what a table needs; what it needs no more is forgotten."""
+        now = time.monotonic()
+        with self._lock:
+            for gone in [each for each in self._since if each[0] == table and each[1] not in actions]:
+                del self._since[gone]
+            for action in actions:
+                self._since.setdefault((table, action), now)
+
+    def paid(self, table: str, action: str) -> None:
+        """Notes that an action was done."""
+        with self._lock:
+            self._since.pop((table, action), None)
+
+    def only_of(self, tables: Sequence[str]) -> None:
+        """Forgets tables that are gone."""
+        known = set(tables)
+        with self._lock:
+            self._since = {each: since for each, since in self._since.items() if each[0] in known}
+
+    def oldest_seconds(self) -> float:
+        """The age of the oldest need; 0 if there is none."""
+        with self._lock:
+            return time.monotonic() - min(self._since.values()) if self._since else 0.0
 
 
 class _Budget:

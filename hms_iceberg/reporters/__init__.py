@@ -1,0 +1,1 @@
+"""Listeners to reports of scans and commits: for Prometheus, and for OpenLineage."""

@@ -1,0 +1,105 @@
+"""A real Prometheus scrapes the maintenance service, and answers every query of the dashboard."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.parse
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hms_iceberg import load_catalog
+from tests.unit.maintenance.service.test_service import make
+from tests.unit.reporters.test_dashboard import queries
+
+pytestmark = pytest.mark.slow
+
+CONFIG = """\
+global: {scrape_interval: 200ms}
+scrape_configs:
+  - {job_name: maintain, static_configs: [{targets: ["127.0.0.1:%d"]}]}
+"""
+SCRAPES = 10
+OF_OTHERS = "rest_request_seconds"  # of a server that does not run here
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+def ask(port: int, query: str) -> list[dict[str, Any]]:
+    words = urllib.parse.urlencode({"query": query})
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/query?{words}", timeout=10) as answer:
+        told = json.load(answer)
+    assert told["status"] == "success"
+    found: list[dict[str, Any]] = told["data"]["result"]
+    return found
+
+
+def until(port: int, query: str) -> list[dict[str, Any]]:
+    """What a query finds once it finds something."""
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        try:
+            if found := ask(port, query):
+                return found
+        except OSError:
+            pass
+        time.sleep(0.2)
+    raise AssertionError(f"Nothing found in a minute: {query}")
+
+
+def test_prometheus_scrapes_the_service_and_answers_the_dashboard_s_queries(tmp_path: Path) -> None:
+    program = shutil.which("prometheus")
+    if program is None:
+        pytest.skip("needs a Prometheus: apt install prometheus")
+    catalog = load_catalog("files", type="hadoop", warehouse=str(tmp_path / "w"))
+    catalog.create_namespace("web")
+    make(catalog, "web.small", 6)
+    metrics, port = free_port(), free_port()
+    (tmp_path / "prometheus.yml").write_text(CONFIG % metrics)
+    maintain = [
+        sys.executable,
+        "-m",
+        "hms_iceberg",
+        "maintain",
+        "-p",
+        "type=hadoop",
+        "-p",
+        f"warehouse={tmp_path / 'w'}",
+    ]
+    maintain += ["--every", "1s", "--metrics-port", str(metrics), "--output", "json"]
+    server = [program, f"--config.file={tmp_path / 'prometheus.yml'}", f"--storage.tsdb.path={tmp_path / 'data'}"]
+    server += [f"--web.listen-address=127.0.0.1:{port}"]
+    with (
+        subprocess.Popen(maintain, stdout=subprocess.PIPE, text=True) as service,
+        subprocess.Popen(server, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as prometheus,
+    ):
+        try:
+            until(port, 'hms_iceberg_maintenance_runs_total{outcome="done"} >= 2')
+            until(port, f"count_over_time(hms_iceberg_maintenance_tables[5m]) >= {SCRAPES}")
+            done = until(port, 'hms_iceberg_maintenance_actions_total{outcome="done"}')
+            assert "rewrite_data_files" in {each["metric"]["action"] for each in done}
+            with urllib.request.urlopen(f"http://127.0.0.1:{metrics}/ready", timeout=10) as answer:
+                assert answer.status == 200
+            empty = []
+            for query in queries():
+                found = ask(port, query.replace("$__rate_interval", "1m"))
+                if not found and OF_OTHERS not in query:
+                    empty.append(query)
+            assert not empty
+        finally:
+            service.send_signal(signal.SIGTERM)
+            prometheus.terminate()
+            assert service.wait(30) == 0
