@@ -72,6 +72,28 @@ def spark_session(
         session.stop()
 
 
+def require_free(host: str, port: int) -> None:
+    """Looks whether a server can listen at an address, before Spark is started for it.
+
+    Args:
+        host: name or address of the host.
+        port: TCP port.
+
+    Raises:
+        ConfigurationError: the port is taken, or the host is not this machine.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, kind, protocol) as trial:
+            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            trial.bind(address)
+    except OSError as error:
+        said = error.strerror or str(error)
+        raise ConfigurationError(f"Cannot listen at {host}:{port}: {said}. Give another --host or --port.") from error
+
+
 def thrift_settings(host: str, port: int) -> dict[str, str]:
     """The settings that a session of a Thrift server is built with.
 

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import click
 
@@ -17,11 +17,7 @@ from hms_iceberg.cli.migration.spark import quiet_spark
 from hms_iceberg.cli.output import output_form, say
 from hms_iceberg.cli.servers.prompt import split_statements
 from hms_iceberg.cli.servers.statement_output import Interruptible, run_statement
-from hms_iceberg.errors import IcebergError
 from hms_iceberg.spark.shell import SqlSession
-
-if TYPE_CHECKING:
-    from hms_iceberg.catalog import Catalog
 
 
 def spark_options(command: Command) -> Command:
@@ -53,22 +49,11 @@ def spark_on_catalog(
 
     with open_catalog(catalog_name, uri, properties) as catalog:
         found = dict(catalog.properties)
-        if "warehouse" not in found and "spark.sql.warehouse.dir" not in key_values(settings):
-            found.update(_warehouse(catalog))
     with ExitStack() as stack:
         session = spark_session(found, {**(own_settings or {}), **key_values(settings)}, name, master)
         with quiet_spark() if quiet else nullcontext():
             spark = stack.enter_context(session)
         yield spark
-
-
-def _warehouse(catalog: Catalog) -> dict[str, str]:
-    """The metastore's own warehouse, where its database `default` is: Spark would take a folder of this machine."""
-    try:
-        location = catalog.load_namespace_properties("default").get("location")
-    except IcebergError:  # a metastore may have no such database, or not show it to this user
-        return {}
-    return {"warehouse": location} if location else {}
 
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -94,8 +79,9 @@ def thriftserver(host: str, port: int, **options: Any) -> None:
 
     Example: hms-iceberg thriftserver --uri thrift://metastore:9083 --port 10000
     """
-    from hms_iceberg.spark.servers import thrift_server, thrift_settings
+    from hms_iceberg.spark.servers import require_free, thrift_server, thrift_settings
 
+    require_free(host, port)
     with spark_on_catalog("hms-iceberg thriftserver", own_settings=thrift_settings(host, port), **options) as spark:
         _serve(thrift_server, spark, host, port, f"jdbc:hive2://{host}:{port}")
 
@@ -109,8 +95,9 @@ def connect(host: str, port: int, **options: Any) -> None:
 
     Example: hms-iceberg connect --uri thrift://metastore:9083 --port 15002
     """
-    from hms_iceberg.spark.servers import connect_server, connect_settings
+    from hms_iceberg.spark.servers import connect_server, connect_settings, require_free
 
+    require_free(host, port)
     with spark_on_catalog("hms-iceberg connect", own_settings=connect_settings(host, port), **options) as spark:
         _serve(connect_server, spark, host, port, f"sc://{host}:{port}")
 

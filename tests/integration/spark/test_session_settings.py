@@ -200,3 +200,27 @@ def test_a_missing_or_damaged_file_is_never_passed_over(
         rows_of(session, f"select id from {namespace}.t where id > 0")
     if deletes is not None and harm is _remove:
         assert "delete file" in str(raised.value) or "deletion vector" in str(raised.value)
+
+
+def test_new_databases_are_in_the_metastores_warehouse_where_spark_was_told_of_none(
+    spark: SparkSession, catalog: Catalog, namespace: str
+) -> None:
+    jvm: Any = spark._jvm
+    setting = jvm.org.apache.spark.sql.internal.StaticSQLConf.WAREHOUSE_PATH()
+    settings = spark._jsparkSession.sessionState().conf()
+    told = settings.warehousePath()
+    made = f"{namespace}_made"
+    settings.setConfString(setting.key(), setting.defaultValueString())  # as in a session that says nothing of it
+    try:
+        spark.sql(f"create database {made} comment 'new' with dbproperties (owner_team = 'web')")
+        spark.sql(f"create database {made}_elsewhere location '{told}/elsewhere/{made}'")
+        settings.setConfString(setting.key(), f"{told}/of_spark")
+        spark.sql(f"create database {made}_told")
+    finally:
+        settings.setConfString(setting.key(), told)
+    found = [catalog.load_namespace_properties(f"{made}{each}") for each in ("", "_elsewhere", "_told")]
+    default = catalog.load_namespace_properties("default")["location"]
+    assert found[0]["location"] == f"{default}/{made}.db"
+    assert (found[0]["comment"], found[0]["owner_team"]) == ("new", "web")
+    assert found[1]["location"].endswith(f"/elsewhere/{made}")
+    assert found[2]["location"].endswith(f"/of_spark/{made}_told.db")

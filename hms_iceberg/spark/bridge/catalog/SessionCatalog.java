@@ -28,6 +28,7 @@ import java.util.Set;
 import java.util.regex.Pattern;
 import org.apache.spark.sql.catalyst.analysis.AnalysisContext;
 import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
+import org.apache.spark.sql.catalyst.analysis.NamespaceAlreadyExistsException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
@@ -80,6 +81,10 @@ public final class SessionCatalog extends DelegatingCatalogExtension
       delegate = InnerCatalog.over(delegate, conf);
       joined = true;
     }
+  }
+
+  public void createNamespace(String[] namespace, Map metadata) throws NamespaceAlreadyExistsException {
+    super.createNamespace(namespace, NewDatabases.located(namespace, metadata));
   }
 
   public synchronized JsonNode number() {
