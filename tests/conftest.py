@@ -35,7 +35,7 @@ sys.dont_write_bytecode = False
 WAREHOUSE = os.environ.get("HMS_ICEBERG_TEST_WAREHOUSE", "local")
 SLOW = {"slow", "spark", "interop"}
 # Folders whose files share servers that take long to start; of several processes, one runs all of such a folder.
-ROOMS = ("tests/integration/hdfs/", "tests/interop/")
+ROOMS = ("tests/integration/cli/thriftserver/", "tests/integration/hdfs/", "tests/interop/")
 STARTED = pytest.StashKey["EmbeddedMetastore"]()
 
 # How long an example takes says more about the machine than about the code.
