@@ -18,6 +18,11 @@ from hms_iceberg.arrow.columns.arrow_schema import child_fields
 from hms_iceberg.spec.data_types import IcebergType, NestedField, NestedType
 
 
+def rows_only(count: int) -> pa.StructArray:
+    """A struct array without fields: nothing but a number of rows."""
+    return pa.StructArray.from_buffers(pa.struct([]), count, [None])
+
+
 def null_mask(array: pa.Array) -> pa.Array | None:
     """A mask of the nulls of an array, or None if it has none."""
     return array.is_null() if array.null_count else None

@@ -12,6 +12,7 @@ from hms_iceberg.arrow.formats.avro.avro_writer import AvroContentWriter
 from hms_iceberg.arrow.formats.file_layout import FileLayout
 from hms_iceberg.arrow.formats.orc.orc_reader import OrcReader
 from hms_iceberg.arrow.formats.orc.orc_writer import OrcContentWriter, with_stripes_below
+from hms_iceberg.arrow.formats.parquet_frames import FrameReader
 from hms_iceberg.arrow.formats.parquet_reader import ParquetReader, RangesTest, RowRange
 from hms_iceberg.arrow.formats.parquet_writer import (
     ParquetContentWriter,
@@ -145,6 +146,10 @@ class ContentReader(Protocol):
     schema: pa.Schema
     # Whether single leaves of a nested column can be read; otherwise it comes whole.
     reads_nested_fields: bool
+
+    @property
+    def frames(self) -> FrameReader | None:
+        """Reads some ranges faster; None for files that have none such."""
 
     def ranges(self) -> list[RowRange]:
         """All ranges of rows that can be read on their own."""

@@ -17,12 +17,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hms_iceberg.arrow.columns.legacy_calendar import Rule, has_old_values, old_times, proleptic_columns
+from hms_iceberg.arrow.columns.nested import rows_only
 from hms_iceberg.arrow.columns.projection import FileLeaf, file_leaves, identified
 from hms_iceberg.arrow.formats.parquet_encryption import decrypting, decryption
+from hms_iceberg.arrow.formats.parquet_frames import FrameReader
 from hms_iceberg.arrow.metrics.file_footer import FileFooter
 from hms_iceberg.arrow.metrics.footer_metrics import FULL, ColumnMetrics, calendar_rules, footer_of, metrics_from_footer
 from hms_iceberg.arrow.storage.arrow_storage import open_for_arrow
-from hms_iceberg.arrow.storage.filesystems import decoding
+from hms_iceberg.arrow.storage.filesystems import decoding, parse_location
 from hms_iceberg.encryption.file_keys import FileKey
 from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.spec.field_mapping import NameMapping
@@ -105,11 +107,16 @@ class ParquetReader:
                 else:
                     self._parquet = self._opened()
                     self._believed = FileFooter(self._parquet.metadata)
-                coded = _coded_columns(self.footer, self._parquet.schema_arrow)
+                plain = self._parquet.schema_arrow
+                coded = _coded_columns(self.footer, plain)
                 if coded:
                     self._parquet = self._opened(metadata=self.footer, read_dictionary=coded)
             self.schema = identified(self._parquet.schema_arrow, mapping)
             self._rules = calendar_rules(self.footer, file_leaves(self.schema))
+            self.frames: FrameReader | None = None
+            if self._key is None and isinstance(self._file, pa.OSFile):
+                path = parse_location(location).path
+                self.frames = FrameReader(self._file, path, self.footer, identified(plain, mapping), self._rules)
         except BaseException:
             self.close()
             raise
@@ -260,6 +267,7 @@ class WholeRanges:
     """Reads ranges as a whole, for formats without usable statistics (Avro, ORC by pyarrow)."""
 
     reads_nested_fields = False
+    frames = None
 
     def matching(
         self, ranges: Sequence[RowRange], schema: Schema, field_ids: set[int], may_match: RangesTest
@@ -282,8 +290,3 @@ def empty_batches(start: int, end: int, batch_rows: int) -> Iterator[tuple[int, 
         count = min(batch_rows, end - start)
         yield start, pa.RecordBatch.from_struct_array(rows_only(count))
         start += count
-
-
-def rows_only(count: int) -> pa.StructArray:
-    """A struct array without fields: nothing but a number of rows."""
-    return pa.StructArray.from_buffers(pa.struct([]), count, [None])

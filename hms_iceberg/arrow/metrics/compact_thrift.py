@@ -13,7 +13,7 @@ BYTE, INT, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = 3, 5, 7, 8, 9, 10, 11, 12
 class CompactThrift:
     """Reads values of Thrift's compact protocol one after another."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes | memoryview) -> None:
         self._data = data
         self.at = 0
 

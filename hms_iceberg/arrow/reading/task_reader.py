@@ -15,17 +15,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hms_iceberg.arrow.columns.arrow_schema import constant, to_arrow
-from hms_iceberg.arrow.columns.nested import RowSelection, conform
+from hms_iceberg.arrow.columns.nested import RowSelection, conform, rows_only
 from hms_iceberg.arrow.columns.projection import FileProjection
 from hms_iceberg.arrow.deletes.deleted_rows import PositionDeletes
 from hms_iceberg.arrow.deletes.equality_deletes import EqualityDeletes, KeySet
 from hms_iceberg.arrow.formats.content_files import ContentReader, check_row_count, open_reader
-from hms_iceberg.arrow.formats.parquet_reader import RangeMetrics, RowRange, rows_only
+from hms_iceberg.arrow.formats.parquet_frames import DecodedRows, are_among
+from hms_iceberg.arrow.formats.parquet_reader import RangeMetrics, RowRange
 from hms_iceberg.arrow.metrics.footer_metrics import ColumnMetrics
+from hms_iceberg.arrow.rows.frame_tests import FrameTest
 from hms_iceberg.arrow.rows.row_masks import Prefilter, matching_rows
 from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.expressions.bound import BoundReference
-from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue
+from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, BooleanExpression
 from hms_iceberg.expressions.visitors import bound_predicates, referenced_field_ids
 from hms_iceberg.scan.manifests.manifest_source import named_snapshot
 from hms_iceberg.scan.metadata_filter import is_of_table, only_tests
@@ -91,13 +93,18 @@ class ScanContext:
         """Whether fewer files are read now than there are processors; else each is decoded best by one thread."""
         return self._reading < (os.cpu_count() or 1)
 
-    def projection(self, reader: ContentReader, wanted: tuple[NestedField, ...], file: DataFile) -> FileProjection:
-        """The projection of a file to the wanted columns; files of the same columns share it."""
+    def projection(
+        self, reader: ContentReader, wanted: tuple[NestedField, ...], file: DataFile, schema: pa.Schema | None = None
+    ) -> FileProjection:
+        """The projection of a file, or another schema of it, to the wanted columns; files of the same columns share
+        it.
+        """
+        schema = reader.schema if schema is None else schema
         constants = self.constants(file)
         for known in tuple(self._projections):
-            if known.fits(reader.schema, wanted, constants):
+            if known.fits(schema, wanted, constants):
                 return known
-        made = FileProjection(reader.schema, wanted, constants, file.file_path, reader.reads_nested_fields)
+        made = FileProjection(schema, wanted, constants, file.file_path, reader.reads_nested_fields)
         self._projections.append(made)
         return made
 
@@ -198,6 +205,11 @@ class _Deletes:
     def has_keys(self) -> bool:
         return bool(self._keys)
 
+    @property
+    def positions(self) -> Any | None:
+        """The ascending positions of removed rows, beside those that keys remove; None for none."""
+        return self._positions
+
     def removes_nothing_beyond(self, other: _Deletes) -> bool:
         """Whether certainly every row that these remove is removed by the others."""
         if self._keys:
@@ -213,14 +225,19 @@ class _Deletes:
         first, last = np.searchsorted(self._positions, (rows.start, rows.start + rows.rows))
         return int(last - first)
 
-    def removed(self, position: int, count: int, made: _Columns) -> Any | None:
-        """A mask of the rows of a batch that are removed; None for none."""
+    def removed(self, where: Any, count: int, made: _Columns) -> Any | None:
+        """A mask of the rows of a batch that are removed; None for none.
+
+        The batch is at positions `where`, or from the position `where` on.
+        """
         mask = None
-        if self._positions is not None:
-            first, last = np.searchsorted(self._positions, (position, position + count))
+        if self._positions is not None and not isinstance(where, int):
+            mask = are_among(where, self._positions)
+        elif self._positions is not None:
+            first, last = np.searchsorted(self._positions, (where, where + count))
             if last > first:
                 mask = np.zeros(count, np.bool_)
-                mask[self._positions[first:last] - position] = True
+                mask[self._positions[first:last] - where] = True
         for keys, indices in self._keys:
             found = keys.deleted([made[index] for index in indices])
             if found.any():
@@ -244,11 +261,20 @@ class _TaskReader:
         self._deletes = deletes
         self._only = only
         self._outputs = [self._output(wanted, field) for field in context.projected.fields]
-        self._filter_columns = {
-            predicate.ref: self._filter_column(wanted, predicate.ref) for predicate in bound_predicates(task.residual)
-        }
+        self._quick = FrameTest.of(task.residual, reader.frames)
+        self._filter_columns: dict[BoundReference, int | None] = {}
+        self._add_filter_columns(wanted, self._quick.rest)
+        quick = wanted.fields  # without the columns that only Polars tests
+        self._add_filter_columns(wanted, task.residual)
         self._wanted = wanted.fields
         self._projection = context.projection(reader, self._wanted, task.file)
+        self._quick_projection = self._projection
+        if reader.frames is not None:
+            self._quick_projection = context.projection(reader, quick, task.file, reader.frames.schema)
+
+    def _add_filter_columns(self, wanted: _Wanted, expression: BooleanExpression) -> None:
+        for each in bound_predicates(expression):
+            self._filter_columns[each.ref] = self._filter_column(wanted, each.ref)
 
     def _filter_column(self, wanted: _Wanted, ref: BoundReference) -> int | None:
         """The place of a column of the filter among those made of the file; None for one that is not in files."""
@@ -269,14 +295,27 @@ class _TaskReader:
         if self._deletes.has_keys or (self._only is not None and self._only.has_keys):
             batch_rows = max(_KEYED_BATCH_ROWS, batch_rows)
         for rows in self._ranges():
-            if self._holds_no_match(rows):
-                continue
-            for position, batch in self._reader.read(
-                rows, self._projection.leaves, batch_rows, self._context.spare_processors
-            ):
-                result = self._result(position, batch)
+            for result in self._results(rows, batch_rows):
                 if result is not None:
                     yield result
+
+    def _results(self, rows: RowRange, batch_rows: int) -> Iterator[pa.RecordBatch | None]:
+        decoded = self._decoded(rows)
+        if decoded is not None:
+            for where, batch in decoded.batches(batch_rows):
+                yield self._result(where, batch, self._quick_projection, self._quick.rest)
+        elif not self._holds_no_match(rows):
+            spare = self._context.spare_processors
+            for position, batch in self._reader.read(rows, self._projection.leaves, batch_rows, spare):
+                yield self._result(position, batch, self._projection, self._task.residual)
+
+    def _decoded(self, rows: RowRange) -> DecodedRows | None:
+        """The rows of a range that Polars finds to match its part of the filter; None if pyarrow reads the range."""
+        frames, leaves, quick = self._reader.frames, self._quick_projection.leaves, self._quick
+        if frames is None or not frames.is_quick(rows.index, leaves, quick.leaves):
+            return None
+        removed = None if self._context.marks_deleted else self._deletes.positions
+        return frames.read(rows.index, rows.start, leaves, quick.test, quick.leaves, removed)
 
     def _ranges(self) -> Iterable[RowRange]:
         ranges = self._reader.ranges()
@@ -332,11 +371,17 @@ class _TaskReader:
             self._context.spare_processors,
         )
 
-    def _result(self, position: int, batch: pa.RecordBatch) -> pa.RecordBatch | None:
-        made = _Columns(self._projection, batch)
+    def _result(
+        self, where: Any, batch: pa.RecordBatch, projection: FileProjection, rest: BooleanExpression
+    ) -> pa.RecordBatch | None:
+        """The rows of a batch that match the rest of the filter.
+
+        The batch is at positions `where`, or from the position `where` on.
+        """
+        made = _Columns(projection, batch)
         count = batch.num_rows
-        removed = self._deletes.removed(position, count, made)
-        keep = self._wanted_rows(removed, position, count, made)
+        removed = self._deletes.removed(where, count, made)
+        keep = self._wanted_rows(removed, where, count, made, rest)
         chosen = None if keep is None else RowSelection(keep)
         rows = count if chosen is None else chosen.rows
         if rows == 0:
@@ -345,7 +390,8 @@ class _TaskReader:
             keep = chosen = None
         positions = None
         if self._needs_positions():
-            positions = position + (np.arange(count) if keep is None else np.flatnonzero(keep))
+            positions = _all_positions(where, count)
+            positions = positions if keep is None else positions[keep]
         if not self._context.marks_deleted:
             removed = None  # they are left out
         elif removed is not None and keep is not None:
@@ -358,27 +404,29 @@ class _TaskReader:
         ]
         return _batch(arrays, rows, self._context.arrow_schema)
 
-    def _wanted_rows(self, removed: Any | None, position: int, count: int, made: _Columns) -> Any | None:
+    def _wanted_rows(
+        self, removed: Any | None, where: Any, count: int, made: _Columns, rest: BooleanExpression
+    ) -> Any | None:
         """A mask of the rows that are neither deleted (unless marked) nor filtered out; None for all."""
         keep = None if removed is None or self._context.marks_deleted else ~removed
         if self._only is not None:
-            chosen = self._only.removed(position, count, made)
+            chosen = self._only.removed(where, count, made)
             if chosen is None:
                 return np.zeros(count, np.bool_)
             keep = chosen if keep is None else keep & chosen
-        if not isinstance(self._task.residual, AlwaysTrue):
-            mask = matching_rows(self._task.residual, lambda ref: self._tested(ref, position, count, made), count)
+        if not isinstance(rest, AlwaysTrue):
+            mask = matching_rows(rest, lambda ref: self._tested(ref, where, count, made), count)
             matching = mask.to_numpy(zero_copy_only=False)
             keep = matching if keep is None else keep & matching
         return keep
 
-    def _tested(self, ref: BoundReference, position: int, count: int, made: _Columns) -> pa.Array:
+    def _tested(self, ref: BoundReference, where: Any, count: int, made: _Columns) -> pa.Array:
         """The values of a column of the filter in a batch."""
         index = self._filter_columns[ref]
         if not columns.is_metadata_column(ref.field_id):
             assert index is not None
             return _values(ref, made[index])
-        positions = np.arange(position, position + count)
+        positions = _all_positions(where, count)
         if index is None:
             return self._metadata_array(ref.field, count, positions)
         return self._lineage(ref.field, made[index], positions)
@@ -438,6 +486,10 @@ def _pruned(schema: Schema, field_id: int) -> NestedField:
     """The top-level column that holds a field, with nothing but it."""
     (field,) = schema.select_ids([field_id]).fields
     return field
+
+
+def _all_positions(where: Any, count: int) -> Any:
+    return np.arange(where, where + count) if isinstance(where, int) else where
 
 
 def _positions_of(rows: RowRange) -> RangeMetrics:

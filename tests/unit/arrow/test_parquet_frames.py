@@ -1,0 +1,376 @@
+"""Row groups that Polars decodes have the rows, and the values, that pyarrow gives."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import random
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hms_iceberg.arrow.columns.arrow_schema import to_arrow
+from hms_iceberg.arrow.deletes.puffin import write_deletion_vectors
+from hms_iceberg.arrow.formats import parquet_frames
+from hms_iceberg.arrow.formats.parquet_frames import FrameReader
+from hms_iceberg.arrow.formats.parquet_reader import ParquetReader
+from hms_iceberg.errors import CorruptDataFileError
+from hms_iceberg.expressions.literals import Literal, Operator, literal, stored_literal
+from hms_iceberg.expressions.terms import Reference
+from hms_iceberg.expressions.tree import And, BooleanExpression, Not, Or, predicate
+from hms_iceberg.spec import metadata_columns as columns
+from hms_iceberg.spec.data_types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    NestedField,
+    StringType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+from hms_iceberg.spec.manifests.manifest_values import DataFile
+from hms_iceberg.spec.schema import Schema
+from tests.support.arrow_tables import FileTable, arrow_rows
+
+ROWS = 120
+LEAST, MOST = -(2**63), 2**63 - 1
+SMALL = float(struct.unpack("f", struct.pack("f", 0.1))[0])
+VALUES: dict[IcebergType, list[Any]] = {
+    BooleanType(): [True, False],
+    IntegerType(): [0, 1, -7, -(2**31), 2**31 - 1],
+    LongType(): [0, 1, -7, LEAST, MOST],
+    FloatType(): [0.0, -0.0, SMALL, math.nan, math.inf, -math.inf],
+    DoubleType(): [0.0, -0.0, 0.1, math.nan, math.inf, -math.inf, 5e-324],
+    DecimalType(9, 2): [Decimal("1.25"), Decimal("-9999999.99"), Decimal("0.00")],
+    DecimalType(18, 0): [Decimal(7), Decimal("-999999999999999999")],
+    DecimalType(38, 5): [Decimal("1.25000"), Decimal("9" * 33 + ".99999"), Decimal("-" + "9" * 33 + ".99999")],
+    DateType(): [0, -719162, 2932896, 18000],
+    TimeType(): [0, 1, 86_399_999_999],
+    TimestampType(): [0, -1, 253_402_300_799_999_999, -62_135_596_800_000_000],
+    TimestamptzType(): [0, -1, 253_402_300_799_999_999],
+    TimestampNanoType(): [0, -1, MOST, LEAST + 1],
+    TimestamptzNanoType(): [0, -1, MOST],
+    StringType(): ["", "a", "ab", "a text of more than twelve bytes", "zürich", "\U0001f600", "\uffff"],
+    BinaryType(): [b"", b"\0", b"\xff", b"a text of more than twelve bytes"],
+    FixedType(3): [b"\0\0\0", b"abc", b"\xff\xff\xff"],
+    UUIDType(): [UUID(int=0), UUID(int=1), UUID(int=2**128 - 1)],
+}
+SCHEMA = Schema(
+    NestedField(1, "id", LongType(), required=True),
+    *(NestedField(index, f"c {index}", kind) for index, kind in enumerate(VALUES, start=2)),
+)
+ORDERED = [Operator.EQ, Operator.NOT_EQ, Operator.LT, Operator.LT_EQ, Operator.GT, Operator.GT_EQ]
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """Reads a table both ways, compares the rows, and tells how many row groups Polars decoded."""
+
+    original = FrameReader.read
+    decoded: list[Any] = []
+
+    def spy(self: FrameReader, *given: Any) -> Any:
+        found = original(self, *given)
+        decoded.extend([] if found is None else [found])
+        return found
+
+    monkeypatch.setattr(FrameReader, "read", spy)
+
+    def both(table: FileTable, row_filter: Any = None, projected: Schema | None = None, **options: Any) -> int:
+        found = []
+        decoded.clear()
+        for least in (0, 1 << 60):
+            monkeypatch.setattr(parquet_frames, "_LEAST_WORK", least)
+            monkeypatch.setattr(parquet_frames, "_LEAST_FILTERED_WORK", least)
+            found.append(table.read(row_filter, projected, **options))
+        by_polars, by_pyarrow = found
+        by_polars.validate(full=True)
+        assert by_polars.schema == by_pyarrow.schema
+        assert exact(by_polars) == exact(by_pyarrow), str(row_filter)
+        return len(decoded)
+
+    return both
+
+
+def exact(rows: pa.Table) -> list[Any]:
+    """Values of columns in a form that tells NaN and zeros of both signs apart."""
+    return [
+        repr((column.view(pa.int64()) if pa.types.is_timestamp(column.type) else column).to_pylist())
+        for column in (each.combine_chunks() for each in rows.columns)
+    ]
+
+
+def some_rows(draw: random.Random, count: int = ROWS, nulls: float = 0.2) -> list[tuple[Any, ...]]:
+    """Rows of the schema."""
+    return [
+        (key, *(None if draw.random() < nulls else draw.choice(values) for values in VALUES.values()))
+        for key in range(count)
+    ]
+
+
+def written(folder: Path, seed: int = 1, **properties: str) -> FileTable:
+    """A table of three files: nulls here and there, none, nothing else; each of several row groups."""
+    draw = random.Random(seed)
+    table = FileTable(folder, SCHEMA, properties={"write.parquet.row-group-limit": "50", **properties})
+    for nulls in (0.2, 0.0, 1.0):
+        table.append(arrow_rows(some_rows(draw, nulls=nulls), SCHEMA))
+    return table
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> FileTable:
+    return written(tmp_path_factory.mktemp("frames"))
+
+
+def test_every_type_and_pattern_of_nulls_comes_out_the_same(table: FileTable, read: Callable[..., int]) -> None:
+    assert read(table) == 9
+    assert read(table, batch_rows=7) == 9
+    assert read(table, workers=3) == 9
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"write.parquet.compression-codec": "none"},
+        {"write.parquet.compression-codec": "gzip", "write.parquet.page-version": "v2"},
+        {"write.parquet.compression-codec": "lz4", "write.parquet.page-row-limit": "9"},
+        {"write.parquet.dict-size-bytes": "20"},
+    ],
+    ids=str,
+)
+def test_codecs_pages_and_dictionaries_that_overflow_make_no_difference(
+    tmp_path: Path, read: Callable[..., int], properties: dict[str, str]
+) -> None:
+    assert read(written(tmp_path, 2, **properties), predicate(Operator.GT, Reference("id"), literal(30))) > 4
+
+
+def every_test(name: str, kind: IcebergType, draw: random.Random) -> Iterator[BooleanExpression]:
+    """Every test that a column of a type can be put to."""
+    column = Reference(name)
+    yield predicate(Operator.IS_NULL, column)
+    yield predicate(Operator.NOT_NULL, column)
+    values = [each for each in VALUES[kind] if each == each]
+    if isinstance(kind, (FloatType, DoubleType)):
+        yield predicate(Operator.IS_NAN, column)
+        yield predicate(Operator.NOT_NAN, column)
+    for operator in ORDERED:
+        yield predicate(operator, column, value_of(draw.choice(values), kind))
+    several = [value_of(each, kind) for each in draw.sample(values, min(3, len(values)))]
+    yield predicate(Operator.IN, column, several)
+    yield predicate(Operator.NOT_IN, column, several)
+    if isinstance(kind, StringType):
+        yield predicate(Operator.STARTS_WITH, column, literal("a"))
+        yield predicate(Operator.NOT_STARTS_WITH, column, literal("a"))
+
+
+def value_of(value: Any, kind: IcebergType) -> Literal:
+    return stored_literal(value, kind)
+
+
+def test_every_filter_takes_the_same_rows(table: FileTable, read: Callable[..., int]) -> None:
+    draw = random.Random(3)
+    small = replace(table, files=table.files[:1])
+    found = [test for field in SCHEMA.fields[1:] for test in every_test(field.name, field.field_type, draw)]
+    projected = SCHEMA.select("id")
+    assert sum(read(small, test, projected) > 0 for test in found) > len(found) // 2
+    for _ in range(30):
+        first, second, third = draw.sample(found, 3)
+        read(
+            small, draw.choice([And, Or])(first, Not(draw.choice([And, Or])(second, third))), SCHEMA.select("c 9", "id")
+        )
+
+
+def test_polars_decides_filters_without_columns_that_nobody_asked_for(
+    table: FileTable, read: Callable[..., int]
+) -> None:
+    test = predicate(Operator.GT, Reference("c 4"), value_of(0, LongType()))
+    assert read(table, test, Schema()) > 0
+    assert read(table, test, Schema(columns.POSITION, columns.FILE)) > 0
+
+
+def test_a_filter_of_very_many_tests_is_left_to_pyarrow(table: FileTable, read: Callable[..., int]) -> None:
+    test = Or(*(predicate(Operator.EQ, Reference("id"), literal(key)) for key in range(0, 2000, 7)))
+    assert read(table, test) > 0
+
+
+def test_columns_that_were_renamed_moved_promoted_dropped_and_added_anew_come_out_the_same(
+    tmp_path: Path, read: Callable[..., int]
+) -> None:
+    old = Schema(
+        NestedField(1, "id", LongType(), required=True),
+        NestedField(2, "i", IntegerType()),
+        NestedField(3, "f", FloatType()),
+        NestedField(4, "d", DecimalType(9, 2)),
+        NestedField(5, "s", StringType()),
+        NestedField(6, "day", DateType()),
+    )
+    draw = random.Random(5)
+    rows = [(key, *(draw.choice([None, *VALUES[kind.field_type]]) for kind in old.fields[1:])) for key in range(ROWS)]
+    before = FileTable(tmp_path, old)
+    before.append(arrow_rows(rows, old))
+    new = Schema(
+        NestedField(8, "i", StringType(), initial_default="anew", write_default="anew"),
+        NestedField(4, "money", DecimalType(18, 2)),
+        NestedField(6, "s", DateType()),
+        NestedField(2, "n", LongType()),
+        NestedField(3, "f", DoubleType()),
+        NestedField(9, "more", IntegerType()),
+        NestedField(1, "key", LongType(), required=True),
+        schema_id=1,
+    )
+    table = replace(before, schema=new, old_schemas=(old,))
+    table.append(arrow_rows([("x", Decimal("1.25"), 3, 2**40, 0.5, 4, -1)], new))
+    assert read(table) == 2
+    for text in (
+        "n > 0",
+        "f >= 0.1",
+        "f = 0.0",
+        "money < 1.25",
+        "i = 'anew'",
+        "more is null",
+        "s is not null",
+        "n in (1, -7)",
+    ):
+        read(table, text)
+        read(table, f"{text} and key > 10", new.select("key", "i"))
+
+
+@pytest.mark.parametrize("row_filter", [None, "id > 20", "id < 0"])
+def test_rows_that_deletes_of_any_kind_remove_are_left_out(
+    tmp_path: Path, read: Callable[..., int], row_filter: str | None
+) -> None:
+    table = written(tmp_path)
+    first, second, third = table.files
+    table.delete([first], table.position_deletes([(first.file_path, at) for at in (0, 7, 49, 50, 119)]))
+    table.delete([first], table.position_deletes([(first.file_path, at) for at in (7, 8)], "more.parquet"))
+    (vector,) = write_deletion_vectors(table.storage, f"{tmp_path}/v.puffin", [(second, list(range(0, 120, 3)))])
+    table.delete([second], vector)
+    table.delete([third], table.position_deletes([(third.file_path, at) for at in range(50, 100)], "group.parquet"))
+    keys = SCHEMA.select("c 6")
+    gone = pa.table({"c 6": pa.array([math.nan, 0.0, None], pa.float64())})
+    table.delete([first, third], table.equality_deletes(gone, keys, (6,)))
+    extra = Schema(*SCHEMA.fields, columns.POSITION, columns.FILE, columns.SPEC_ID, columns.DELETED)
+    assert read(table, row_filter, extra) > 0 or row_filter == "id < 0"
+    lineage = Schema(SCHEMA.fields[0], columns.ROW_ID, columns.LAST_UPDATED_SEQUENCE_NUMBER)
+    table.files[:] = [replace(each, first_row_id=1000 * index) for index, each in enumerate(table.files)]
+    read(table, row_filter, lineage)
+
+
+def add(table: FileTable, rows: pa.Table, name: str, **options: Any) -> None:
+    """A file that another writer wrote."""
+    path = str(table.folder / name)
+    table.folder.mkdir(parents=True, exist_ok=True)
+    pq.write_table(rows, path, **options)
+    size = table.storage.length(path)
+    table.files.append(
+        DataFile(file_path=path, file_format="PARQUET", record_count=rows.num_rows, file_size_in_bytes=size)
+    )
+
+
+MAPPING = '[{"field-id": 1, "names": ["key"]}, {"field-id": 2, "names": ["at"]}, {"field-id": 3, "names": ["s", "t"]}]'
+FOREIGN = Schema(
+    NestedField(1, "id", LongType()), NestedField(2, "time", TimestampType()), NestedField(3, "s", StringType())
+)
+TIMES = [dt.datetime(2020, 1, 2, 3, 4, 5), None, dt.datetime(1960, 2, 3), dt.datetime(1700, 1, 1)]
+
+
+def test_files_of_other_writers_come_out_the_same(tmp_path: Path, read: Callable[..., int]) -> None:
+    table = FileTable(tmp_path, FOREIGN, properties={"schema.name-mapping.default": MAPPING})
+    long = pa.table({"key": [1, None, 3, 4], "at": pa.array(TIMES, pa.timestamp("us")), "t": ["a", None, "", "b"]})
+    kinds = {
+        "plain": long,
+        "large": long.cast(pa.schema([("key", pa.int64()), ("at", pa.timestamp("us")), ("t", pa.large_string())])),
+        "ms": long.cast(pa.schema([("key", pa.int32()), ("at", pa.timestamp("ms")), ("t", pa.string())])),
+        "small": long.cast(pa.schema([("key", pa.uint16()), ("at", pa.timestamp("us", "UTC")), ("t", pa.binary())])),
+        "nanos": long.cast(pa.schema([("key", pa.int8()), ("at", pa.timestamp("ns")), ("t", pa.string())])),
+        "coded": long.set_column(2, "t", long["t"].dictionary_encode()),
+        "turned": long.select(["t", "at", "key"]),
+        "less": long.select(["key"]),
+        "twice": pa.Table.from_arrays([long["key"], long["key"], long["t"]], names=["key", "key", "t"]),
+        "other": long.append_column("other", pa.array([[1], None, [], [2]])),
+        "none": long.slice(0, 0),
+    }
+    for name, rows in kinds.items():
+        add(table, rows, f"{name}.parquet")
+        add(table, rows, f"{name} without schema [a-b]*.parquet", store_schema=False, row_group_size=3)
+    add(table, long, "int96.parquet", use_deprecated_int96_timestamps=True)
+    add(
+        table,
+        long.cast(pa.schema([("key", pa.int64()), ("at", pa.timestamp("us")), ("t", pa.string())])),
+        "v1.parquet",
+        version="1.0",
+    )
+    for row_filter in (
+        None,
+        "id > 1",
+        "id is null",
+        "time < '2000-01-01T00:00:00'",
+        "s = 'a'",
+        "s in ('a', 'b') and id < 9",
+    ):
+        assert read(table, row_filter) > 4
+    without = replace(table, properties={}, files=table.files[:2])
+    read(without, None, FOREIGN.select("id"))
+
+
+def test_int96_times_lists_and_huge_row_groups_are_left_to_pyarrow(
+    tmp_path: Path, read: Callable[..., int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema = Schema(*FOREIGN.fields, NestedField(4, "l", ListType(5, LongType())))
+    table = FileTable(tmp_path, schema)
+    rows = pa.table({"id": [1, 2], "time": pa.array(TIMES[:2], pa.timestamp("us")), "s": ["a", "b"], "l": [[1], None]})
+    add(table, rows.cast(to_arrow(schema)), "a.parquet", use_deprecated_int96_timestamps=True)
+    assert [read(table, None, schema.select(name)) for name in ("id", "time", "s", "l")] == [1, 0, 1, 0]
+    assert read(table, "time > '1900-01-01T00:00:00'", schema.select("id")) == 0
+    monkeypatch.setattr(parquet_frames, "_MOST_BYTES", 1)
+    assert read(table, None, schema.select("id")) == 0
+
+
+def test_a_flipped_bit_in_a_page_is_found_before_polars_makes_wrong_rows_of_it(
+    tmp_path: Path, read: Callable[..., int]
+) -> None:
+    table = FileTable(tmp_path, SCHEMA.select("id"), properties={"write.parquet.compression-codec": "none"})
+    table.append(pa.table({"id": pa.array(range(5000), pa.int64())}, schema=to_arrow(table.schema)))
+    path = Path(table.files[0].file_path)
+    right = path.read_bytes()
+    chunk = pq.read_metadata(path).row_group(0).column(0)
+    for at in (chunk.data_page_offset + 60, chunk.data_page_offset + chunk.total_compressed_size - 5):
+        damaged = bytearray(right)
+        damaged[at] ^= 4
+        path.write_bytes(damaged)
+        with pytest.raises(CorruptDataFileError):
+            read(table)
+
+
+def test_what_polars_refuses_is_read_by_pyarrow(
+    table: FileTable, read: Callable[..., int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = ParquetReader.__init__
+
+    def moved(self: ParquetReader, *given: Any) -> None:
+        original(self, *given)
+        assert self.frames is not None
+        self.frames._path = "/nowhere"
+
+    monkeypatch.setattr(ParquetReader, "__init__", moved)
+    assert read(table, "id > 3") == 0
