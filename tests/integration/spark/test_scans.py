@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -149,6 +150,23 @@ def test_the_optimizer_knows_what_is_in_columns(spark: SparkSession, namespace: 
     assert rows_in(spark, f"select a.id from {name} a join {name} b on a.few = b.few") == 100_000
     spark.sql(f"call spark_catalog.system.compute_table_stats('{name}')")
     assert rows_in(spark, f"select distinct text from {name}") == 7
+
+
+def test_the_optimizer_joins_first_what_leaves_few_rows(spark: SparkSession, namespace: str) -> None:
+    """The order of Apache Iceberg's plan: 5,000 distinct values meet 1,000 of them, ten meet each a hundred times."""
+    fact, few, many = (f"{namespace}.{name}" for name in ("fact", "by_few", "by_many"))
+    spark.sql(
+        f"create table {fact} using iceberg as select int(id % 10) as few, int(id % 5000) as many from range(20000)"
+    )
+    spark.sql(f"create table {few} using iceberg as select int(id % 10) as few from range(1000)")
+    spark.sql(f"create table {many} using iceberg as select int(id) as many from range(1000)")
+    for setting in ("enabled", "planStats.enabled", "joinReorder.enabled"):
+        spark.conf.set(f"spark.sql.cbo.{setting}", "true")
+    query = f"select count(*) from {fact} f join {few} using (few) join {many} using (many)"
+    plan = str(spark.sql(query)._jdf.queryExecution().optimizedPlan())
+    order = re.findall(r"RelationV2\[[^]]*\] \S*?(fact|by_few|by_many)\b", plan)
+    assert sorted(order) == ["by_few", "by_many", "fact"] and "by_few" in (order[0], order[-1])
+    assert spark.sql(query).first() == (400_000,)
 
 
 def rows_in(spark: SparkSession, query: str) -> int:
