@@ -8,9 +8,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Generic, TypeVar
-
-import pyarrow as pa
+from typing import Generic, Protocol, TypeVar
 
 from hms_iceberg.arrow.storage.filesystems import parse_location
 from hms_iceberg.bounded_cache import BoundedCache
@@ -18,23 +16,33 @@ from hms_iceberg.bounded_cache import BoundedCache
 T = TypeVar("T")
 
 
+class Sized(Protocol):
+    """Rows that know how much memory they take."""
+
+    @property
+    def nbytes(self) -> int: ...
+
+
+B = TypeVar("B", bound=Sized)
+
+
 class _Cancelled(Exception):
     """Stops a worker: the reader wants no more batches."""
 
 
-class _Lane:
+class _Lane(Generic[B]):
     """The batches of one item that wait for the reader."""
 
     def __init__(self, limit: int, stop: threading.Event) -> None:
         self._limit = limit
         self._stop = stop
         self._changed = threading.Condition()
-        self._batches: deque[tuple[pa.RecordBatch, int]] = deque()
+        self._batches: deque[tuple[B, int]] = deque()
         self._bytes = 0
         self._done = False
         self._error: BaseException | None = None
 
-    def put(self, batch: pa.RecordBatch) -> None:
+    def put(self, batch: B) -> None:
         """Hands a batch over; waits while enough of them wait already."""
         size = batch.nbytes
         with self._changed:
@@ -58,7 +66,7 @@ class _Lane:
         with self._changed:
             self._changed.notify_all()
 
-    def drain(self) -> Iterator[pa.RecordBatch]:
+    def drain(self) -> Iterator[B]:
         """The batches in order; raises the worker's error if there was one."""
         while True:
             with self._changed:
@@ -82,9 +90,7 @@ def default_workers(items: int, remote: bool = False) -> int:
     return min(max(8 if remote else 2, processors), max(items, 1))
 
 
-def read_in_order(
-    items: Iterable[T], read: Callable[[T], Iterator[pa.RecordBatch]], workers: int, buffer_bytes: int
-) -> Iterator[pa.RecordBatch]:
+def read_in_order(items: Iterable[T], read: Callable[[T], Iterator[B]], workers: int, buffer_bytes: int) -> Iterator[B]:
     """Reads several items at once in worker threads and yields their batches in the order of the items.
 
     Items are taken a few ahead of the reader; `buffer_bytes` may wait over all of them. One worker reads without
@@ -96,9 +102,9 @@ def read_in_order(
         return
     stop = threading.Event()
     window = workers + 2
-    lanes: deque[_Lane] = deque()
+    lanes: deque[_Lane[B]] = deque()
 
-    def work(item: T, lane: _Lane) -> None:
+    def work(item: T, lane: _Lane[B]) -> None:
         error: BaseException | None = None
         try:
             for batch in read(item):
@@ -123,7 +129,7 @@ def read_in_order(
                 except StopIteration:
                     exhausted = True
                     break
-                lane = _Lane(max(buffer_bytes // window, 1), stop)
+                lane: _Lane[B] = _Lane(max(buffer_bytes // window, 1), stop)
                 lanes.append(lane)
                 pool.submit(work, item, lane)
             if not lanes:

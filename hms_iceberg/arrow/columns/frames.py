@@ -50,6 +50,11 @@ def to_polars(table: pa.Table) -> pl.DataFrame:
     return frame
 
 
+def empty_frame(schema: Schema) -> pl.DataFrame:
+    """No rows, in the types that polars has for a table's columns."""
+    return to_polars(to_arrow(schema, extensions=False).empty_table())
+
+
 def _is_fixed(kind: pa.DataType) -> bool:
     return isinstance(kind, pa.UuidType) or bool(pa.types.is_fixed_size_binary(kind))
 

@@ -32,6 +32,17 @@ _TEXT_WIDTH = 16
 
 
 @dataclass(frozen=True)
+class FrameColumns:
+    """What is made of a file's columns where rows are wanted as frames: columns of names and types, and a test of these
+    beside that of the file's columns.
+    """
+
+    columns: Sequence[pl.Expr]
+    dtypes: Sequence[Any]
+    test: pl.Expr | None
+
+
+@dataclass(frozen=True)
 class DecodedRows:
     """Rows of a row group as Polars holds them: all in turn from `start` on, or those of `positions`.
 
@@ -144,39 +155,47 @@ class FrameReader:
         test: pl.Expr | None,
         tested: Collection[int],
         removed: Any | None = None,
+        made: FrameColumns | None = None,
     ) -> DecodedRows | None:
         """The rows of a row group, which begins at position `start`, for which a test of `tested` leaves is true.
 
-        Rows at the ascending positions `removed` are left out. None if pyarrow has to read them.
+        Rows at the ascending positions `removed` are left out; columns are those of the file unless others are `made`
+        of them. None if pyarrow has to read them.
         """
         found = self._footer.row_group(group)
         needed = sorted({*leaves, *tested})
         if not all(is_intact(self._file, found.column(leaf)) for leaf in needed):
             return None
-        names = [self.leaves[leaf].path[0] for leaf in leaves]
+        kinds = [self.leaves[leaf].type for leaf in leaves]
+        columns: list[pl.Expr] = [pl.col(self.leaves[leaf].path[0]) for leaf in leaves]
+        dtypes: Sequence[Any] = [_frame_type(kind) for kind in kinds]
+        last = None
+        if made is not None:
+            columns, dtypes, last = list(made.columns), made.dtypes, made.test
+        is_part = test is not None or last is not None
         try:
             rows = pl.scan_parquet(
                 self._path,
                 glob=False,
                 hive_partitioning=False,
                 use_statistics=False,
-                row_index_name=None if test is None else self._row,
+                row_index_name=self._row if is_part else None,
             )
             if self._footer.num_row_groups > 1:
                 rows = rows.slice(start, found.num_rows)
             if test is not None:
-                rows, names = rows.filter(test), [*names, self._row]
-            frame = rows.select(names).collect()
+                rows = rows.filter(test)
+            rows = rows.select(*columns, *([self._row] if is_part else ()))
+            frame = (rows if last is None else rows.filter(last)).collect()
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):
             return None
         positions = None
-        if test is not None:
+        if is_part:
             positions = frame.get_column(self._row).to_numpy().astype(np.int64)
             frame = frame.drop(self._row)
         elif frame.height != found.num_rows:
             return None
-        kinds = [self.leaves[leaf].type for leaf in leaves]
-        if [_frame_type(kind) for kind in kinds] != frame.dtypes:
+        if list(dtypes) != frame.dtypes:
             return None
         found = DecodedRows(frame, kinds, start, positions)
         return found if removed is None else found.without(removed)

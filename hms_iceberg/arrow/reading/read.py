@@ -11,8 +11,9 @@ from itertools import chain, islice
 import pyarrow as pa
 
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
+from hms_iceberg.arrow.columns.frames import empty_frame, to_polars
 from hms_iceberg.arrow.parallel import default_workers, read_in_order
-from hms_iceberg.arrow.reading.task_reader import ScanContext, count_live, read_task
+from hms_iceberg.arrow.reading.task_reader import FrameRows, ScanContext, WantedFrame, count_live, read_rows, read_task
 from hms_iceberg.arrow.storage.filesystems import parse_location
 from hms_iceberg.expressions.tree import AlwaysTrue
 from hms_iceberg.lazy import pl
@@ -79,13 +80,50 @@ def read_tasks(
     `_deleted` tells them.
     """
     if workers is None:
-        most = default_workers(_MANY, not parse_location(metadata.location).is_local)
-        tasks = iter(tasks)
-        first = list(islice(tasks, most))
-        tasks = chain(first, tasks)
-        workers = max(len(first), 1)
+        tasks, workers = _counted(tasks, metadata)
     context = ScanContext(metadata, storage, filter_schema, projected, batch_rows, marks_deleted)
     return read_in_order(tasks, lambda task: read_task(context, task), workers, buffer_bytes)
+
+
+def _counted(tasks: Iterable[FileScanTask], metadata: TableMetadata) -> tuple[Iterator[FileScanTask], int]:
+    """Tasks, and how many of them to read at once."""
+    tasks = iter(tasks)
+    first = list(islice(tasks, default_workers(_MANY, not parse_location(metadata.location).is_local)))
+    return chain(first, tasks), max(len(first), 1)
+
+
+def read_frames(
+    tasks: Iterable[FileScanTask],
+    filter_schema: Schema,
+    projected: Schema,
+    metadata: TableMetadata,
+    storage: Storage,
+    wanted: WantedFrame,
+    buffer_bytes: int = _BUFFER_BYTES,
+) -> Iterator[pl.DataFrame]:
+    """The rows of some tasks of a scan as frames of polars, those that match the test of `wanted`, too."""
+    tasks, workers = _counted(tasks, metadata)
+    context = ScanContext(metadata, storage, filter_schema, projected, _BATCH_ROWS, frame=wanted)
+    for rows in read_in_order(tasks, lambda task: read_rows(context, task), workers, buffer_bytes):
+        if isinstance(rows, FrameRows):
+            yield rows.frame
+            continue
+        frame = to_polars(pa.Table.from_batches([rows]))
+        yield frame if wanted.test is None else frame.filter(wanted.test)
+
+
+def read_whole_frame(
+    tasks: Iterable[FileScanTask],
+    filter_schema: Schema,
+    projected: Schema,
+    metadata: TableMetadata,
+    storage: Storage,
+) -> pl.DataFrame:
+    """The rows of some tasks of a scan as one frame of polars."""
+    empty = empty_frame(projected)
+    wanted = WantedFrame(empty.schema)
+    frames = read_frames(tasks, filter_schema, projected, metadata, storage, wanted, _WHOLE_BYTES)
+    return pl.concat([empty, *frames])
 
 
 def read_all(

@@ -4,31 +4,33 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from threading import Lock
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hms_iceberg.arrow.columns.arrow_schema import constant, to_arrow
+from hms_iceberg.arrow.columns.arrow_schema import constant, field_id_of, to_arrow
 from hms_iceberg.arrow.columns.nested import RowSelection, conform, rows_only
 from hms_iceberg.arrow.columns.projection import FileProjection
 from hms_iceberg.arrow.deletes.deleted_rows import PositionDeletes
 from hms_iceberg.arrow.deletes.equality_deletes import EqualityDeletes, KeySet
 from hms_iceberg.arrow.formats.content_files import ContentReader, check_row_count, open_reader
-from hms_iceberg.arrow.formats.parquet_frames import DecodedRows, are_among
+from hms_iceberg.arrow.formats.parquet_frames import DecodedRows, FrameColumns, are_among
 from hms_iceberg.arrow.formats.parquet_reader import RangeMetrics, RowRange
 from hms_iceberg.arrow.metrics.footer_metrics import ColumnMetrics
-from hms_iceberg.arrow.rows.frame_tests import FrameTest
+from hms_iceberg.arrow.rows.frame_tests import FrameTest, file_column
 from hms_iceberg.arrow.rows.row_masks import Prefilter, matching_rows
 from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.expressions.bound import BoundReference
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, BooleanExpression
 from hms_iceberg.expressions.visitors import bound_predicates, referenced_field_ids
+from hms_iceberg.lazy import pl
 from hms_iceberg.scan.manifests.manifest_source import named_snapshot
 from hms_iceberg.scan.metadata_filter import is_of_table, only_tests
 from hms_iceberg.scan.metrics_filter import files_may_match
@@ -47,10 +49,31 @@ _KEYED_BATCH_ROWS = 1 << 20
 _POSITION = columns.POSITION.field_id
 
 
+@dataclass(frozen=True)
+class FrameRows:
+    """Rows as a frame of the names and types that polars has for the wanted columns."""
+
+    frame: pl.DataFrame
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory, about."""
+        return int(self.frame.estimated_size())
+
+
+@dataclass(frozen=True)
+class WantedFrame:
+    """The types of a scan's columns in polars, and a test of them that rows have to match, too."""
+
+    dtypes: Mapping[str, Any]
+    test: pl.Expr | None = None
+
+
 class ScanContext:
     """State that all tasks of a scan share.
 
-    With `marks_deleted`, deleted rows are read too, and the column `_deleted` tells them; else they are left out.
+    With `marks_deleted`, deleted rows are read too, and the column `_deleted` tells them; else they are left out. With
+    `frame`, rows come as frames where that is quicker than batches.
     """
 
     def __init__(
@@ -61,7 +84,9 @@ class ScanContext:
         projected: Schema,
         batch_rows: int,
         marks_deleted: bool = False,
+        frame: WantedFrame | None = None,
     ) -> None:
+        self.frame = frame
         self.metadata = metadata
         self.storage = storage
         self.filter_schema = filter_schema
@@ -124,13 +149,23 @@ def read_task(
     """The live, matching rows of a task's data file; those that one of `deleted_by` removes if it is given. No batch is
     empty.
     """
+    assert context.frame is None
+    return cast("Iterator[pa.RecordBatch]", read_rows(context, task, deleted_by))
+
+
+def read_rows(
+    context: ScanContext, task: FileScanTask, deleted_by: Sequence[DataFile] | None = None
+) -> Iterator[pa.RecordBatch | FrameRows]:
+    """The same as batches, or as frames if the scan's context wants some; a frame's rows match its test, too."""
     if isinstance(task.residual, AlwaysFalse):
         return
     with named_snapshot(task.snapshot_id, context.metadata.location), context.reading():
         yield from _read(context, task, deleted_by)
 
 
-def _read(context: ScanContext, task: FileScanTask, deleted_by: Sequence[DataFile] | None) -> Iterator[pa.RecordBatch]:
+def _read(
+    context: ScanContext, task: FileScanTask, deleted_by: Sequence[DataFile] | None
+) -> Iterator[pa.RecordBatch | FrameRows]:
     wanted = _Wanted()
     deletes = _Deletes(context, task.file, task.delete_files, wanted)
     only = None if deleted_by is None else _Deletes(context, task.file, deleted_by, wanted)
@@ -290,7 +325,7 @@ class _TaskReader:
 
     # -------------------------------------------------------------------------------------------- reading
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
+    def batches(self) -> Iterator[pa.RecordBatch | FrameRows]:
         batch_rows = self._context.batch_rows
         if self._deletes.has_keys or (self._only is not None and self._only.has_keys):
             batch_rows = max(_KEYED_BATCH_ROWS, batch_rows)
@@ -299,9 +334,11 @@ class _TaskReader:
                 if result is not None:
                     yield result
 
-    def _results(self, rows: RowRange, batch_rows: int) -> Iterator[pa.RecordBatch | None]:
+    def _results(self, rows: RowRange, batch_rows: int) -> Iterator[pa.RecordBatch | FrameRows | None]:
         decoded = self._decoded(rows)
-        if decoded is not None:
+        if decoded is not None and self._frame_columns is not None:
+            yield FrameRows(decoded.frame) if decoded.frame.height else None
+        elif decoded is not None:
             for where, batch in decoded.batches(batch_rows):
                 yield self._result(where, batch, self._quick_projection, self._quick.rest)
         elif not self._holds_no_match(rows):
@@ -315,7 +352,32 @@ class _TaskReader:
         if frames is None or not frames.is_quick(rows.index, leaves, quick.leaves):
             return None
         removed = None if self._context.marks_deleted else self._deletes.positions
-        return frames.read(rows.index, rows.start, leaves, quick.test, quick.leaves, removed)
+        return frames.read(rows.index, rows.start, leaves, quick.test, quick.leaves, removed, self._frame_columns)
+
+    @cached_property
+    def _frame_columns(self) -> FrameColumns | None:
+        """How the wanted columns are made of the file's as frames; None if batches have to be made of them first."""
+        wanted, frames = self._context.frame, self._reader.frames
+        is_done = isinstance(self._quick.rest, AlwaysTrue) and not self._deletes.has_keys and self._only is None
+        if wanted is None or frames is None or not is_done or self._context.marks_deleted:
+            return None
+        made, is_of_file = [], False
+        constants = self._context.constants(self._task.file)
+        for field in self._context.projected.fields:
+            if columns.is_metadata_column(field.field_id):
+                return None
+            dtype = wanted.dtypes[field.name]
+            column = file_column(frames, field, dtype)
+            if column is None and any(field_id_of(each) == field.field_id for each in frames.schema):
+                return None
+            is_of_file |= column is not None
+            if column is None:
+                value = constant(constants.get(field.field_id, field.initial_default), field.field_type, 1)
+                column = pl.lit(pl.Series(pl.from_arrow(value)).cast(dtype)).first()
+            made.append(column.alias(field.name))
+        if not is_of_file:
+            return None
+        return FrameColumns(made, [wanted.dtypes[each.name] for each in self._context.projected.fields], wanted.test)
 
     def _ranges(self) -> Iterable[RowRange]:
         ranges = self._reader.ranges()

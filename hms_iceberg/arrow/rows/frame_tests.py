@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow_type
+from hms_iceberg.arrow.columns.projection import FileLeaf
 from hms_iceberg.arrow.formats.parquet_frames import FrameReader
 from hms_iceberg.expressions.bound import BoundReference, BoundTerm
 from hms_iceberg.expressions.tree import And, BooleanExpression
@@ -35,6 +36,7 @@ from hms_iceberg.spec.data_types import (
     IcebergType,
     IntegerType,
     LongType,
+    NestedField,
     StringType,
     TimeType,
     UUIDType,
@@ -87,8 +89,8 @@ class _FrameTests(BoundExpressionVisitor["pl.Expr"]):
     def _values(self, term: BoundTerm) -> pl.Expr:
         if not isinstance(term, BoundReference) or len(term.path) > 1 or not isinstance(term.type, _COMPARED):
             raise _NoTestError
-        leaf = next((each for each in self._frames.leaves.values() if each.field_id == term.field_id), None)
-        if leaf is None or not _is_told(leaf.type, to_arrow_type(term.type, field_ids=False, extensions=False)):
+        leaf = _leaf(self._frames, term.field)
+        if leaf is None:
             raise _NoTestError
         self.leaves.add(leaf.index)
         return pl.col(leaf.path[0]).cast(frame_type(term.type))
@@ -158,6 +160,19 @@ class _FrameTests(BoundExpressionVisitor["pl.Expr"]):
 
     def visit_not_intersects_box(self, term: BoundTerm, box: Box) -> pl.Expr:
         raise _NoTestError
+
+
+def file_column(frames: FrameReader, field: NestedField, dtype: Any) -> pl.Expr | None:
+    """A column of a table, of a type of polars, by what a file has; None if that is no matter of a cast."""
+    leaf = _leaf(frames, field)
+    return None if leaf is None else pl.col(leaf.path[0]).cast(dtype)
+
+
+def _leaf(frames: FrameReader, field: NestedField) -> FileLeaf | None:
+    leaf = next((each for each in frames.leaves.values() if each.field_id == field.field_id), None)
+    if leaf is None or not field.field_type.is_primitive:
+        return None
+    return leaf if _is_told(leaf.type, to_arrow_type(field.field_type, field_ids=False, extensions=False)) else None
 
 
 def _is_told(found: pa.DataType, wanted: pa.DataType) -> bool:

@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
-from hms_iceberg.arrow.columns.frames import for_pandas, to_polars
+from hms_iceberg.arrow.columns.frames import empty_frame, for_pandas, to_polars
+from hms_iceberg.arrow.reading.read import read_frames
+from hms_iceberg.arrow.reading.task_reader import WantedFrame
 from hms_iceberg.errors import MissingDependencyError
 from hms_iceberg.expressions.literals import Literal, Operator, literal, stored_literal
 from hms_iceberg.expressions.terms import Reference
@@ -54,7 +56,7 @@ def lazy_frame(scan: TableScan) -> pl.LazyFrame:
     """A frame that reads when it is collected, and then no more than its query needs."""
     from polars.io.plugins import register_io_source
 
-    empty = to_polars(to_arrow(scan.projection(), extensions=False).empty_table())
+    empty = empty_frame(scan.projection())
 
     def read(
         columns: list[str] | None, test: pl.Expr | None, rows: int | None, batch_rows: int | None
@@ -66,15 +68,30 @@ def lazy_frame(scan: TableScan) -> pl.LazyFrame:
             narrowed = narrowed.filter(pushed)
         if test is None and rows is not None:
             narrowed = replace(narrowed, limit=rows if scan.limit is None else min(rows, scan.limit))
+        if columns == [] and test is None:
+            yield pl.DataFrame(height=narrowed.count())
+            return
         found = False
-        for batch in narrowed.to_arrow_batch_reader():
-            frame = to_polars(pa.Table.from_batches([batch]))
+        for frame in _frames(narrowed, test):
             found = True
-            yield frame if test is None else frame.filter(test)
+            yield frame
         if not found:
             yield empty if columns is None else empty.select(columns)
 
     return register_io_source(read, schema=empty.schema)
+
+
+def _frames(scan: TableScan, test: pl.Expr | None) -> Iterator[pl.DataFrame]:
+    """The rows of a scan that match a test of its columns."""
+    projection = scan.projection()
+    if scan.limit is None:
+        wanted = WantedFrame(empty_frame(projection).schema, test)
+        tasks = scan.plan_files()
+        yield from read_frames(tasks, scan.filter_schema, projection, scan.metadata, scan.storage, wanted)
+        return
+    for batch in scan.to_arrow_batch_reader():
+        frame = to_polars(pa.Table.from_batches([batch]))
+        yield frame if test is None else frame.filter(test)
 
 
 def _selected(scan: TableScan, columns: list[str]) -> tuple[str, ...]:

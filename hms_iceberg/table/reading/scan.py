@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.arrow.columns.plain import with_dictionaries
-from hms_iceberg.arrow.reading.read import count_rows, read_all, read_tasks, up_to
+from hms_iceberg.arrow.reading.read import count_rows, read_all, read_tasks, read_whole_frame, up_to
 from hms_iceberg.errors import InvalidInputError, NoSuchRefError, NoSuchSnapshotError
 from hms_iceberg.expressions.residuals import inclusive_projection
 from hms_iceberg.expressions.text.parser import parse
@@ -410,6 +410,12 @@ class TableScan(RowSource):
         if self.limit is not None or dictionary_columns:
             return self.to_arrow_batch_reader(dictionary_columns).read_all()
         return read_all(self.plan_files(), self.filter_schema, self.projection(), self.metadata, self.storage)
+
+    def to_polars(self) -> pl.DataFrame:
+        """The rows as a polars data frame."""
+        if self.limit is not None:
+            return super().to_polars()
+        return read_whole_frame(self.plan_files(), self.filter_schema, self.projection(), self.metadata, self.storage)
 
     def to_polars_lazy(self) -> pl.LazyFrame:
         """The rows as a polars LazyFrame, which reads only the columns and rows of its query when it is collected."""

@@ -13,15 +13,19 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
+from hms_iceberg.arrow.columns.frames import empty_frame, to_polars
 from hms_iceberg.arrow.deletes.puffin import write_deletion_vectors
 from hms_iceberg.arrow.formats import parquet_frames
 from hms_iceberg.arrow.formats.parquet_frames import FrameReader
 from hms_iceberg.arrow.formats.parquet_reader import ParquetReader
+from hms_iceberg.arrow.reading.read import read_frames
+from hms_iceberg.arrow.reading.task_reader import WantedFrame
 from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.expressions.literals import Literal, Operator, literal, stored_literal
 from hms_iceberg.expressions.terms import Reference
@@ -89,6 +93,13 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     original = FrameReader.read
     decoded: list[Any] = []
 
+    def frames_of(table: FileTable, row_filter: Any, projected: Schema) -> pa.Table:
+        empty = empty_frame(projected)
+        tasks = [table.task(file, row_filter) for file in table.files]
+        wanted = WantedFrame(empty.schema)
+        frames = read_frames(tasks, table.schema, projected, table.metadata, table.storage, wanted)
+        return pl.concat([empty, *frames]).to_arrow(compat_level=pl.CompatLevel.oldest())
+
     def spy(self: FrameReader, *given: Any) -> Any:
         found = original(self, *given)
         decoded.extend([] if found is None else [found])
@@ -107,7 +118,14 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
         by_polars.validate(full=True)
         assert by_polars.schema == by_pyarrow.schema
         assert exact(by_polars) == exact(by_pyarrow), str(row_filter)
-        return len(decoded)
+        count = len(decoded)
+        if projected is None or projected.fields:
+            monkeypatch.setattr(parquet_frames, "_LEAST_WORK", 0)
+            monkeypatch.setattr(parquet_frames, "_LEAST_FILTERED_WORK", 0)
+            frames = frames_of(table, row_filter, projected or table.schema)
+            expected = to_polars(by_pyarrow).to_arrow(compat_level=pl.CompatLevel.oldest())
+            assert exact(frames) == exact(expected), str(row_filter)
+        return count
 
     return both
 

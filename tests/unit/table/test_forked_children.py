@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 from hms_iceberg import lazy
+from hms_iceberg.arrow.formats import parquet_frames
 from hms_iceberg.catalog.catalog import Catalog
 from hms_iceberg.catalog.loading import load_catalog
 from hms_iceberg.errors import UnsupportedError
@@ -64,6 +65,12 @@ def table(tmp_path: Path) -> Table:
     frame.join(frame, on="a")
     assert lazy._has_threads()
     return table
+
+
+@pytest.fixture(autouse=True)
+def polars_decodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet_frames, "_LEAST_WORK", 0)
+    monkeypatch.setattr(parquet_frames, "_LEAST_FILTERED_WORK", 0)
 
 
 def catalog_of(table: Table) -> Catalog:

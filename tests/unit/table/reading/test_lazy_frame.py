@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from polars.testing import assert_frame_equal
 
+from hms_iceberg.arrow.formats import parquet_frames
 from hms_iceberg.spec.data_types import (
     BooleanType,
     DateType,
@@ -53,6 +54,12 @@ def row(key: int) -> dict[str, Any]:
         "flag": key % 2 == 0,
         "s": None if key % 4 == 0 else {"n": key, "t": str(key)},
     }
+
+
+@pytest.fixture(autouse=True, params=["pyarrow", "polars"])
+def decoder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_LEAST_WORK", "_LEAST_FILTERED_WORK"):
+        monkeypatch.setattr(parquet_frames, name, 0 if request.param == "polars" else 1 << 60)
 
 
 @pytest.fixture(scope="module")
