@@ -26,11 +26,7 @@ _SECONDS_OF_SNAPSHOT, _BYTES_OF_SNAPSHOT = 0.00007, 9_000  # of an append to a t
 
 
 def cost_of_snapshots(count: int) -> str | None:
-    """The cost of so many snapshots, for people; None if it does not matter.
-
-    Args:
-        count: how many snapshots a table has.
-    """
+    """The cost of so many snapshots, for people; None if it does not matter."""
     if count < MANY_SNAPSHOTS:
         return None
     seconds, size = count * _SECONDS_OF_SNAPSHOT, count * _BYTES_OF_SNAPSHOT // 1_000_000

@@ -45,19 +45,11 @@ class PrefixChange:
     staging: str
 
     def new_path(self, path: str) -> str:
-        """The path under the target.
-
-        Raises:
-            InvalidInputError: it is not under the source.
-        """
+        """The path under the target; InvalidInputError if it is not under the source."""
         return _joined(self.target, self._relative(path))
 
     def staged_path(self, path: str) -> str:
-        """Where a rewritten file is staged: the same relative path, below the staging folder.
-
-        Raises:
-            InvalidInputError: it is not under the source.
-        """
+        """The same relative path below the staging folder; InvalidInputError if it is not under the source."""
         return _joined(self.staging, self._relative(path))
 
     def _relative(self, path: str) -> str:
@@ -76,12 +68,7 @@ class PrefixChange:
 
 @contextmanager
 def noted(created: list[str], location: str) -> Iterator[None]:
-    """Notes a file that is made in the block, so that it can be deleted; not if somebody else's is there already.
-
-    Args:
-        created: gets the location.
-        location: of the new file.
-    """
+    """Notes a file that is made in the block, so that it can be deleted; not if somebody else's is there already."""
     created.append(location)
     try:
         yield
@@ -99,15 +86,7 @@ _FOLDERS = tuple(each.name for each in (DATA_PATH, METADATA_PATH, OBJECT_STORAGE
 
 
 def with_new_paths(metadata: TableMetadata, change: PrefixChange) -> TableMetadata:
-    """Table metadata in which every path has its new prefix.
-
-    Args:
-        metadata: the table.
-        change: what becomes of paths.
-
-    Raises:
-        InvalidInputError: a path is not under the prefix.
-    """
+    """Table metadata in which every path has its new prefix; InvalidInputError if one is not under the old prefix."""
     new = change.new_path
     return replace(
         metadata,
@@ -160,12 +139,6 @@ class PositionDeleteMover:
     """Writes position delete files with the new paths into the staging folder, each file once.
 
     The rows that an old position delete file may repeat beside their positions are left out: no reader needs them.
-
-    Args:
-        storage: where the files are.
-        properties: of the table.
-        change: what becomes of paths.
-        created: gets the location of each new file before it is made; see `noted`.
     """
 
     def __init__(
@@ -179,11 +152,8 @@ class PositionDeleteMover:
         self._sizes: dict[str, int] = {}
 
     def rewritten(self, file: DataFile) -> DataFile:
-        """A position delete file or deletion vector, as before, but for the size and metrics of the new file.
-
-        Raises:
-            InvalidInputError: it deletes rows of a data file that is not under the prefix.
-            MissingFileError, CorruptDataFileError: it cannot be read.
+        """The file as before, but for its size and metrics; InvalidInputError if it deletes rows of a file outside of
+        the prefix.
         """
         if file.is_deletion_vector:
             return replace(file, file_size_in_bytes=self._size_of_vectors(file.file_path))

@@ -38,12 +38,7 @@ _BATCH_ROWS = 65_536
 
 
 class Bounds:
-    """Looks for wrong bounds of a table's files.
-
-    Args:
-        metadata: the table.
-        storage: where its files are.
-    """
+    """Looks for wrong bounds of a table's files."""
 
     def __init__(self, metadata: TableMetadata, storage: Storage) -> None:
         self._metadata = metadata
@@ -57,24 +52,13 @@ class Bounds:
 
     @classmethod
     def to_check(cls, metadata: TableMetadata, storage: Storage, every_file: bool) -> Bounds | None:
-        """What looks for wrong bounds of a table; None if it is not to be looked for them.
-
-        Args:
-            metadata: the table.
-            storage: where its files are.
-            every_file: whether all files are opened; else only those of tables that may have files of others.
+        """The check of a table's bounds, of all files with `every_file`; None for a table without files that others
+        wrote.
         """
         return cls(metadata, storage) if every_file or metadata.name_mapping() is not None else None
 
     def check(self, file: DataFile) -> list[WrongBounds]:
-        """Finds columns with values outside of their bounds.
-
-        Args:
-            file: the file as its manifest has it, with metrics.
-
-        Raises:
-            MissingFileError, CorruptDataFileError: the file cannot be read.
-        """
+        """The columns with values outside of their bounds, of a file whose entry has metrics."""
         wrong = self._wrong(file)
         return [
             WrongBounds(file.file_path, self._schema.find_column_name(field_id) or str(field_id), *way)
@@ -82,14 +66,7 @@ class Bounds:
         ]
 
     def mended(self, file: DataFile) -> DataFile | None:
-        """The file with bounds made anew from its values; None if its bounds are right.
-
-        Args:
-            file: the file as its manifest has it, with metrics.
-
-        Raises:
-            MissingFileError, CorruptDataFileError: the file cannot be read.
-        """
+        """The file, whose entry has metrics, with bounds made anew from its values; None if its bounds are right."""
         wrong = self._wrong(file)
         if not wrong:
             return None

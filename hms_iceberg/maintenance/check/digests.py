@@ -89,15 +89,8 @@ def together(listed: Sequence[Listed], *columns: str) -> pl.DataFrame:
 
 
 def repeated(listed: Sequence[Listed], column: str) -> list[tuple[int, int]]:
-    """The places of live files whose hash occurs more than once in a column; equal hashes almost certainly mean the
-    same file.
-
-    Args:
-        listed: the manifests and their digests.
-        column: name of the column with hashes.
-
-    Returns:
-        pairs of the manifest's number in `listed` and the entry's number in it.
+    """Places (manifest, entry) of live files whose hash in a column is there more than once: almost certainly the same
+    file.
     """
     hashes = pl.concat([pl.Series(column, dtype=pl.UInt64), *(each.files[column] for _, each in listed)])
     ordered = hashes.drop_nulls().sort()
@@ -110,16 +103,7 @@ def repeated(listed: Sequence[Listed], column: str) -> list[tuple[int, int]]:
 def files_at(
     listed: Sequence[Listed], places: Iterable[tuple[int, int]], read: ReadAgain
 ) -> dict[tuple[int, int], DataFile]:
-    """The files at some places (manifest, entry), whose manifests are read again.
-
-    Args:
-        listed: the manifests and their digests.
-        places: numbers of manifest and entry.
-        read: reads a manifest.
-
-    Returns:
-        place to the file there, with column metrics only if `read` gives them.
-    """
+    """The files at some places (manifest, entry), read again; with column metrics only if `read` gives them."""
     wanted: dict[int, set[int]] = {}
     for manifest, entry in places:
         wanted.setdefault(manifest, set()).add(entry)

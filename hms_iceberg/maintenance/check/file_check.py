@@ -29,18 +29,7 @@ from hms_iceberg.storage import Storage
 def check_file(
     storage: Storage, files: Sequence[DataFile], record_counts: bool, bounds: Bounds | None, values: Values | None
 ) -> list[Finding]:
-    """Finds problems of a file.
-
-    Args:
-        storage: where it is.
-        files: its entries: one, or one for each vector of a Puffin file.
-        record_counts: whether it is opened and its rows are counted.
-        bounds: compares its bounds with its footer; None if they are not to be.
-        values: reads it whole; None if it is not to be.
-
-    Returns:
-        what is wrong, in the order in which it was looked for; nothing if the file is sound.
-    """
+    """Finds problems of a file with one entry, or of a Puffin file with an entry for each of its vectors."""
     first = files[0]
     findings = check_size(storage, first.file_path, role_of(first), first.file_size_in_bytes)
     if any(isinstance(each, found.MissingFile) for each in findings):
@@ -62,17 +51,7 @@ def _bounds(bounds: Bounds, file: DataFile) -> list[Finding]:
 
 
 def check_size(storage: Storage, location: str, role: str, recorded: int) -> list[Finding]:
-    """Compares a file's size with the one that the metadata has.
-
-    Args:
-        storage: where the files are.
-        location: location of the file.
-        role: what the file is to the table, for messages.
-        recorded: size in bytes by the metadata.
-
-    Returns:
-        one finding if the file is missing, unreadable or of another size, else none.
-    """
+    """One finding if a file is missing, unreadable or not of the recorded size in bytes, else none."""
     try:
         size = storage.length(location)
     except IcebergError as error:
@@ -91,19 +70,7 @@ def _records(storage: Storage, file: DataFile) -> Iterator[Finding]:
 
 
 def count_records(storage: Storage, file: DataFile) -> int:
-    """Counts the rows of a data or delete file, or the positions of a deletion vector.
-
-    Args:
-        storage: where the files are.
-        file: the file.
-
-    Returns:
-        the number, from the file's own headers where the format has them.
-
-    Raises:
-        MissingFileError, CorruptDataFileError: the file is gone or damaged.
-        UnsupportedError: its format is unknown.
-    """
+    """Counts rows, or positions of a deletion vector, from the file's own headers where the format has them."""
     if file.is_deletion_vector:
         return len(read_deletion_vector(storage, file))
     reader = open_reader(storage, file.file_path, file.file_format, None, file.key_metadata)
@@ -119,13 +86,7 @@ def role_of(file: DataFile) -> str:
 
 
 def unread(location: str, role: str, error: IcebergError) -> Finding:
-    """The finding for a file that is gone or that cannot be read.
-
-    Args:
-        location: location of the file.
-        role: what the file is to the table, for messages.
-        error: what happened.
-    """
+    """The finding for a file that is gone or cannot be read; `role` is what the file is to the table."""
     if isinstance(error, MissingFileError):
         return found.MissingFile(location, role)
     return found.UnreadableFile(location, role, str(error))
@@ -135,12 +96,7 @@ _BATCH_ROWS = 65_536
 
 
 class Values:
-    """Reads whole data files, and compares their values with what the manifests say.
-
-    Args:
-        metadata: the table.
-        storage: where its files are.
-    """
+    """Reads whole data files, and compares their values with what the manifests say."""
 
     def __init__(self, metadata: TableMetadata, storage: Storage) -> None:
         self._metadata = metadata

@@ -252,11 +252,6 @@ def check_owner(version: MetadataVersion, pointer: TablePointer, storage: Storag
 
     Of a metastore's row that is the UUID, or the location of tables without one (format version 1 does not need it). A
     table that is a folder has the location of its folder, and the UUID of the versions before.
-
-    Args:
-        version: the metadata, and where it is.
-        pointer: what the metastore's row says.
-        storage: where the metadata files are.
     """
     row, own = pointer.properties.get("uuid"), version.metadata.table_uuid
     if row and own:

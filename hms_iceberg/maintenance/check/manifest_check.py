@@ -32,16 +32,7 @@ _STATUSES = (
 def check_manifest(
     metadata: TableMetadata, manifest: ManifestFile, entries: Sequence[ManifestEntry]
 ) -> Iterator[Finding]:
-    """Finds differences between a manifest and its row in the manifest list.
-
-    Args:
-        metadata: the table.
-        manifest: the row.
-        entries: the manifest's entries, with everything inherited.
-
-    Returns:
-        what is wrong, as it is found.
-    """
+    """Differences between a manifest's entries, with everything inherited, and its row in the manifest list."""
     yield from _counts(manifest, entries)
     yield from _sequence_numbers(manifest, entries)
     yield from _places(metadata, manifest, entries)

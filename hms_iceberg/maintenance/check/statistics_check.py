@@ -27,16 +27,7 @@ from hms_iceberg.storage import Storage
 
 
 def check_repeated(snapshot: Snapshot, listed: Sequence[Listed], read: ReadAgain) -> Iterator[Finding]:
-    """Finds files that are live more than once, and data files with more than one deletion vector.
-
-    Args:
-        snapshot: the snapshot.
-        listed: its manifests.
-        read: reads a manifest again, for the names of what is found.
-
-    Returns:
-        what is wrong, as it is found.
-    """
+    """Finds files that are live more than once, and data files with more than one deletion vector."""
     again = [(file_key(file), file.file_path) for file in files_at(listed, repeated(listed, "file"), read).values()]
     locations = dict(reversed(again))
     for key, count in Counter(key for key, _ in again).items():
@@ -50,15 +41,8 @@ def check_repeated(snapshot: Snapshot, listed: Sequence[Listed], read: ReadAgain
 
 
 def check_row_ids(snapshot: Snapshot, listed: Sequence[Listed], read: ReadAgain) -> Iterator[Finding]:
-    """Checks that every live row has a row id of its own, below the snapshot's next row id.
-
-    Args:
-        snapshot: the snapshot; one of before format version 3 has no row ids.
-        listed: its manifests.
-        read: reads a manifest again, for the names of what is found.
-
-    Returns:
-        what is wrong, as it is found.
+    """Checks that every live row has a row id of its own, below the snapshot's next one; before version 3 there are
+    none.
     """
     data = [each for each in listed if each[0].content is ManifestContent.DATA]
     if snapshot.first_row_id is None or not data:
@@ -95,21 +79,7 @@ _SUMS = {"data_record_count": "total-records", "data_file_count": "total-data-fi
 
 
 def statistics_damage(storage: Storage, file: StatisticsFile) -> str | None:
-    """Looks for the first problem of a Puffin file of statistics.
-
-    Bytes within a sketch may be others than were written: that cannot be told.
-
-    Args:
-        storage: where the files are.
-        file: the file, as the metadata registers it.
-
-    Returns:
-        what is wrong, as a sentence for people; None if nothing is.
-
-    Raises:
-        MissingFileError: it is not there.
-        StorageError: the storage does not let it be read.
-    """
+    """The first problem of a Puffin file of statistics; changed bytes within a sketch cannot be told."""
     location, said = file.statistics_path, _named(file)
     try:
         if wrong := _wrong_size(storage, file):
@@ -147,21 +117,7 @@ def _about(blob: Mapping[str, Any]) -> tuple[Any, ...]:
 def partition_statistics_damage(
     storage: Storage, file: PartitionStatisticsFile, counts: EntryCounts | None
 ) -> str | None:
-    """Looks for the first problem of a file of partition statistics.
-
-    Args:
-        storage: where it is.
-        file: what the table says of it.
-        counts: those of its snapshot; None if they are not known.
-
-    Returns:
-        what is wrong, as a sentence for people; None if nothing is.
-
-    Raises:
-        MissingFileError: it is not there.
-        StorageError: the storage does not let it be read.
-        UnsupportedError: its format is unknown.
-    """
+    """The first problem of a file of partition statistics; its totals are compared if `counts` are known."""
     said = _named(file)
     try:
         if wrong := _wrong_size(storage, file):

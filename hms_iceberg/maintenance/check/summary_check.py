@@ -53,15 +53,7 @@ class EntryCounts:
 
     @classmethod
     def sum(cls, parts: Iterable[EntryCounts], snapshot_id: int) -> EntryCounts:
-        """The counts of several manifests together; of changes only those of one snapshot.
-
-        Args:
-            parts: the counts of each manifest.
-            snapshot_id: the snapshot whose changes count.
-
-        Returns:
-            the live counts of all, and the changes of `snapshot_id` alone.
-        """
+        """The live counts of several manifests together, and the changes of one snapshot alone."""
         total, added, removed = Counter(_totals(())), _no_changes(True), _no_changes(False)
         for part in parts:
             total.update(part.live)
@@ -74,13 +66,6 @@ def check_summary(snapshot: Snapshot, counts: EntryCounts) -> Iterator[Finding]:
     """Finds totals of a snapshot's summary that differ from those of its entries.
 
     Totals that the summary leaves out are not missed: a writer must, if the parent's are unknown.
-
-    Args:
-        snapshot: the snapshot.
-        counts: those of all entries of all of its manifests.
-
-    Returns:
-        what is wrong, as it is found.
     """
     summary = snapshot.summary
     yield from (

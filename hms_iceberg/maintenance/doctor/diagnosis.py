@@ -35,32 +35,15 @@ class Diagnosis:
 
 
 def good(subject: str, said: str) -> Diagnosis:
-    """The diagnosis of something that works.
-
-    Args:
-        subject: what was examined.
-        said: what was found.
-    """
+    """The diagnosis of something that works."""
     return Diagnosis(subject, Health.GOOD, said)
 
 
 def doubtful(subject: str, said: str, remedy: str) -> Diagnosis:
-    """The diagnosis of something that may do harm.
-
-    Args:
-        subject: what was examined.
-        said: what was found.
-        remedy: what helps.
-    """
+    """The diagnosis of something that may do harm."""
     return Diagnosis(subject, Health.DOUBTFUL, said, remedy)
 
 
 def bad(subject: str, said: str, remedy: str) -> Diagnosis:
-    """The diagnosis of something that does not work.
-
-    Args:
-        subject: what was examined.
-        said: what was found.
-        remedy: what helps.
-    """
+    """The diagnosis of something that does not work."""
     return Diagnosis(subject, Health.BAD, said, remedy)

@@ -78,15 +78,7 @@ _CLOCK = 5.0
 
 
 def examine_storage(storage: Storage, folder: str) -> Iterator[Diagnosis]:
-    """Checks a storage: writes a small file into a new folder, reads it, lists it, and deletes it.
-
-    Args:
-        storage: the catalog's storage.
-        folder: where its tables are.
-
-    Returns:
-        a diagnosis for each step, until one of them fails. Errors of the storage become diagnoses.
-    """
+    """Writes a small file into a new folder, reads, lists and deletes it, until a step fails; errors are diagnoses."""
     own = f"{folder.rstrip('/')}/_hms_iceberg_doctor_{uuid.uuid4().hex[:12]}"
     location, content = f"{own}/file", b"hms-iceberg doctor"
     try:

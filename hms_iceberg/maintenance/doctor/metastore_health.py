@@ -27,15 +27,7 @@ _TEST = "hive.in.test"
 
 
 def examine_metastore(metastore: HiveMetastore, properties: Mapping[str, str]) -> Iterator[Diagnosis]:
-    """Checks a metastore: takes a lock on a name that no table has, and asks questions; makes no table.
-
-    Args:
-        metastore: the metastore.
-        properties: those of its catalog.
-
-    Returns:
-        a diagnosis for each thing that was looked at. Errors of the metastore become diagnoses.
-    """
+    """Takes a lock on a name that no table has, and asks questions; makes no table, and errors become diagnoses."""
     address = str(metastore.client.pool)
     try:
         check_reach(properties)
@@ -61,11 +53,7 @@ def examine_metastore(metastore: HiveMetastore, properties: Mapping[str, str]) -
 
 
 def examine_snapshots(rows: Iterable[TableRow]) -> Iterator[Diagnosis]:
-    """Names the tables that have so many snapshots that commits take long.
-
-    Args:
-        rows: tables of a metastore.
-    """
+    """Names the tables that have so many snapshots that commits take long."""
     for row in rows:
         told = row.properties.get("snapshot-count", "")
         cost = cost_of_snapshots(int(told)) if row.is_iceberg and told.isdigit() else None

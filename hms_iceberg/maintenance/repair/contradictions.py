@@ -25,19 +25,7 @@ _GZIP = b"\x1f\x8b"
 def without_contradictions(
     pointer: TablePointer, damage: str, storage: Storage
 ) -> tuple[MetadataVersion, RepairStep] | None:
-    """Mends the references within the current version, such as a current schema that is not there.
-
-    Args:
-        pointer: what the metastore's row says.
-        damage: what is wrong with the version.
-        storage: where it is.
-
-    Returns:
-        the mended version, and the step that says what was done; None if that makes no valid version of this table.
-
-    Raises:
-        StorageError: the storage does not let the file be read.
-    """
+    """Mends references within the current version; None if that makes no valid version of this table."""
     location = pointer.metadata_location
     try:
         data = storage.read(location)

@@ -93,19 +93,7 @@ class Examination:
 def examine(
     metadata: TableMetadata, storage: Storage, of_others: Callable[[Iterable[str]], Collection[str]] = lambda _: ()
 ) -> Examination:
-    """Reads every manifest list and manifest of a table.
-
-    Args:
-        metadata: the table's metadata.
-        storage: where the files are.
-        of_others: tells which of some files belong to other tables.
-
-    Returns:
-        what could be read, and what is wrong with the rest, by location.
-
-    Raises:
-        StorageError: the storage does not let a file be read, which says nothing about the file.
-    """
+    """Reads every manifest list and manifest; a StorageError is raised, as it says nothing about the file."""
     examination = Examination(metadata, storage, ManifestEntries(storage), of_others=of_others)
     listed = [snapshot for snapshot in metadata.snapshots if snapshot.manifest_list is not None]
     for snapshot, manifests in zip(
@@ -130,18 +118,7 @@ def examine(
 
 
 def read_list(snapshot: Snapshot, storage: Storage) -> list[ManifestFile] | str:
-    """Reads the manifest list of a snapshot.
-
-    Args:
-        snapshot: the snapshot.
-        storage: where the files are.
-
-    Returns:
-        its manifests; text that says what is wrong if it is gone or damaged.
-
-    Raises:
-        StorageError: the storage does not let it be read, which says nothing about the file.
-    """
+    """The manifests of a snapshot, or text that says what is wrong with its list; StorageErrors are raised."""
     location = str(snapshot.manifest_list)
     what = f"The manifest list {location} of snapshot {snapshot.snapshot_id}"
     try:
@@ -162,18 +139,7 @@ class ReadManifest:
 
 
 def read_manifest(manifest: ManifestFile, storage: Storage) -> ReadManifest:
-    """Reads a manifest that a manifest list names.
-
-    Args:
-        manifest: the manifest, as its manifest list describes it.
-        storage: where the files are.
-
-    Returns:
-        a digest of its entries and what is wrong with it; no digest if it is gone or damaged.
-
-    Raises:
-        StorageError: the storage does not let it be read, which says nothing about the file.
-    """
+    """A digest of a manifest's entries and what is wrong with it; no digest if it is gone or damaged."""
     location = manifest.manifest_path
     try:
         data = storage.read(location)
@@ -194,16 +160,7 @@ def read_manifest(manifest: ManifestFile, storage: Storage) -> ReadManifest:
 
 
 def check_owner(manifest: ManifestFile, entries: Sequence[ManifestEntry]) -> None:
-    """Refuses a manifest whose entries were added by another snapshot than its manifest list says: it may be another
-    table's.
-
-    Args:
-        manifest: the manifest, as its manifest list describes it.
-        entries: the entries of the manifest.
-
-    Raises:
-        CorruptManifestError: names both snapshots.
-    """
+    """Refuses a manifest that another snapshot than its list says has added: it may be another table's."""
     for entry in entries:
         if entry.status is ManifestEntryStatus.ADDED and entry.snapshot_id != manifest.added_snapshot_id:
             raise CorruptManifestError(
@@ -220,9 +177,6 @@ class ManifestEntries:
 
     Of a manifest only a digest is kept; its entries are read again when they are asked for. Manifests that a repair
     makes count as whole ones.
-
-    Args:
-        storage: where manifests are.
     """
 
     def __init__(self, storage: Storage) -> None:
@@ -233,12 +187,7 @@ class ManifestEntries:
         self._made: dict[str, Sequence[ManifestEntry]] = {}
 
     def add(self, manifest: ManifestFile, found: ManifestDigest) -> None:
-        """A manifest that was read.
-
-        Args:
-            manifest: the manifest, as its manifest list describes it.
-            found: its digest.
-        """
+        """Takes the digest of a manifest that was read."""
         self._digests[manifest.manifest_path] = found
         self.describe(manifest)
 
@@ -247,23 +196,12 @@ class ManifestEntries:
         self._rows[manifest.manifest_path] = manifest
 
     def make(self, location: str, entries: Sequence[ManifestEntry]) -> None:
-        """Rebuilds the entries of a damaged manifest.
-
-        Args:
-            location: location of the manifest.
-            entries: the entries of the manifest.
-        """
+        """Takes the rebuilt entries of a damaged manifest."""
         self._made[location] = entries
         self._digests[location] = digest(entries)
 
     def write(self, manifest: ManifestFile, data: bytes, entries: Sequence[ManifestEntry]) -> None:
-        """A manifest that is to be written.
-
-        Args:
-            manifest: the manifest, as its manifest list describes it.
-            data: the bytes of the file.
-            entries: the entries of the manifest.
-        """
+        """Takes the bytes and entries of a manifest that is to be written."""
         self._data[manifest.manifest_path] = data
         self.add(manifest, digest(entries))
 
@@ -275,16 +213,7 @@ class ManifestEntries:
         return list(self.each(location, metrics=True))
 
     def each(self, location: str, *, metrics: bool = False) -> Iterator[ManifestEntry]:
-        """The entries of a whole manifest, one by one.
-
-        Args:
-            location: location of the manifest.
-            metrics: whether entries have column metrics.
-
-        Raises:
-            CorruptManifestError: the manifest is damaged.
-            MissingFileError: it is gone.
-        """
+        """The entries of a whole manifest, one by one; with column metrics only if asked for."""
         if location in self._made:
             yield from self._made[location]
             return

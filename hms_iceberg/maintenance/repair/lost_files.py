@@ -61,20 +61,8 @@ class LostFiles:
 
 
 def lost_files(metadata: TableMetadata, examination: Examination, record_counts: bool) -> dict[str, LostFiles]:
-    """Looks for files of each branch's newest snapshot that are gone or damaged.
-
-    A file of several branches is looked at once.
-
-    Args:
-        metadata: the table's metadata.
-        examination: what was found in the table.
-        record_counts: whether files are opened and their rows counted.
-
-    Returns:
-        branch to what it lost; only branches that lost something.
-
-    Raises:
-        StorageError: the storage does not say whether a file is there.
+    """By branch, the files of its newest snapshot that are gone or damaged; a file of several branches is looked at
+    once.
     """
     heads = {name: _manifests(examination, ref.snapshot_id) for name, ref in metadata.refs.items() if ref.is_branch}
     unseen = _unseen(examination, list(dict.fromkeys(each for head in heads.values() for each in head)))
@@ -142,14 +130,9 @@ def _odd(files: Sequence[DataFile]) -> list[RepairStep]:
 
 
 def without_snapshots(metadata: TableMetadata, lost: Collection[int]) -> tuple[TableMetadata, str, str]:
-    """The metadata without some snapshots: branches go back to the newest ancestor that is left, tags go.
+    """The metadata without some snapshots, what was done, and what is lost, as sentences.
 
-    Args:
-        metadata: the table's metadata.
-        lost: ids of the snapshots.
-
-    Returns:
-        The metadata; what was done, in a sentence; what is lost.
+    Branches go back to the newest ancestor that is left, tags go.
     """
     done, loses = [], [f"the snapshots {', '.join(map(str, sorted(lost)))} for time travel"]
     for name, ref in list(metadata.refs.items()):
@@ -172,18 +155,7 @@ def without_snapshots(metadata: TableMetadata, lost: Collection[int]) -> tuple[T
 def without_lost_statistics(
     metadata: TableMetadata, examination: Examination
 ) -> tuple[TableMetadata, list[RepairStep]]:
-    """The metadata without statistics files that are missing or damaged; they can be computed again.
-
-    Args:
-        metadata: the metadata, repaired so far.
-        examination: what its snapshots hold.
-
-    Returns:
-        the metadata, and a step for each file that it no longer names.
-
-    Raises:
-        StorageError: the storage does not let a file be read.
-    """
+    """The metadata without missing or damaged statistics files, which can be computed again; a step for each."""
     steps, storage = [], examination.storage
     for file in metadata.statistics:
         wrong = _wrong(file.statistics_path, partial(statistics_damage, storage, file))

@@ -47,18 +47,8 @@ class MainBranch:
 
 
 def main_branch(members: Mapping[str, Any], row: str | None, storage: Storage) -> MainBranch | None:
-    """Chooses between the snapshots that parts of a metadata file name as the table's.
-
-    Args:
-        members: the members of the metadata file.
-        row: the snapshot that the metastore's row names; None if it names none.
-        storage: where the table's files are.
-
-    Returns:
-        the choice; None if there is nothing to choose, or neither snapshot is there.
-
-    Raises:
-        StorageError: the storage does not let a file be read.
+    """Chooses between the snapshots that a metadata file and the metastore's row name as the table's; None without a
+    choice.
     """
     main, current = members.get("refs", {}).get(MAIN_BRANCH, {}).get("snapshot-id"), members.get(CURRENT)
     named = [each for each in (current, main) if each is not None and each != NO_SNAPSHOT]

@@ -118,14 +118,7 @@ def _with_row_ids(own: Iterable[ManifestFile], snapshot: Snapshot) -> list[Manif
 def described(
     metadata: TableMetadata, manifest: ManifestFile, entries: Sequence[ManifestEntry], snapshot: Snapshot | None = None
 ) -> ManifestFile:
-    """The row of a manifest list for a manifest, counted from its entries.
-
-    Args:
-        metadata: the table's metadata.
-        manifest: the manifest, as its manifest list describes it.
-        entries: the entries of the manifest.
-        snapshot: the snapshot; None for a table without one.
-    """
+    """The row of a manifest list for a manifest, counted from its entries."""
     _, counted = encoded(metadata, manifest, entries, manifest.manifest_path, snapshot)
     return replace(counted, manifest_length=manifest.manifest_length, key_metadata=manifest.key_metadata)
 

@@ -31,17 +31,9 @@ _SIZES = "total-files-size"
 def doubts(
     examination: Examination, made: Mapping[str, Sequence[ManifestEntry]], counted: Mapping[str, ManifestFile]
 ) -> dict[str, str]:
-    """By manifest location: why the rebuilt entries may be wrong, or that nothing confirms them.
+    """By manifest location: why the rebuilt entries may be wrong, or that nothing confirms them, as part of a sentence.
 
     As many files and rows prove little: a failed attempt wrote as many as the one that was committed.
-
-    Args:
-        examination: the table.
-        made: the entries that were found for lost manifests, by location.
-        counted: rows of manifest lists as these entries give them.
-
-    Returns:
-        location of each doubtful manifest to the reason, part of a sentence; a manifest that is confirmed is left out.
     """
     found = {place: "of other partitions" for place in made if not _same_partitions(examination, counted[place])}
     proven: set[str] = set()
@@ -214,13 +206,7 @@ def _not_beside(
 def _from_footers(
     unnamed: UnnamedFiles, manifest: ManifestFile, beside: Sequence[ManifestFile]
 ) -> list[ManifestEntry] | None:
-    """Entries for the files in the table's folder that no manifest names.
-
-    Args:
-        unnamed: these files.
-        manifest: the manifest that is lost.
-        beside: others of its content and spec that are lost as well.
-    """
+    """Entries for the files that no manifest names; `beside` are other lost manifests of the same content and spec."""
     if manifest.partition_spec_id not in unnamed.examination.metadata.specs_by_id:
         return None
     if manifest.existing_files_count and manifest.added_files_count:
@@ -267,20 +253,8 @@ def encoded(
     location: str,
     snapshot: Snapshot | None = None,
 ) -> tuple[bytes, ManifestFile]:
-    """A manifest of these entries as a file, and its row for manifest lists.
-
-    Args:
-        metadata: the table.
-        manifest: the row that was known of the manifest.
-        entries: what the manifest holds.
-        location: the file.
-        snapshot: what added the manifest; by default the row says it.
-
-    Returns:
-        the file's bytes, and the row that a manifest list gets for it.
-
-    Raises:
-        InvalidInputError: an entry does not fit the table's format version.
+    """The bytes of a manifest of these entries, and its row; `snapshot` is what added it, by default as the old row
+    says.
     """
     spec = metadata.spec_by_id(manifest.partition_spec_id)
     data, counted = encode_manifest(

@@ -48,20 +48,7 @@ class DoneRepair:
 def write_journal(
     plan: RepairPlan, base: MetadataVersion, metadata: TableMetadata, storage: Storage
 ) -> tuple[str, str]:
-    """Writes the journal beside the table's metadata, and a copy of the metadata file of before.
-
-    Args:
-        plan: the repair.
-        base: the version that it goes on from.
-        metadata: the table's metadata.
-        storage: where the files are.
-
-    Returns:
-        the locations of both; the second is empty if that file is gone.
-
-    Raises:
-        StorageError: one cannot be written.
-    """
+    """Writes the journal and a copy of the metadata file of before; returns both locations, "" if that file is gone."""
     folder = metadata_folder(metadata.location, metadata.properties)
     location = f"{folder}/{REPAIR_JOURNALS}{now_ms()}-{uuid.uuid4()}.json"
     copy = location.removesuffix(".json") + _BEFORE
@@ -74,12 +61,7 @@ def write_journal(
 
 
 def write_done(done: DoneRepair, storage: Storage) -> None:
-    """Writes beside a journal that its repair was carried out.
-
-    Args:
-        done: the repair that was carried out.
-        storage: where the files are.
-    """
+    """Writes beside a journal that its repair was carried out."""
     location = done.journal.removesuffix(".json") + _DONE
     storage.create(location, json.dumps(asdict(done), indent=1).encode())
 
@@ -98,18 +80,7 @@ def state_of(metadata: TableMetadata) -> str:
 
 
 def repair_that_stands(version: MetadataVersion, storage: Storage) -> DoneRepair | None:
-    """The last repair of a table, if nothing was changed since; None if another change came last.
-
-    Args:
-        version: the table.
-        storage: where it is.
-
-    Returns:
-        the repair; None if another change came last, or there was none.
-
-    Raises:
-        StorageError: the folder cannot be listed.
-    """
+    """The last repair of a table; None if another change came after it, or there was none."""
     folders = {version.location.rpartition("/")[0]}
     folders.add(metadata_folder(version.metadata.location, version.metadata.properties))
     found = [file.location for folder in folders for file in storage.list(folder) if file.location.endswith(_DONE)]
@@ -122,11 +93,7 @@ def repair_that_stands(version: MetadataVersion, storage: Storage) -> DoneRepair
 
 
 def needed_for_undo(table: Table) -> Iterator[str]:
-    """Every file that the table needs if its last repair is taken back; nothing if others changed it since.
-
-    Raises:
-        StorageError: they cannot be told.
-    """
+    """Every file that the table needs if its last repair is taken back; nothing if others changed it since."""
     done = repair_that_stands(MetadataVersion(table.metadata_location, table.metadata), table.storage)
     if done is None:
         return
@@ -139,25 +106,13 @@ def needed_for_undo(table: Table) -> Iterator[str]:
 
 
 def _pass_over(error: Exception) -> None:
-    """Passes over an error of a missing or damaged file, which names no other; raises any other error.
-
-    Raises:
-        StorageError: the storage did not let a file be read.
-    """
+    """Passes over an error of a missing or damaged file, which names no other; raises any other error."""
     if not isinstance(error, (MissingFileError, CorruptFileError)):
         raise error
 
 
 def metadata_before(done: DoneRepair, storage: Storage) -> MetadataVersion:
-    """The table before a repair, from its metadata file or the copy of it.
-
-    Args:
-        done: the repair that was carried out.
-        storage: where the files are.
-
-    Raises:
-        MissingFileError, CorruptMetadataError: neither can be read.
-    """
+    """The table before a repair, from its metadata file or the copy of it."""
     try:
         return read_version(done.before, storage)
     except MissingFileError:

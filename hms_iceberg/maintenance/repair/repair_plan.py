@@ -378,11 +378,7 @@ def _known(added: int | None, existing: int | None) -> str:
 
 
 def checked_base(plan: RepairPlan) -> tuple[MetadataVersion, TableMetadata]:
-    """The base version and the repaired metadata of a plan.
-
-    Raises:
-        InvalidInputError: the plan has none, as no whole version of the table was found.
-    """
+    """The base version and repaired metadata of a plan; InvalidInputError if no whole version was found."""
     if plan.base is None or plan.metadata is None:
         name = ".".join(plan.pointer.identifier)
         raise InvalidInputError(f"Cannot repair table {name}: no whole version of its metadata was found. {plan}")

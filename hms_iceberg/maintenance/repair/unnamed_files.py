@@ -45,11 +45,7 @@ class DeleteFileImport:
     target: Callable[[str], DataFile | None]
 
     def describe(self, location: str) -> list[DataFile]:
-        """The delete file at a location, or the vectors in it; none if it holds no deletes of this table.
-
-        Raises:
-            IcebergError: the file cannot be read, or is not one that can be described.
-        """
+        """The delete file at a location, or the vectors in it; none if it holds no deletes of this table."""
         if location.endswith(".puffin"):
             with decoding(location, "Puffin", "its footer"):
                 return list(self._vectors(location))
@@ -159,11 +155,7 @@ class UnnamedFiles:
         return cls(examination, named, targets, tuple(sorted(each for each in unnamed if each not in theirs)), places)
 
     def described(self, manifest: ManifestFile) -> list[DataFile]:
-        """The unnamed files that fit a manifest's content and partition spec, with metrics read from the files.
-
-        Raises:
-            StorageError: the storage does not let a file be read.
-        """
+        """The unnamed files that fit a manifest's content and partition spec, with metrics read from the files."""
         locations = [_spelled_as(manifest.manifest_path, each, self.places) for each in self.locations]
         found = in_parallel(self._describer(manifest), locations, self.examination.metadata.location)
         return [
@@ -242,15 +234,8 @@ def counts_of(manifest: ManifestFile) -> tuple[int, int]:
 def own_share(
     files: Sequence[DataFile], manifest: ManifestFile, beside: Sequence[ManifestFile]
 ) -> list[DataFile] | None:
-    """Finds which of some files are those of one manifest, by counts of files and rows.
-
-    Args:
-        files: the files of all of them.
-        manifest: the manifest.
-        beside: the others.
-
-    Returns:
-        the files; None unless the counts of all manifests leave only one way to share them out.
+    """The files of one manifest among those of all; None unless counts of files and rows leave only one way to share
+    them.
     """
     if (len(files), sum(file.record_count for file in files)) == counts_of(manifest):
         return list(files) if counts_of(manifest) not in map(counts_of, beside) else None

@@ -18,18 +18,7 @@ _ENDINGS = (".metadata.json", ".metadata.json.gz")
 
 
 def current_version(pointer: TablePointer, storage: Storage) -> tuple[MetadataVersion | None, str]:
-    """Reads the version that the metastore names.
-
-    Args:
-        pointer: what the metastore's row says.
-        storage: where the files are.
-
-    Returns:
-        the version and no text; or None and why it is not one of this table, as a sentence.
-
-    Raises:
-        StorageError: the storage does not let the file be read, which says nothing about the file.
-    """
+    """The version that the metastore names and no text, or None and why it is not one of this table, as a sentence."""
     location = pointer.metadata_location
     try:
         version = read_version(location, storage)
@@ -42,15 +31,9 @@ def current_version(pointer: TablePointer, storage: Storage) -> tuple[MetadataVe
 
 
 def newest_whole_version(pointer: TablePointer, storage: Storage) -> MetadataVersion | None:
-    """The newest version of a table whose metadata can be read.
+    """The newest version whose metadata can be read, before the one that the metastore names if that is damaged.
 
-    Args:
-        pointer: what the metastore's row says. If it names a damaged version, only versions before that one count.
-        storage: where the metadata files are.
-
-    Returns:
-        None if there is no such version, or if two files could be it, one of which was never committed: if one of them
-        is damaged, the other one may be that.
+    None also if two files could be it, one of which was never committed: if one is damaged, the other may be that one.
     """
     for candidates in _candidates(pointer, storage):
         found = [version for location in candidates if (version := _version_of(pointer, location, storage)) is not None]
@@ -60,19 +43,7 @@ def newest_whole_version(pointer: TablePointer, storage: Storage) -> MetadataVer
 
 
 def version_after(version: MetadataVersion, pointer: TablePointer, storage: Storage) -> MetadataVersion | None:
-    """The version that a metastore's row tells of by its snapshot, if it comes after the one that it names.
-
-    Args:
-        version: the version that the row names.
-        pointer: what the row says.
-        storage: where the metadata files are.
-
-    Returns:
-        the newest such version; None if the row tells of none, or none is found.
-
-    Raises:
-        StorageError: the folder cannot be listed.
-    """
+    """The newest version that the metastore's row tells of by its snapshot, if it comes after the one that it names."""
     current = pointer.properties.get(_CURRENT)
     if current is None or current in map(str, version.snapshot_ids):
         return None
@@ -130,12 +101,7 @@ def _by_number(pointer: TablePointer, storage: Storage) -> dict[int, list[str]]:
 
 
 def names_elsewhere(pointer: TablePointer, places: Places) -> bool:
-    """Whether the row names a metadata file outside of the table's own folders, so far as it says which these are.
-
-    Args:
-        pointer: what the metastore's row says.
-        places: of the storage that the table is in.
-    """
+    """Whether the row names a metadata file outside of the table's own folders, so far as it says which these are."""
     own = {places.anywhere(folder) for folder in _own_folders(pointer)}
     return bool(own) and places.anywhere(pointer.metadata_location).parent not in own
 
@@ -159,16 +125,7 @@ def told(version: MetadataVersion) -> str:
 
 
 def lost_snapshots(version: MetadataVersion, pointer: TablePointer, places: Places) -> str | None:
-    """Tells what is lost if the table becomes a version, as far as the metastore's row says.
-
-    Args:
-        version: the version of the table.
-        pointer: what the metastore's row says.
-        places: of the storage that the table is in.
-
-    Returns:
-        part of a sentence; None if nothing is lost.
-    """
+    """Part of a sentence: what is lost if the table becomes a version, as far as the row says; None for nothing."""
     current = pointer.properties.get(_CURRENT)
     if names_elsewhere(pointer, places):
         if current is not None and current == str(version.metadata.current_snapshot_id):

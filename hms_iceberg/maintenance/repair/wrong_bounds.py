@@ -41,17 +41,9 @@ class Mended:
 
 
 def mended_bounds(examination: Examination, record_counts: bool) -> Iterator[Mended]:
-    """Looks for wrong bounds, a manifest after the other.
+    """The manifests with wrong bounds; of tables without files of others only if `record_counts` opens every file.
 
-    Args:
-        examination: the table.
-        record_counts: whether every file is opened; else only those of tables that may have files of others.
-
-    Returns:
-        the manifests that had some. A file that is gone or damaged is left as it is.
-
-    Raises:
-        StorageError: the storage does not let a file be read.
+    A file that is gone or damaged is left as it is.
     """
     metadata = examination.metadata
     bounds = Bounds.to_check(metadata, examination.storage, record_counts)

@@ -52,16 +52,8 @@ class Written:
 class GroupCommits:
     """Commits groups of rewritten files, based on the version of the table that was planned.
 
-    Args:
-        table: the table at that version.
-        rules: how groups become commits.
-        branch: the branch.
-        data_sequence_number: of new data files, None for that of the commit.
-
-    Attributes:
-        committed: the groups that were done.
-        failed: the groups that were not, and why.
-        removed_deletes: delete files that went with data files.
+    New data files get the data sequence number that is given, by default that of the commit. `removed_deletes` counts
+    delete files that went with data files.
     """
 
     def __init__(self, table: Table, rules: CommitRules, branch: str, data_sequence_number: int | None = None) -> None:
@@ -83,26 +75,13 @@ class GroupCommits:
         self._per_commit = -(-groups // self.rules.max_commits) if self.rules.partial_progress else None
 
     def take(self, written: Written) -> None:
-        """A group is written; with partial progress it is committed when there are enough for a commit.
-
-        Raises:
-            CommitConflictError, CommitFailedError: without partial progress, or after too many failed commits.
-            CommitStateUnknownError: nobody can tell whether a commit was made; its files stay.
-        """
+        """Takes a written group; with partial progress it is committed when there are enough for a commit."""
         self._waiting.append(written)
         if self._per_commit is not None and len(self._waiting) >= self._per_commit:
             self.end()
 
     def lose(self, group: Group, error: IcebergError) -> None:
-        """A group could not be written.
-
-        Args:
-            group: the group.
-            error: why.
-
-        Raises:
-            IcebergError: without partial progress, the error.
-        """
+        """Notes a group that could not be written; without partial progress, raises the error."""
         if not self.rules.partial_progress:
             raise error
         self._note(group, error)
@@ -177,12 +156,7 @@ WriteGroup = Callable[[Group, Callable[[str], None]], Replaced]
 
 
 def workers_for(rules: CommitRules, groups: int) -> int:
-    """How many groups are rewritten at once: no more than asked for, and than there are processors.
-
-    Args:
-        rules: how many are asked for.
-        groups: number of groups.
-    """
+    """How many groups are rewritten at once: no more than asked for, and than there are processors."""
     return max(1, min(rules.workers, groups, os.cpu_count() or 1))
 
 
@@ -193,19 +167,10 @@ def rewrite_groups(
     workers: int,
     stop: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Rewrites and commits all groups.
+    """Rewrites and commits all groups; once `stop` says True, those not begun are left for another run.
 
-    Args:
-        commits: takes what is written.
-        groups: what is rewritten.
-        write: writes a group's files anew; calls its second argument with each location before the file is made.
-        workers: how many groups are written at once.
-        stop: asked before each group; True leaves the groups that are not begun for another run.
-
-    Raises:
-        CommitConflictError, CommitFailedError: without partial progress, or after too many failed commits.
-        CommitStateUnknownError: nobody can tell whether a commit was made; its files stay.
-        IcebergError: without partial progress, a group could not be read or written.
+    `write` calls its second argument with each location before the file is made. With partial progress errors are kept
+    until too many commits failed.
     """
     commits.begin(len(groups))
     try:

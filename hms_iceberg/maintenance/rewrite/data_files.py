@@ -117,18 +117,7 @@ def plan_data_files(
     case_sensitive: bool = True,
     stop: Callable[[], bool] = lambda: False,
 ) -> DataFileRewrite:
-    """Plans what `rewrite_data_files` does, from metadata alone.
-
-    Args:
-        table, strategy, sort_order, where, options, branch, case_sensitive, stop: as `rewrite_data_files` takes them.
-
-    Returns:
-        the rewriting, of which nothing is done yet.
-
-    Raises:
-        InvalidInputError: an option, the strategy or the order is none, or the branch does not exist.
-        ExpressionParseError, UnknownColumnError, TypeMismatchError: the filter or the order does not fit the table.
-    """
+    """Plans what `rewrite_data_files` does, which takes the same arguments, from metadata alone."""
     name = ".".join(table.identifier)
     metadata = table.refresh().metadata
     layout = layout_of(metadata, strategy, sort_order, name, case_sensitive)
@@ -172,11 +161,7 @@ class LocalEngine:
     """Rewrites groups of files in this process."""
 
     def run(self, rewrite: DataFileRewrite) -> None:
-        """Writes the groups of a plan, several at once, and hands each over when it is written.
-
-        Raises:
-            IcebergError: as of `rewrite_data_files`.
-        """
+        """Writes the groups of a plan, several at once, and hands each over when it is written."""
         table, plan = rewrite.table, rewrite.plan
         workers = workers_for(rewrite.commits.rules, len(plan.groups))
         writer = GroupWriter(table.metadata, table.storage, rewrite.name, rewrite.layout, plan.output_spec_id, workers)
@@ -188,16 +173,7 @@ class LocalEngine:
 
 
 class GroupWriter:
-    """Reads and writes groups of files with Arrow.
-
-    Args:
-        metadata: the table as it was planned.
-        storage: where its files are.
-        table: its name, for messages.
-        layout: how rows are ordered.
-        spec_id: the partition spec of the new files.
-        groups_at_once: how many groups share the memory.
-    """
+    """Reads and writes groups of files with Arrow; `groups_at_once` of them share the memory."""
 
     def __init__(
         self, metadata: TableMetadata, storage: Storage, table: str, layout: Layout, spec_id: int, groups_at_once: int
@@ -213,20 +189,7 @@ class GroupWriter:
         self._readers = None if groups_at_once == 1 else 1
 
     def rewrite(self, group: FileGroup[FileScanTask], on_create: Callable[[str], None]) -> tuple[DataFile, ...]:
-        """Writes a group's live rows to new files.
-
-        Args:
-            group: the files with their deletes.
-            on_create: called with each location before the file is made.
-
-        Returns:
-            The new files; none if no row is live.
-
-        Raises:
-            MissingFileError, CorruptDataFileError: a file is gone or damaged.
-            StorageError: a file cannot be written.
-            SchemaMismatchError, NullValueError, TypeMismatchError: rows of old files do not fit the table's schema.
-        """
+        """Writes a group's live rows to new files, if any; `on_create` gets each location before the file is made."""
         rows = self._rows(group.items, self._schema)
         if not self._layout.sorts:
             return tuple(self._written(group, rows, on_create, self._memory_bytes))

@@ -32,14 +32,7 @@ class FileGroup(Generic[T]):
 
 
 def packed(items: Iterable[T], size: Callable[[T], int], max_bytes: int, max_items: int) -> Iterator[list[T]]:
-    """Items packed into runs of limited size and number; an item larger than the limit is a run of its own.
-
-    Args:
-        items: the items in order.
-        size: the size of an item in bytes.
-        max_bytes: bytes of a run at most.
-        max_items: items of a run at most.
-    """
+    """Packs items into runs of limited bytes and number; an item larger than the limit is a run of its own."""
     run: list[T] = []
     total = 0
     for item in items:
@@ -54,15 +47,7 @@ def packed(items: Iterable[T], size: Callable[[T], int], max_bytes: int, max_ite
 
 
 def is_worth_it(sizes: Sequence[int], rules: SizeRules) -> bool:
-    """Tells whether rewriting files of these sizes makes fewer or better ones.
-
-    Args:
-        sizes: sizes of the files in bytes.
-        rules: which sizes files should have.
-
-    Returns:
-        True if there are enough of them, together more than a target file, or more than a file may have.
-    """
+    """Whether files of these bytes are enough, together more than a target file, or more than a file may have."""
     several = len(sizes) > 1
     total = sum(sizes)
     return (
@@ -73,12 +58,7 @@ def is_worth_it(sizes: Sequence[int], rules: SizeRules) -> bool:
 
 
 def limited(runs: Iterable[list[T]], most: int | None) -> Iterator[list[T]]:
-    """Runs until there are as many items as may be rewritten; the last one is cut off.
-
-    Args:
-        runs: the runs.
-        most: number of items at most; None for no limit.
-    """
+    """Runs until there are as many items as may be rewritten; the last one is cut off."""
     left = most
     for run in runs:
         if left is None:
@@ -89,12 +69,6 @@ def limited(runs: Iterable[list[T]], most: int | None) -> Iterator[list[T]]:
 
 
 def in_job_order(groups: Iterable[G], order: JobOrder) -> tuple[G, ...]:
-    """The groups in the order asked for.
-
-    Args:
-        groups: the groups.
-        order: which come first.
-    """
     keys: dict[JobOrder, Callable[[G], int]] = {
         JobOrder.NONE: lambda each: 0,
         JobOrder.BYTES_ASC: lambda each: each.input_bytes,

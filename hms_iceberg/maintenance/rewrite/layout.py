@@ -38,21 +38,9 @@ class Layout:
 def layout_of(
     metadata: TableMetadata, strategy: str, sort_order: str | SortOrder | None, table: str, case_sensitive: bool
 ) -> Layout:
-    """The layout that a strategy and an order ask for.
+    """The layout that a strategy and an order ask for; without an order, `sort` takes the table's.
 
-    Args:
-        metadata: the table.
-        strategy: `binpack` or `sort`.
-        sort_order: a sort order, or its text: `a desc nulls last, bucket(4, b)`, or `zorder(a, b)`. Without one,
-            `sort` takes the table's.
-        table: the table's name, for messages.
-        case_sensitive: how names of columns are matched.
-
-    Raises:
-        InvalidInputError: no such strategy, an order for `binpack`, none for `sort`, or a text that is no order.
-        UnknownColumnError: a column that the table does not have.
-        InvalidSortOrderError: a transform does not fit its column.
-        UnsupportedError: a column whose type `zorder` cannot order by.
+    An order may be text: `a desc nulls last, bucket(4, b)`, or `zorder(a, b)`.
     """
     what = f"Cannot rewrite the data files of table {table}"
     wanted = strategy.strip().lower()

@@ -103,14 +103,8 @@ class SizeRules:
         return whole + 1
 
     def output_bytes(self, size: int, factor: float = 1.0) -> int:
-        """At which size a file that is written is full, for a group of so many bytes.
-
-        Args:
-            size: bytes of the group's files.
-            factor: how much larger the output is expected to be.
-
-        Returns:
-            bytes: the target's, or more where that spares a small file at the end.
+        """Bytes at which a written file of a group is full: the target's, or more where that spares a small file at the
+        end.
         """
         expected = int(size * factor)
         even = expected // self.output_files(expected) + _SPLIT_OVERHEAD_BYTES
@@ -157,13 +151,7 @@ class DataFileRules:
 
 
 class RewriteOptions:
-    """Options by name, each checked when it is read.
-
-    Args:
-        options: names and values; values may be text, numbers or booleans.
-        action: the action, for messages.
-        table: the table's name, for messages.
-    """
+    """Options by name (text, numbers or booleans), each checked when it is read, with an InvalidInputError."""
 
     def __init__(self, options: Mapping[str, Any] | None, action: str, table: str) -> None:
         self._options = {name: str(value).strip() for name, value in (options or {}).items()}
@@ -171,16 +159,7 @@ class RewriteOptions:
         self._table = table
 
     def refuse_others(self, sorts: bool = False, zorder: bool = False, data: bool = True) -> None:
-        """Refuses names that the action does not know.
-
-        Args:
-            sorts: whether rows are sorted.
-            zorder: whether they are sorted by a z-order.
-            data: whether data files are rewritten.
-
-        Raises:
-            InvalidInputError: there is one.
-        """
+        """Refuses names that the action does not know."""
         known = {*_COMMIT_OPTIONS, *_SIZE_OPTIONS, *(_DATA_OPTIONS if data else ())}
         known |= {*(_SORT_OPTIONS if sorts else ()), *(_ZORDER_OPTIONS if zorder else ())}
         unknown = sorted(self._options.keys() - known)
@@ -191,14 +170,7 @@ class RewriteOptions:
             )
 
     def sizes(self, default_target: int) -> SizeRules:
-        """The sizes of files and groups.
-
-        Args:
-            default_target: bytes of a file that is written, unless an option says otherwise.
-
-        Raises:
-            InvalidInputError: a value is no number or out of range, or the sizes contradict each other.
-        """
+        """The sizes of files and groups; `default_target` is in bytes."""
         target = self._int("target-file-size-bytes", default_target, 1)
         least = self._int("min-file-size-bytes", int(target * _MIN_SIZE_RATIO), 0)
         most = self._int("max-file-size-bytes", int(target * _MAX_SIZE_RATIO), 0)
@@ -226,11 +198,7 @@ class RewriteOptions:
         )
 
     def commits(self) -> CommitRules:
-        """The rules for committing groups.
-
-        Raises:
-            InvalidInputError: a value is no number or out of range.
-        """
+        """The rules for committing groups."""
         most = self._int("partial-progress.max-commits", CommitRules.max_commits, 1)
         return CommitRules(
             workers=self._int("max-concurrent-file-group-rewrites", CommitRules.workers, 1),
@@ -240,11 +208,7 @@ class RewriteOptions:
         )
 
     def data_files(self) -> DataFileRules:
-        """Options that only data files have.
-
-        Raises:
-            InvalidInputError: a value is no number or out of range.
-        """
+        """The options that only data files have."""
         for name in (*_ZORDER_OPTIONS, "shuffle-partitions-per-file"):
             self._int(name, 1, 1)
         ratio = self._float("delete-ratio-threshold", DataFileRules.delete_ratio_threshold)

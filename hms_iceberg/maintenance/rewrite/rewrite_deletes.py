@@ -157,12 +157,7 @@ def _group(metadata: TableMetadata, files: list[DataFile], sizes: SizeRules) -> 
 
 
 def live_deletes(snapshot: Snapshot | None, storage: Storage) -> list[DataFile]:
-    """All delete files and vectors of a snapshot.
-
-    Args:
-        snapshot: the snapshot; None for a table without one.
-        storage: where the files are.
-    """
+    """All delete files and vectors of a snapshot."""
     return [
         entry.data_file
         for manifest in manifest_list_of(snapshot, storage)
@@ -219,11 +214,6 @@ def dangling_deletes(metadata: TableMetadata, storage: Storage, branch: str = MA
 
     Which delete applies to which file is what a scan is planned with, so that none is named that any row needs: by
     sequence numbers and partitions as in Apache Iceberg, and by the bounds of keys and paths besides.
-
-    Args:
-        metadata: the table.
-        storage: where manifests are.
-        branch: the branch.
     """
     snapshot = parent_on(metadata, branch)
     if snapshot is None:

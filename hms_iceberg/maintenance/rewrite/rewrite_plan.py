@@ -61,23 +61,9 @@ def plan_rewrite(
     row_filter: BooleanExpression,
     case_sensitive: bool,
 ) -> RewritePlan:
-    """The groups of data files to rewrite.
+    """The groups to rewrite, in job order, and how many files were looked at.
 
-    Args:
-        metadata: the table.
-        snapshot: the head of the branch.
-        storage: where manifests are.
-        sizes: which sizes files should have.
-        rules: what is particular to data files.
-        row_filter: only files that may hold matching rows; all of their rows are rewritten.
-        case_sensitive: how the filter's columns are matched.
-
-    Returns:
-        the groups in job order, and how many files were looked at; no groups if nothing is worth it.
-
-    Raises:
-        UnknownColumnError, TypeMismatchError: the filter does not fit the table.
-        CorruptManifestError, MissingFileError: manifests cannot be read.
+    All rows are rewritten of each file that may hold rows that the filter matches.
     """
     spec_id = metadata.default_spec_id if rules.output_spec_id is None else rules.output_spec_id
     if snapshot is None:

@@ -72,16 +72,7 @@ class DataFileRewrite:
         return max(1, min(self.commits.rules.workers, len(self.plan.groups)))
 
     def take(self, group: FileGroup[FileScanTask], added: tuple[DataFile, ...], created: tuple[str, ...]) -> None:
-        """Takes the files that were written for a group, and commits them when enough groups are there.
-
-        Args:
-            group: one of the plan.
-            added: its new files.
-            created: the locations of all files that were made for it.
-
-        Raises:
-            CommitConflictError, CommitFailedError, CommitStateUnknownError: as of `rewrite_data_files`.
-        """
+        """Takes a group's new files and the locations of all that were made; commits when enough groups are there."""
         removed = tuple(task.file for task in group.items)
         self.commits.take(Written(group, Replaced(removed, added), created))
 
@@ -106,9 +97,5 @@ class Engine(Protocol):
     """Carries out a rewriting that is planned."""
 
     def run(self, rewrite: DataFileRewrite) -> None:
-        """Writes the groups of a plan, and hands each to the rewriting when it is written.
-
-        Raises:
-            IcebergError: as of `rewrite_data_files`.
-        """
+        """Writes the groups of a plan, and hands each to the rewriting when it is written."""
         ...

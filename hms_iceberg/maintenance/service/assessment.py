@@ -63,14 +63,6 @@ def needs_of(table: Table, policy: Policy, rows: TableRows | None = None) -> Ite
 
     A table whose files may belong to others (`gc.enabled=false`), or that follows a Hive table (`snapshot=true`), needs
     nothing: whoever keeps it up refuses what somebody else wrote to it.
-
-    Args:
-        table: the table at its newest version.
-        policy: what is kept up.
-        rows: the metastore's tables; None to ask for them when they are needed.
-
-    Raises:
-        StorageError, CorruptManifestError: its metadata cannot be read.
     """
     is_own = GC_ENABLED.of(table.properties) and not IS_SNAPSHOT_TABLE.of(table.properties)
     if table.current_snapshot() is None or not policy.enabled or not is_own:

@@ -22,12 +22,7 @@ _RENEWED_AFTER_SECONDS = 10 * 60
 
 
 class Claim:
-    """A claim that is held.
-
-    Args:
-        table: the table.
-        owner: who holds it.
-    """
+    """A claim that is held."""
 
     def __init__(self, table: Table, owner: str) -> None:
         self._table = table
@@ -69,18 +64,10 @@ def new_owner() -> str:
 
 @contextmanager
 def claimed(table: Table, owner: str) -> Iterator[Claim | None]:
-    """A claim of a table for the time of the block; None if another service has it.
+    """A claim of a table for the time of the block; None if another service has it. The table moves to its newest
+    version.
 
-    Args:
-        table: the table, which moves to its newest version.
-        owner: the service. A claim that it could not give back, as the metastore was away, is its own still.
-
-    Returns:
-        a context manager, which gives the claim, or None if another service has the table.
-
-    Raises:
-        CommitStateUnknownError: nobody can tell whether the claim was taken, or given back.
-        CommitFailedError: it could not be given back.
+    A claim that the owner could not give back, as the metastore was away, is its own still.
     """
     claim = Claim(table, owner)
     if not claim.renew():

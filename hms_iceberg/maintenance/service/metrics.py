@@ -15,11 +15,7 @@ _BUCKETS = (0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 14_400)
 
 
 class ServiceMetrics:
-    """Counts the runs and the steps of a service.
-
-    Args:
-        registry: where the metrics go.
-    """
+    """Counts the runs and the steps of a service."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         client = prometheus()

@@ -55,19 +55,7 @@ class Policy:
     nobody_writes: bool = False
 
     def with_settings(self, settings: Mapping[str, Any], source: str) -> Policy:
-        """The policy with some settings changed.
-
-        Args:
-            settings: names, with dashes or underscores, and values, which may be text.
-            source: where they come from, for messages.
-
-        Returns:
-            another policy; this one stays as it is.
-
-        Raises:
-            ConfigurationError: an unknown name, a value of the wrong type, or orphans of less than 24 hours although
-                somebody may write.
-        """
+        """Another policy with some settings: names with dashes or underscores, values also as text."""
         known = {field.name: field.default for field in fields(self)}
         changes: dict[str, Any] = {}
         for name, value in settings.items():
@@ -86,18 +74,7 @@ class Policy:
         return made
 
     def of_table(self, properties: Mapping[str, str], table: str) -> Policy:
-        """The policy as a table's properties change it.
-
-        Args:
-            properties: the table's properties.
-            table: the table's name, for messages.
-
-        Returns:
-            another policy; this one stays as it is.
-
-        Raises:
-            ConfigurationError: a property of the service that it does not know, or of the wrong type.
-        """
+        """Another policy, as a table's `maintenance.*` properties change this one."""
         own = {
             name[len(PREFIX) :]: value
             for name, value in properties.items()
@@ -108,12 +85,7 @@ class Policy:
 
 @dataclass(frozen=True)
 class Policies:
-    """The policy of every table: the first pattern that its name matches.
-
-    Args:
-        default: what holds for a table that no pattern matches.
-        patterns: patterns such as `web.*` with the policy of the tables they match, in order.
-    """
+    """The policy of every table: the first pattern (such as `web.*`) that its name matches, else the default."""
 
     default: Policy = Policy()
     patterns: tuple[tuple[str, Policy], ...] = ()
@@ -125,9 +97,6 @@ class Policies:
         >>> # default: {compact-min-files: 10}
         >>> # tables:
         >>> #   "raw.*": {expire-snapshots: false}
-
-        Raises:
-            ConfigurationError: the file cannot be read or is none.
         """
         import yaml
 
@@ -147,19 +116,7 @@ class Policies:
         return cls(default, patterns)
 
     def of(self, table: str, properties: Mapping[str, str]) -> Policy:
-        """The policy of a table.
-
-        Args:
-            table: its name with dots.
-            properties: its properties.
-
-        Returns:
-            that of the first pattern that the name matches, or the default, changed by the table's `maintenance.*`
-            properties.
-
-        Raises:
-            ConfigurationError: a property of the service that it does not know, or of the wrong type.
-        """
+        """The policy of a table by its name with dots, changed by the table's `maintenance.*` properties."""
         found = next((policy for pattern, policy in self.patterns if fnmatchcase(table, pattern)), self.default)
         return found.of_table(properties, table)
 

@@ -153,14 +153,7 @@ class MaintenanceService:
     _owner: str = field(default_factory=new_owner)
 
     def run(self, dry_run: bool = False) -> RunReport:
-        """Looks at every table once, and does what it needs.
-
-        Args:
-            dry_run: only tell.
-
-        Raises:
-            MetastoreError: the tables cannot be listed.
-        """
+        """Looks at every table once, and does what it needs, or only tells of it."""
         self.run_id, started = uuid.uuid4().hex[:12], time.monotonic()
         rows = table_rows_of(self.catalog.metastore)
         self._rows = None if rows is None else RememberedRows(rows)
@@ -188,13 +181,7 @@ class MaintenanceService:
         on_report: Callable[[RunReport], None] = lambda report: None,
         on_failure: Callable[[IcebergError], None] = lambda error: None,
     ) -> None:
-        """Runs again and again until it is stopped; a run that fails is logged, and the next one follows.
-
-        Args:
-            seconds: from the end of one run to the begin of the next.
-            on_report: called after each run.
-            on_failure: called after a run that failed as a whole, as the metastore did not answer.
-        """
+        """Runs again and again until it is stopped; a run that fails is logged, and the next one follows."""
         while not self.stop.is_set():
             try:
                 on_report(self.run())
