@@ -26,6 +26,7 @@ from hms_iceberg.storage import FileIO, Storage
 from hms_iceberg.table.inspect import InspectTable
 from hms_iceberg.table.locations import LocationProvider
 from hms_iceberg.table.reading.incremental_scans import ChangelogScan, IncrementalAppendScan
+from hms_iceberg.table.reading.pyiceberg_table import pyiceberg_table
 from hms_iceberg.table.reading.scan import TableScan, snapshot_as_of
 from hms_iceberg.table.table_html import table_html
 from hms_iceberg.transaction.workspace import read_version, storage_of
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     import bodo
     import daft
     import dask.dataframe as dd
+    import pyiceberg.table
     import ray
 
 
@@ -282,6 +284,18 @@ class ReadableTable:
     def to_bodo(self) -> bodo.pandas.DataFrame:
         """The table as a data frame of Bodo; raises `MissingDependencyError` without Bodo."""
         return self.scan().to_bodo()
+
+    def to_pyiceberg(self) -> pyiceberg.table.Table:
+        """The table at this version as PyIceberg's, for libraries that read Iceberg through it.
+
+        `pl.scan_iceberg(table.to_pyiceberg())` and `daft.read_iceberg(table.to_pyiceberg())` read it, with the rules
+        and the limits of PyIceberg; nothing can be written through it.
+
+        Raises:
+            MissingDependencyError: PyIceberg is not installed.
+            UnsupportedError: the table is encrypted, or of a format version that PyIceberg does not know.
+        """
+        return pyiceberg_table(self._identifier, self.metadata, self.metadata_location, self.storage)
 
     def incremental_append_scan(
         self,

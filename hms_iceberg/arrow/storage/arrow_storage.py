@@ -63,13 +63,19 @@ class ArrowStorage:
         return f"ArrowStorage(schemes={sorted({scheme for scheme, _ in self._filesystems})})"
 
     def __getstate__(self) -> dict[str, Any]:
-        # Keys of files travel with what names the files; the way to the keys of tables stays in this process.
-        kept = {key: value for key, value in self._properties.items() if not key.startswith(("kms.", "encryption."))}
-        return {"properties": kept, "previewed": self._previewed}
+        return {"properties": self.file_properties, "previewed": self._previewed}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["properties"])  # type: ignore[misc]
         self._previewed = state["previewed"]
+
+    @property
+    def file_properties(self) -> dict[str, str]:
+        """The properties that lead to files, secrets among them.
+
+        Keys of files travel with what names the files; the way to the keys of tables stays in this process.
+        """
+        return {key: value for key, value in self._properties.items() if not key.startswith(("kms.", "encryption."))}
 
     @property
     def is_previewing(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -15,6 +16,7 @@ import pytest
 from hms_iceberg import load_catalog
 from hms_iceberg.arrow.columns.geoarrow import ShapeType
 from hms_iceberg.catalog import Catalog
+from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.table import Table
 from tests.support.row_tables import create
 
@@ -139,3 +141,24 @@ def test_a_scan_shows_its_table_and_what_was_asked_for(table: Table) -> None:
         f"TableScan(web.visits, row_filter='id > 1', selected_fields=('id',), limit=3, "
         f"snapshot_id={snapshot.snapshot_id}, schema_id=0)"
     )
+
+
+def test_libraries_that_read_through_pyiceberg_take_the_version_of_the_table_that_they_are_given(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("POLARS_ICEBERG_PLANNER", "pyiceberg")
+    given = table.to_pyiceberg()
+    table.append(ROWS)
+    assert given.name() == ("web", "visits")
+    assert ordered(given.scan().to_arrow()) == ordered(ROWS)
+    frame = pl.scan_iceberg(given).filter(pl.col("id") > 1).select("page").collect()
+    assert set(frame["page"]) == {None, "/buy"}
+
+
+def test_what_pyiceberg_cannot_read_is_not_given_to_it(tmp_path: Path) -> None:
+    encrypted = create(tmp_path / "keys", version=3)
+    version = replace(encrypted._version, metadata=replace(encrypted.metadata, properties={"encryption.key-id": "k"}))
+    later = replace(encrypted._version, metadata=replace(encrypted.metadata, format_version=4))
+    for each in (version, later):
+        with pytest.raises(UnsupportedError, match="to_arrow"):
+            Table(encrypted.name(), each, encrypted.metastore, encrypted.storage).to_pyiceberg()
