@@ -117,12 +117,7 @@ class PartitionSpecUpdate(Update):
             )
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata with the changed spec as default; the same object if nothing changes.
-
-        Raises:
-            InvalidPartitionSpecError: a field does not exist, is redundant, or its transform does not fit.
-            UnknownColumnError: a source column does not exist.
-        """
+        """The metadata with the changed spec as default; the same object if nothing changes."""
         schema, fields = base.schema(), list(base.spec().fields)
         last_id = max(base.last_partition_id, PARTITION_FIELD_ID_START - 1)
         for change in self.changes:
@@ -199,12 +194,7 @@ def _column(name: str, schema: Schema, case_sensitive: bool) -> NestedField | No
 
 
 def default_name(column: str, transform: Transform) -> str:
-    """The name of a partition field that was given none: `ts_day`, `id_bucket_16`, `city_trunc_4`, `region`.
-
-    Args:
-        column: name of the source column.
-        transform: the transform.
-    """
+    """The name of a partition field that was given none: `ts_day`, `id_bucket_16`, `city_trunc_4`, `region`."""
     if transform.is_identity:
         return column
     argument = "" if transform.argument is None else f"_{transform.argument}"

@@ -40,12 +40,7 @@ class SinceSnapshot(Update):
         """Nothing more than `apply`, which validates each time."""
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The change, if nothing since the snapshot is against it.
-
-        Raises:
-            InvalidInputError: the table has no such snapshot.
-            CommitConflictError: something is.
-        """
+        """The change, if nothing since the snapshot is against it."""
         if base.snapshot_by_id(self.snapshot_id) is None:
             raise InvalidInputError(
                 f"Cannot validate a change of the table at {base.location} from snapshot {self.snapshot_id}: it has no "
@@ -178,12 +173,7 @@ class RequestedChanges(Update):
         """Nothing that `apply` does not check."""
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata after the changes; the same object if they change nothing.
-
-        Raises:
-            CommitConflictError: a requirement does not hold.
-            InvalidInputError: a change cannot be made.
-        """
+        """The metadata after the changes; the same object if they change nothing."""
         if self.snapshots and all(_has(base, each) for each in self.snapshots):
             return base
         check_all(self.requirements, base)

@@ -48,11 +48,7 @@ class SetProperties(Update):
             )
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
-        """Refuses keys that were changed concurrently to something else.
-
-        Raises:
-            CommitConflictError: names the key and both values.
-        """
+        """Refuses keys that were changed concurrently to something else."""
         wanted: dict[str, str | None] = {**self.updates, **dict.fromkeys(self.removals)}
         for key, value in wanted.items():
             before, now = start.properties.get(key), base.properties.get(key)
@@ -75,11 +71,7 @@ class SetLocation(Update):
     location: str
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
-        """Refuses if another writer moved the table since.
-
-        Raises:
-            CommitConflictError: another writer moved it elsewhere; names both locations.
-        """
+        """Refuses if another writer moved the table since."""
         if base.location not in (start.location, self.location):
             raise CommitConflictError(
                 f"Cannot set the location of the table at {start.location} to {self.location}: a concurrent commit set "
@@ -101,11 +93,7 @@ class SetStatistics(Update):
         """Nothing: statistics are advisory, the last writer wins."""
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata with the file.
-
-        Raises:
-            NoSuchSnapshotError: the snapshot that it belongs to is not there.
-        """
+        """The metadata with the file."""
         if isinstance(self.file, PartitionStatisticsFile):
             return set_partition_statistics(base, self.file, workspace.now_ms())
         return set_statistics(base, self.file, workspace.now_ms())
@@ -145,11 +133,7 @@ class ReplaceSortOrder(Update):
     case_sensitive: bool = True
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
-        """Refuses if the order, or a column of the new one, was changed since `start`.
-
-        Raises:
-            CommitConflictError: names what was changed.
-        """
+        """Refuses if the order, or a column of the new one, was changed since `start`."""
         before, now = start.sort_order(), base.sort_order()
         if not now.same_as(before) and not now.same_as(self._order(base)):
             raise CommitConflictError(
@@ -170,12 +154,7 @@ class ReplaceSortOrder(Update):
                 )
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata with the order as default; the same object if it is already.
-
-        Raises:
-            UnknownColumnError: a column does not exist.
-            InvalidSortOrderError: a column's type cannot be sorted or transformed so.
-        """
+        """The metadata with the order as default; the same object if it is already."""
         return set_default_sort_order(base, self._order(base))
 
     def _order(self, metadata: TableMetadata) -> SortOrder:
@@ -199,13 +178,7 @@ class RotateKeys(Update):
         """Accepts every history: the keys that came meanwhile are encrypted anew with the others."""
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata with the new key, and without those that it takes the place of.
-
-        Raises:
-            InvalidInputError: the table is not encrypted.
-            TamperedFileError: a key of the metadata was changed.
-            KeyUnavailableError: the table's key cannot be used.
-        """
+        """The metadata with the new key, and without those that it takes the place of."""
         if not is_encrypted(base.properties):
             raise InvalidInputError(f"Cannot rotate the keys of the table at {base.location}: it is not encrypted.")
         now = workspace.now_ms()

@@ -31,17 +31,8 @@ from hms_iceberg.updates.machinery.update import FileReader
 
 
 def snapshots_since(base: TableMetadata, branch: str, start_snapshot_id: int | None, what: str) -> list[Snapshot]:
-    """Snapshots of the branch after `start_snapshot_id`, newest first.
-
-    Args:
-        base: the committed metadata that the change is applied to.
-        branch: name of the branch.
-        start_snapshot_id: the snapshot before the first; None for the beginning.
-        what: what is done, for messages.
-
-    Raises:
-        CommitConflictError: `start_snapshot_id` is not in the branch's history any more: it was rolled back, or the
-            snapshots between have expired.
+    """The branch's snapshots after a start (None: the beginning), newest first; a conflict if that is not in its
+    history any more.
     """
     head = parent_on(base, branch)
     since: list[Snapshot] = []
@@ -66,16 +57,7 @@ def files_since(
     operations: frozenset[Operation],
     test: Callable[[Sequence[DataFile]], Sequence[bool]] | None = None,
 ) -> Iterator[tuple[Snapshot, DataFile]]:
-    """Files that the snapshots of these operations added or removed, each with its snapshot.
-
-    Args:
-        snapshots: the snapshots.
-        content: data files or delete files.
-        status: whether they were added or removed.
-        reader: reads manifests.
-        operations: those of the snapshots that matter.
-        test: says of the files of a manifest which are wanted; None wants all.
-    """
+    """Files that the snapshots of these operations added or removed, each with its snapshot."""
     for snapshot in snapshots:
         if snapshot.operation not in {str(operation) for operation in operations}:
             continue
@@ -126,18 +108,8 @@ class Concurrent:
         what: str,
         case_sensitive: bool = True,
     ) -> Concurrent:
-        """The commits after a snapshot.
-
-        Args:
-            start_snapshot_id: the snapshot; None for the beginning.
-            base: the committed metadata that the change is applied to.
-            branch: name of the branch.
-            reader: reads manifest lists and manifests.
-            what: what is done, for messages.
-            case_sensitive: whether column names must match in case.
-
-        Raises:
-            CommitConflictError: the snapshot is not in the branch's history any more.
+        """The commits after a snapshot (None: the beginning); a conflict if it is not in the branch's history
+        any more.
         """
         return cls(what, base, snapshots_since(base, branch, start_snapshot_id, what), reader, case_sensitive)
 
@@ -204,12 +176,10 @@ class Concurrent:
                 )
 
     def check_no_new_deletes_for(self, files: Collection[DataFile], ignore_equality_deletes: bool = False) -> None:
-        """Refuses delete files added since that may apply to one of `files`, which are about to be replaced.
+        """Refuses delete files added since that may apply to one of `files`, whose rows are written anew without them.
 
-        Args:
-            files: data files that the change removes, whose rows it wrote anew without the new deletes.
-            ignore_equality_deletes: whether equality deletes keep applying to the new files, as their data sequence
-                number stays that of the old ones (compaction).
+        Equality deletes may be ignored where they keep applying to the new files, as their data sequence number stays
+        that of the old ones (compaction).
         """
         paths = {file.file_path for file in files}
         homes = {file.partition_key for file in files}
@@ -280,16 +250,8 @@ _ADDS_ROWS = frozenset({Operation.APPEND, Operation.OVERWRITE})
 
 
 def check_added_nulls(files: Iterable[DataFile], written: Schema, now: Schema, what: str) -> None:
-    """Refuses files that may hold nulls in a column which became required since they were written.
-
-    Args:
-        files: data and delete files; asked for only if there is such a column.
-        written: the schema that they were written with.
-        now: the table's schema.
-        what: the change, to complete 'cannot …'.
-
-    Raises:
-        CommitConflictError: names the file and the column.
+    """Refuses files (asked for only if needed) that may hold nulls in a column which became required since they were
+    written.
     """
     required = list(_became_required(written, now))
     for file in files if required else ():
@@ -304,18 +266,7 @@ def check_added_nulls(files: Iterable[DataFile], written: Schema, now: Schema, w
 def check_nulls_added_since(
     start: TableMetadata, base: TableMetadata, replayed: Schema, reader: FileReader, table: str
 ) -> None:
-    """Refuses to make a column required if files added since may hold nulls in it.
-
-    Args:
-        start: the table that the change was made on.
-        base: the committed table that it is applied to.
-        replayed: the schema after the change.
-        reader: reads manifest lists and manifests.
-        table: its name, for messages.
-
-    Raises:
-        CommitConflictError: names the column and the file.
-    """
+    """Refuses to make a column required if files added since may hold nulls in it."""
     required = list(_became_required(base.schema(), replayed))
     if not required:
         return

@@ -71,15 +71,6 @@ def commit_content(base: TableMetadata, change: ContentChange, workspace: Worksp
 
     Manifests of added files are written once; a manifest that loses files is rewritten once as long as it is in the
     base; so that a replay writes a manifest list and nothing else if the manifests involved are still there.
-
-    Args:
-        base: the committed metadata that the change is applied to.
-        change: the files that are added and removed.
-        workspace: reads and creates files, and records those that it creates.
-
-    Raises:
-        CommitConflictError: a file to remove is not there.
-        InvalidInputError: an added file does not fit the table.
     """
     check_added(change.added, base)
     parent = parent_on(base, change.branch or MAIN_BRANCH)
@@ -168,10 +159,6 @@ def _added_manifests(
 def check_added(files: Sequence[DataFile], base: TableMetadata) -> None:
     """Refuses files that the table's specs or format version cannot have.
 
-    Args:
-        files: the files.
-        base: the committed metadata that the change is applied to.
-
     Source: Iceberg specification, "Delete Formats": deletes need v2, deletion vectors v3, and position delete files
     must not be added from v3 on.
     """
@@ -226,25 +213,12 @@ class Isolation(str, Enum):
 
 
 def isolation_of(properties: Mapping[str, str], operation: str) -> Isolation:
-    """The level that a table sets for `delete`, `update` or `merge`.
-
-    Args:
-        properties: the table's properties.
-        operation: `delete`, `update` or `merge`.
-
-    Raises:
-        ConfigurationError: no such level.
-    """
+    """The level that a table sets for `delete`, `update` or `merge`."""
     return Isolation(ISOLATION_LEVELS[operation].of(properties))
 
 
 def overwrite_operation(added: Sequence[DataFile], removed: Sequence[DataFile]) -> Operation:
-    """An overwrite that only adds is an append, one that only removes a delete.
-
-    Args:
-        added: the files that are added.
-        removed: the files that are removed.
-    """
+    """An overwrite that only adds is an append, one that only removes a delete."""
     if added and not removed:
         return Operation.APPEND
     if removed and not added:
@@ -253,12 +227,7 @@ def overwrite_operation(added: Sequence[DataFile], removed: Sequence[DataFile]) 
 
 
 def filter_operation(added: Sequence[DataFile], removed: Sequence[DataFile]) -> Operation:
-    """The operation of an overwrite by a filter: overwrite if files were added, else delete, also if no row matched.
-
-    Args:
-        added: the files that are added.
-        removed: the files that are removed.
-    """
+    """The operation of an overwrite by a filter: overwrite if files were added, else delete, also if no row matched."""
     return Operation.OVERWRITE if added else Operation.DELETE
 
 
@@ -268,12 +237,7 @@ def overwriting(row_filter: BooleanExpression | None) -> Callable[[Sequence[Data
 
 
 def row_delta_operation(added: Sequence[DataFile], removed: Sequence[DataFile]) -> Operation:
-    """A row delta that only adds data is an append, one that adds no data a delete.
-
-    Args:
-        added: the files that are added.
-        removed: the files that are removed.
-    """
+    """A row delta that only adds data is an append, one that adds no data a delete."""
     adds_data = any(file.is_data for file in added)
     deletes = any(not file.is_data for file in added) or any(file.is_data for file in removed)
     if adds_data and not deletes:

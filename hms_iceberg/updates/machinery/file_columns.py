@@ -24,12 +24,7 @@ PathsToRemove = Callable[[int, ManifestFrame], Collection[str]]
 
 
 class WholeFiles:
-    """Finds the files all of whose rows match a filter.
-
-
-    Raises:
-        UnknownColumnError, TypeMismatchError: the filter does not fit the table's schema.
-    """
+    """Finds the files all of whose rows match a filter."""
 
     def __init__(
         self,

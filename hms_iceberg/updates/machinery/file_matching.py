@@ -31,17 +31,7 @@ def live_files(
     reader: FileReader,
     on_unreadable: OnUnreadable = None,
 ) -> Iterator[pl.DataFrame]:
-    """The live files of manifests: frames of `file_path` and `content`.
-
-    Args:
-        manifests: the manifests.
-        metadata: a version of the table that has their partition specs.
-        reader: reads them.
-        on_unreadable: gets the error of a manifest that cannot be read, which is passed over; raised if it is None.
-
-    Raises:
-        StorageError, CorruptManifestError: a manifest cannot be read.
-    """
+    """The live files of manifests: frames of `file_path` and `content`; without `on_unreadable`, errors are raised."""
     partitions = partition_columns(metadata)
     for batch in in_batches(manifests, lambda each: manifest_bytes(each, reader), lambda each: each.entries_count or 0):
         alike: dict[Any, list[tuple[bytes, ManifestFile]]] = {}
@@ -81,11 +71,7 @@ PartitionTest = Callable[[tuple[object, ...]], bool]
 
 
 class FileMatcher:
-    """Decides about files and manifests of a table; predicates are projected once a spec.
-
-    Raises:
-        UnknownColumnError, TypeMismatchError: the filter does not fit the table's schema.
-    """
+    """Decides about files and manifests of a table; predicates are projected once a spec."""
 
     def __init__(self, metadata: TableMetadata, row_filter: BooleanExpression, case_sensitive: bool = True) -> None:
         self._metadata = metadata

@@ -48,14 +48,7 @@ OnUnreadable = Callable[[Exception], None] | None
 def in_batches(
     items: Iterable[T], content: Callable[[T], bytes], entries: Callable[[T], int] = lambda _: 0
 ) -> Iterator[list[tuple[T, bytes | Exception]]]:
-    """Items with the content of their files, as many at a time as are small together; with the error in place of
-    content that cannot be read.
-
-    Args:
-        items: the items.
-        content: reads the file of an item.
-        entries: about how many entries it has.
-    """
+    """Items with the content of their files, or the error of reading it, as many at a time as are small together."""
     left = iter(items)
     with ThreadPoolExecutor(_READERS, thread_name_prefix="iceberg-read") as pool:
         reading = deque((each, pool.submit(_contents, content, each)) for each in islice(left, _READERS))
@@ -79,12 +72,7 @@ def _contents(content: Callable[[T], bytes], item: T) -> bytes | Exception:
 
 
 def tell(error: Exception, on_unreadable: OnUnreadable) -> None:
-    """Hands an error on, or raises it.
-
-    Args:
-        error: the error.
-        on_unreadable: what is called with it; None to raise it.
-    """
+    """Hands an error on, or raises it."""
     if on_unreadable is None:
         raise error
     on_unreadable(error)
@@ -114,15 +102,8 @@ _Read = tuple[Snapshot, bytes]
 def manifests_of_all(
     snapshots: Collection[Snapshot], reader: FileReader, on_unreadable: OnUnreadable = None
 ) -> dict[str, ManifestFile]:
-    """The manifests of snapshots by their location, without summaries of partitions.
-
-    Args:
-        snapshots: the snapshots.
-        reader: reads their manifest lists.
-        on_unreadable: gets the error of a list that cannot be read, which is passed over; raised if it is None.
-
-    Raises:
-        StorageError, CorruptManifestError: a manifest list cannot be read.
+    """The manifests of snapshots by their location, without summaries of partitions; without `on_unreadable`, errors
+    are raised.
     """
     found: dict[str, ManifestFile] = {}
     listed = [snapshot for snapshot in snapshots if snapshot.manifest_list is not None]

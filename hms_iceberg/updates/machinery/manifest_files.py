@@ -26,32 +26,17 @@ from hms_iceberg.updates.machinery.update import FileReader, Workspace
 
 
 def metadata_file(metadata: TableMetadata, name: str) -> str:
-    """Location of a metadata file of this name, below `write.metadata.path`.
-
-    Args:
-        metadata: the table's metadata.
-        name: the file's name.
-    """
+    """Location of a metadata file of this name, below `write.metadata.path`."""
     return f"{metadata_folder(metadata.location, metadata.properties)}/{name}"
 
 
 def manifest_list_of(snapshot: Snapshot | None, reader: FileReader) -> list[ManifestFile]:
-    """The manifests of a snapshot; none if there is no snapshot.
-
-    Args:
-        snapshot: the snapshot; None for a table without one.
-        reader: reads manifest lists and manifests.
-    """
+    """The manifests of a snapshot; none if there is no snapshot."""
     return [] if snapshot is None else manifests_of(snapshot, reader)
 
 
 def entries_of(manifest: ManifestFile, reader: FileReader) -> list[ManifestEntry]:
-    """All entries of a manifest with snapshot id, sequence numbers and first row id inherited.
-
-    Args:
-        manifest: the manifest, as its manifest list describes it.
-        reader: reads manifest lists and manifests.
-    """
+    """All entries of a manifest with snapshot id, sequence numbers and first row id inherited."""
     return decode_manifest(manifest_bytes(manifest, reader), manifest)
 
 
@@ -66,13 +51,6 @@ def write_added(
 
     Sequence numbers are left to be inherited, so that a retry reuses the manifests as they are. Only data files that
     take the place of older ones get a data sequence number, which is not above that of the files they replace.
-
-    Args:
-        files: the files.
-        base: the committed metadata that the change is applied to.
-        snapshot_id: id of the snapshot.
-        workspace: reads and creates files, and records those that it creates.
-        data_sequence_number: their data sequence number; None to inherit that of the commit.
     """
     entries = [
         ManifestEntry(
@@ -86,14 +64,7 @@ def write_added(
 def write_entries(
     entries: Sequence[ManifestEntry], base: TableMetadata, snapshot_id: int, workspace: Workspace
 ) -> tuple[ManifestFile, ...]:
-    """Manifests of these entries, in their order, apart by partition spec and content, of about the target size.
-
-    Args:
-        entries: the entries of the manifest.
-        base: the committed metadata that the change is applied to.
-        snapshot_id: id of the snapshot.
-        workspace: reads and creates files, and records those that it creates.
-    """
+    """Manifests of these entries, in their order, apart by partition spec and content, of about the target size."""
     written: list[ManifestFile] = []
 
     def room(entry: ManifestEntry) -> tuple[int, bool]:
@@ -148,14 +119,6 @@ def _encode(
 def check_specs(files: Iterable[DataFile], base: TableMetadata, table: str) -> None:
     """Refuses files of a partition spec that the table does not have, or with a partition of the wrong length, and
     files that are encrypted where the table is not, or the other way round.
-
-    Args:
-        files: the files.
-        base: the committed metadata that the change is applied to.
-        table: the table's name, for messages.
-
-    Raises:
-        InvalidInputError: names the file, the spec and what was expected.
     """
     needs_key = is_encrypted(base.properties)
     widths = {spec.spec_id: len(spec.fields) for spec in base.partition_specs}
@@ -210,19 +173,8 @@ class ListFacts:
 def extend_manifest_list(
     parent: bytes, location: str, added: Sequence[ManifestFile], facts: ListFacts
 ) -> tuple[bytes, int | None, int]:
-    """The parent's manifest list with manifests added before its own.
-
-    Args:
-        parent: content of the parent's list.
-        location: where that is, for messages.
-        added: manifests of the new snapshot.
-        facts: the new snapshot.
-
-    Returns:
-        The new list, the next row id after it, and how many manifests of the parent are in it.
-
-    Raises:
-        CorruptManifestError: the parent's list cannot be read.
+    """The parent's manifest list with manifests before its own, the next row id, and how many manifests of the parent
+    are in it.
     """
     head, next_row_id = facts.encode(added)
     spliced = _spliced(head, parent)

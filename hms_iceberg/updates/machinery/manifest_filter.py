@@ -101,22 +101,7 @@ def remove_files(
     workspace: Workspace,
     what: str,
 ) -> Filtered:
-    """Removes files from manifests. A manifest that is rewritten once is not rewritten again by a replay.
-
-    Args:
-        manifests: the manifests.
-        removal: which files.
-        base: the committed metadata that the change is applied to.
-        snapshot_id: id of the snapshot.
-        workspace: reads and creates files, and records those that it creates.
-        what: what is done, for messages.
-
-    Returns:
-        the manifests without the files, what was removed, and how many manifests were written anew.
-
-    Raises:
-        CommitConflictError: a file of `removal.files` is in none of the manifests.
-    """
+    """Removes files from manifests. A manifest that is rewritten once is not rewritten again by a replay."""
     wanted = {file_key(file) for file in removal.files}
     homes = HeldPartitions(((file.spec_id, file.partition) for file in removal.files), base)
     contents = {file.is_data for file in removal.files}
@@ -166,11 +151,8 @@ def remove_files(
 
 
 def oldest_data(manifests: Iterable[ManifestFile], base: TableMetadata) -> int:
-    """The least sequence number of data files, below which deletes apply to none of them.
-
-    Args:
-        manifests: manifests of all data files, with those that the next snapshot adds.
-        base: the committed metadata that the snapshot is made for.
+    """The least sequence number of data files, also of those that the next snapshot adds: older deletes apply to
+    none.
     """
     new = base.last_sequence_number + 1
     ages = (each.min_sequence_number for each in manifests)
@@ -222,13 +204,8 @@ def _rewrite(
 def merge_manifests(
     manifests: Sequence[ManifestFile], base: TableMetadata, snapshot_id: int, workspace: Workspace
 ) -> tuple[list[ManifestFile], int]:
-    """The manifests with small ones merged, and how many of the parent's were replaced.
-
-    Args:
-        manifests: all of one content (data or deletes), newest first.
-        base: the table, whose properties say when to merge.
-        snapshot_id: the snapshot that they are merged for.
-        workspace: remembers what was merged, so that a replay does not do it again.
+    """The manifests (of one content, newest first) with small ones merged, and how many of the parent's were
+    replaced.
     """
     if not MANIFEST_MERGE_ENABLED.of(base.properties):
         return list(manifests), 0
@@ -310,21 +287,11 @@ def cluster_manifests(
     snapshot_id: int,
     workspace: Workspace,
 ) -> tuple[tuple[ManifestFile, ...], int] | None:
-    """Manifests of the same live files, sorted by partition, nulls first, and of the target size.
+    """Manifests of the same live files, sorted by partition (nulls first), of the target size, and how many files they
+    hold.
 
-    Args:
-        manifests: of one content and partition spec.
-        cluster_by: names of partition fields to sort by first.
-        base: the table.
-        snapshot_id: of the snapshot that they are written for.
-        workspace: takes the new manifests.
-
-    Returns:
-        The new manifests and how many files they hold; None if entries have to be encoded anew: manifests of an
-        older format, of several layouts, or of an unusual one.
-
-    Raises:
-        CorruptManifestError: a manifest cannot be read, or is not what its list says.
+    None if entries have to be encoded anew: manifests of an older format, of several layouts, or of an unusual one. All
+    are of one content and spec.
     """
     with ThreadPoolExecutor(_READERS, thread_name_prefix="iceberg-read") as pool:
         contents = list(pool.map(lambda each: manifest_bytes(each, workspace), manifests))

@@ -58,14 +58,6 @@ class ManifestSplice:
         """The manifest; None if its entries are to be encoded anew: of an older format, an unusual layout, or few.
 
         Entries with fields that nobody here knows are copied even if they are few, so that they keep them.
-
-        Args:
-            manifest: the manifest, as its manifest list describes it.
-            base: the committed metadata that the change is applied to.
-            data: the bytes of the file.
-
-        Raises:
-            CorruptManifestError: the manifest cannot be read, or is not what its list says.
         """
         container = read_container(data, f"manifest {manifest.manifest_path}")
         if manifest.content is not ManifestContent.DATA:
@@ -81,13 +73,7 @@ class ManifestSplice:
     def without(
         self, paths: set[str], snapshot_id: int, workspace: Workspace
     ) -> tuple[tuple[ManifestFile, ...], tuple[DataFile, ...]] | None:
-        """The manifests that take this one's place, and the files removed; None if it holds none of them.
-
-        Args:
-            paths: locations of the files to remove.
-            snapshot_id: of the snapshot that removes them.
-            workspace: takes the new manifests.
-        """
+        """The manifests that take this one's place, and the files removed; None if it holds none of them."""
         gone = self.files["file_path"].is_in(list(paths))
         if not gone.any():
             return None
@@ -111,16 +97,8 @@ def write_spliced(
     workspace: Workspace,
     base: TableMetadata,
 ) -> tuple[ManifestFile, ...]:
-    """Manifests of about the target size, of entries whose bytes are there; none is an added one.
-
-    Args:
-        packed: the entries, in blocks of compressed bytes, each with their number.
-        files: the same entries in columns.
-        origin: a manifest that they come from, of the same spec and content.
-        schema_json: their Avro schema.
-        snapshot_id: of the snapshot that the manifests are written for.
-        workspace: takes the new manifests.
-        base: the table.
+    """Manifests of about the target size, of entries in blocks of compressed bytes, each with their number; none is an
+    added one.
     """
     spec = base.spec_by_id(origin.partition_spec_id)
     schema = base.schema_for_spec(spec)

@@ -26,15 +26,7 @@ ENGINE_NAME = "hms_iceberg"
 
 
 def parent_on(base: TableMetadata, branch: str) -> Snapshot | None:
-    """The snapshot that the next one on `branch` follows: the branch's head, or main's if the branch is new.
-
-    Args:
-        base: the committed metadata that the change is applied to.
-        branch: name of the branch.
-
-    Raises:
-        InvalidInputError: `branch` is a tag.
-    """
+    """The snapshot that the next one on `branch` follows: the branch's head, or main's if the branch is new."""
     ref = base.refs.get(branch)
     if ref is None:
         return base.current_snapshot()
@@ -70,13 +62,7 @@ class SnapshotDraft:
 
 
 def write_snapshot(base: TableMetadata, draft: SnapshotDraft, workspace: Workspace) -> TableMetadata:
-    """Writes the manifest list and returns the metadata with the snapshot added, its branch moved to it.
-
-    Args:
-        base: the committed metadata that the change is applied to.
-        draft: the snapshot.
-        workspace: reads and creates files, and records those that it creates.
-    """
+    """Writes the manifest list and returns the metadata with the snapshot added, its branch moved to it."""
     parent = parent_on(base, draft.branch or MAIN_BRANCH)
     sequence_number = base.last_sequence_number + 1 if base.format_version > 1 else 0
     attempt = workspace.next_number("manifest list") + 1
@@ -225,11 +211,7 @@ class SummaryBuilder:
 
 
 def with_totals(summary: Mapping[str, str], parent: Mapping[str, str] | None) -> dict[str, str]:
-    """The summary with `total-*` counts, carried on from the parent's.
-
-    Args:
-        summary: the changes of this snapshot.
-        parent: the parent snapshot's summary, None if there is no parent (totals start at zero).
+    """The summary with `total-*` counts, carried on from the parent's; they start at zero without a parent.
 
     A total that the parent does not have, or that would become negative, is left out rather than guessed.
     """

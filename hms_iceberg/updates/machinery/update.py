@@ -36,12 +36,7 @@ class Workspace(FileReader, Protocol):
         ...
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """The result of `make`, which runs in the first attempt only; the files it creates survive attempts.
-
-        Args:
-            key: identifies the work over attempts.
-            make: does the work, and gives its result.
-        """
+        """The result of `make`, which runs in the first attempt only; the files it creates survive attempts."""
         ...
 
     def release(self, location: str) -> None:
@@ -71,26 +66,11 @@ class Update(Protocol):
         return ()
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
-        """Says whether what the change relied on still holds in the history between `start` and `base`.
-
-        Args:
-            start: the metadata that the change was made against.
-            base: the committed metadata that it is now to be applied to.
-            reader: reads manifest lists and manifests.
-
-        Raises:
-            CommitConflictError: replay cannot help; names both changes. Nothing was written.
+        """Whether what the change relied on holds in the history from `start` to `base`; else a CommitConflictError
+        names both changes.
         """
         ...
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata after the change: pure over metadata, creates files through the workspace only.
-
-        Args:
-            base: the committed metadata that the change is applied to.
-            workspace: reads and creates files, and records those that it creates.
-
-        Raises:
-            InvalidInputError: the change cannot be made on this metadata.
-        """
+        """The metadata after the change: pure over metadata, creates files through the workspace only."""
         ...

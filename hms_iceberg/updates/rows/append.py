@@ -45,11 +45,7 @@ class FastAppend(Update):
         """An append has no requirements (specification, "Commit Conflict Resolution and Retry")."""
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata with a snapshot that appends the files.
-
-        Raises:
-            InvalidInputError: a file is a delete file, or of a partition spec that the table lacks.
-        """
+        """The metadata with a snapshot that appends the files."""
         check_data(self.files, base)
         added = workspace.once(
             (self.snapshot_id, "added manifests", base.format_version),
@@ -67,15 +63,7 @@ class FastAppend(Update):
 
 
 def check_data(files: Iterable[DataFile], base: TableMetadata) -> None:
-    """Refuses delete files, and files of a partition spec that the table does not have.
-
-    Args:
-        files: the files.
-        base: the committed metadata that the change is applied to.
-
-    Raises:
-        InvalidInputError: names the file.
-    """
+    """Refuses delete files, and files of a partition spec that the table does not have."""
     files = tuple(files)
     for file in files:
         if not file.is_data:

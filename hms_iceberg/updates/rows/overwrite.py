@@ -44,12 +44,7 @@ class DeleteFiles(Update):
         """Nothing: that the files are there is told when they are removed."""
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata with a snapshot without the files.
-
-        Raises:
-            CommitConflictError: a file is not there.
-            InvalidInputError: some, but not all, rows of a file match the filter.
-        """
+        """The metadata with a snapshot without the files."""
         matcher = None if self.row_filter is None else FileMatcher(base, self.row_filter, self.case_sensitive)
         change = ContentChange(
             snapshot_id=self.snapshot_id,
@@ -117,12 +112,7 @@ class Overwrite(Update):
         concurrent.check_no_new_deletes_for(self.removed)
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata with a snapshot that makes the change.
-
-        Raises:
-            CommitConflictError: a file to remove is not there.
-            InvalidInputError: some, but not all, rows of a file match the filter.
-        """
+        """The metadata with a snapshot that makes the change."""
         check_data(self.added, base)
         matcher = None
         if self.row_filter is not None:
@@ -223,11 +213,7 @@ class ReplacePartitions(Update):
         concurrent.check_no_new_deletes_in(partitions)
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata with a snapshot in which the files take the place of their partitions.
-
-        Raises:
-            InvalidInputError: a partition is not empty, and `append_only` is set.
-        """
+        """The metadata with a snapshot in which the files take the place of their partitions."""
         check_data(self.files, base)
         partitions = self._partitions(base)
         everything = self._replaces_all(base)

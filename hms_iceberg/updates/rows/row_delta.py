@@ -72,12 +72,7 @@ class RowDelta(Update):
             concurrent.check_no_new_deletes(read)
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata with a snapshot that makes the change.
-
-        Raises:
-            InvalidInputError: the table's format version cannot have such deletes.
-            CommitConflictError: a file to remove is not there.
-        """
+        """The metadata with a snapshot that makes the change."""
         change = ContentChange(
             snapshot_id=self.snapshot_id,
             what=self.action,

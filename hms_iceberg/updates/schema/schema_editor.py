@@ -62,11 +62,7 @@ class SchemaEditor:
     # ------------------------------------------------------------------------------------------- look-up
 
     def find(self, path: Path) -> int:
-        """The id that a path stands for.
-
-        Raises:
-            UnknownColumnError: nothing of that name.
-        """
+        """The id that a path stands for."""
         name = ".".join(path)
         try:
             field_id = self.original.find_id(name, self.case_sensitive)
@@ -121,15 +117,7 @@ class SchemaEditor:
     # ------------------------------------------------------------------------------------------- changes
 
     def add(self, path: Path, kind: IcebergType, doc: str | None, required: bool, default: Any) -> None:
-        """Adds a column at the end of its struct; a list or map as parent stands for its elements or values.
-
-        Args:
-            path: the names from the top to the new column.
-            kind: the type.
-            doc: describes the column; None for no text.
-            required: whether null is not allowed.
-            default: the default value; None for none.
-        """
+        """Adds a column at the end of its struct; a list or map as parent stands for its elements or values."""
         name, parent = ".".join(path), None
         if len(path) > 1:
             parent = self._struct_of(self.find(path[:-1]), name)
@@ -205,12 +193,7 @@ class SchemaEditor:
         return below
 
     def rename(self, path: Path, new_name: str) -> None:
-        """Renames a column; whether the new name is free is told when the schema is built.
-
-        Args:
-            path: the names from the top to the column.
-            new_name: the column's new name.
-        """
+        """Renames a column; whether the new name is free is told when the schema is built."""
         if not isinstance(new_name, str) or not new_name:
             raise self._refused(f"rename column {'.'.join(path)!r}", f"{new_name!r} is no name", "Pass a text.")
         field_id = self.find(path)
@@ -228,12 +211,7 @@ class SchemaEditor:
             self._changed.add(field_id)
 
     def retype(self, path: Path, kind: IcebergType) -> None:
-        """Promotes a column to a wider type.
-
-        Args:
-            path: the names from the top to the column.
-            kind: the new type.
-        """
+        """Promotes a column to a wider type."""
         field_id = self.find(path)
         old = self._fields[field_id].field_type
         if old != kind and (kind.is_nested or not can_promote(old, kind, self.format_version)):
@@ -245,12 +223,7 @@ class SchemaEditor:
         self._change(field_id, field_type=kind)
 
     def set_required(self, path: Path, required: bool) -> None:
-        """Makes a column optional, or (an incompatible change) required.
-
-        Args:
-            path: the names from the top to the column.
-            required: whether null is not allowed.
-        """
+        """Makes a column optional, or (an incompatible change) required."""
         field_id = self.find(path)
         field = self._fields[field_id]
         holds_no_nulls = field.required or (field_id in self._added and field.initial_default is not None)
@@ -263,22 +236,12 @@ class SchemaEditor:
         self._change(field_id, required=required)
 
     def set_doc(self, path: Path, doc: str | None) -> None:
-        """Sets the text that describes a column.
-
-        Args:
-            path: the names from the top to the column.
-            doc: the text; None removes it.
-        """
+        """Sets the text that describes a column; None removes it."""
         field_id = self.find(path)
         self._change(field_id, doc=doc)
 
     def set_default(self, path: Path, default: Any) -> None:
-        """Sets what rows written from now on hold if they have no value.
-
-        Args:
-            path: the names from the top to the column.
-            default: the value; None removes it.
-        """
+        """Sets what rows written from now on hold if they have no value; None removes it."""
         field_id = self.find(path)
         field = self._fields[field_id]
         self._check_default(".".join(path), default)
@@ -289,13 +252,7 @@ class SchemaEditor:
         self._change(field_id, write_default=default)
 
     def move(self, path: Path, reference: Path | None, after: bool) -> None:
-        """Moves a column before or after another of the same struct; without one, to the front.
-
-        Args:
-            path: the names from the top to the column.
-            reference: the column that it goes beside; None for the front.
-            after: whether it goes after the reference.
-        """
+        """Moves a column before or after another of the same struct; without one, to the front."""
         field_id = self._find_newest(path)
         siblings = self._children[self._parents[field_id]]
         parent = self._parents[field_id]
@@ -329,11 +286,7 @@ class SchemaEditor:
     # --------------------------------------------------------------------------------------------- result
 
     def build(self) -> Schema:
-        """The schema after all changes.
-
-        Raises:
-            InvalidSchemaChangeError: it would break a rule, or an identifier field is dropped.
-        """
+        """The schema after all changes."""
         for field_id in self._identifiers:
             if field_id in self._deleted:
                 raise self._refused(

@@ -44,11 +44,7 @@ class SchemaUpdate(Update):
     allow_incompatible_changes: bool = False
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
-        """Refuses columns that were changed, and names that were taken, since `start`.
-
-        Raises:
-            CommitConflictError: names the column, and what became of it.
-        """
+        """Refuses columns that were changed, and names that were taken, since `start`."""
         old, new = start.schema(), base.schema()
         for change, path in touched(self.changes):
             self._check_unchanged(change, ".".join(path), old, new, base)
@@ -81,12 +77,7 @@ class SchemaUpdate(Update):
             return None
 
     def edited(self, base: TableMetadata) -> SchemaEditor:
-        """The schema of `base` with all changes made, not checked as a whole.
-
-        Raises:
-            InvalidSchemaChangeError: a change is not possible.
-            UnknownColumnError: a column does not exist.
-        """
+        """The schema of `base` with all changes made, not checked as a whole."""
         editor = SchemaEditor(
             base.schema(),
             base.last_column_id,
@@ -103,12 +94,7 @@ class SchemaUpdate(Update):
         return self.edited_metadata(base)
 
     def edited_metadata(self, base: TableMetadata) -> TableMetadata:
-        """The metadata with a new current schema; the same object if nothing changes.
-
-        Raises:
-            InvalidSchemaChangeError: the specification, a partition spec, a sort order or identifier fields forbid it.
-            UnknownColumnError: a column does not exist.
-        """
+        """The metadata with a new current schema; the same object if nothing changes."""
         old = base.schema()
         new = self.edited(base).build()
         if new.same_as(old):
@@ -120,14 +106,6 @@ class SchemaUpdate(Update):
 def check_sources(base: TableMetadata, old: Schema, new: Schema) -> None:
     """Refuses to drop columns that the current partition spec or sort order needs, and to retype columns so that
     partition values which are written already would mean something else.
-
-    Args:
-        base: the committed metadata that the change is applied to.
-        old: the schema before.
-        new: the schema after.
-
-    Raises:
-        InvalidSchemaChangeError: names the column and what needs it.
     """
     uses = [(field.source_id, field.transform, f"partition field {field.name!r}") for field in base.spec().fields]
     uses += [(field.source_id, field.transform, "the table's sort order") for field in base.sort_order().fields]

@@ -63,10 +63,8 @@ class ExpireSnapshots(Update):
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
         """The metadata without the expired snapshots; the same object if none expires.
 
-        Raises:
-            UnsupportedError: the table's property `gc.enabled` is false.
-            NoSuchSnapshotError: a snapshot named by its id is not there.
-            InvalidInputError: a branch or tag points at a snapshot named by its id.
+        An UnsupportedError if `gc.enabled` is false; an InvalidInputError if a ref points at a snapshot named by its
+        id.
         """
         if not self.of_others_files and not GC_ENABLED.of(base.properties):
             raise UnsupportedError(
@@ -128,11 +126,8 @@ def _add_history(base: TableMetadata, ref: SnapshotRef, history: set[int]) -> No
 
 
 def retained_refs(base: TableMetadata, now: int) -> dict[str, SnapshotRef]:
-    """Refs that are not older than their `max_ref_age_ms`; main always stays, one without its snapshot goes.
-
-    Args:
-        base: the committed metadata that the change is applied to.
-        now: the time in milliseconds since 1970.
+    """Refs that are not older than their `max_ref_age_ms` at `now` (ms); main always stays, one without its snapshot
+    goes.
     """
     default = MAX_REF_AGE_MS.of(base.properties)
     kept = {}
@@ -174,21 +169,12 @@ class UnreachableFiles:
 def unreachable_files(
     before: TableMetadata, after: TableMetadata, reader: FileReader, same: Callable[[str], Hashable] = str
 ) -> UnreachableFiles:
-    """Files that a snapshot of `before` uses, and no snapshot of `after` does.
+    """Files that a snapshot of `before` uses, and no snapshot of `after` does; `same` makes spellings of one location
+    equal.
 
-    A file can only have become unreachable with a manifest in which it was live. Those manifests are read, and then
-    the ones that are left, until every candidate is found alive or none is left to read. What an expired snapshot used
-    and cannot be read any more is passed over.
-
-    Args:
-        before: the table with all snapshots.
-        after: the table without some.
-        reader: reads manifest lists and manifests.
-        same: what all spellings of one location have in common.
-
-    Raises:
-        CommitConflictError: `after` is another table: the name that it was read by belongs to that by now.
-        StorageError, CorruptManifestError: what is still used cannot be told.
+    A file can only have become unreachable with a manifest in which it was live. Those manifests are read, and then the
+    ones that are left, until every candidate is found alive or none is left to read. What an expired snapshot used and
+    cannot be read any more is passed over.
     """
     if after.table_uuid != before.table_uuid:
         raise CommitConflictError(

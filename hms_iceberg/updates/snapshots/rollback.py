@@ -32,12 +32,7 @@ class SetCurrentSnapshot(Update):
         check_ref_unchanged(MAIN_BRANCH, start, base, "set the current snapshot")
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata with main at the snapshot.
-
-        Raises:
-            NoSuchSnapshotError, NoSuchRefError: nothing of that id or name.
-            InvalidInputError: neither or both of id and name are given.
-        """
+        """The metadata with main at the snapshot."""
         if (self.snapshot_id is None) == (self.ref is None):
             raise InvalidInputError("Set the current snapshot either by its id or by the name of a branch or tag.")
         target = self.snapshot_id if self.ref is None else require_ref(base, self.ref).snapshot_id
@@ -61,12 +56,7 @@ class Rollback(Update):
         check_ref_unchanged(MAIN_BRANCH, start, base, "roll back")
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata with main at the ancestor.
-
-        Raises:
-            NoSuchSnapshotError: no such snapshot, or none before the time.
-            InvalidInputError: it is not an ancestor of the current one.
-        """
+        """The metadata with main at the ancestor."""
         return set_branch_snapshot(base, self._target(base), MAIN_BRANCH, workspace.now_ms())
 
     def _target(self, base: TableMetadata) -> int:
@@ -111,13 +101,7 @@ class CherryPick(Update):
         """Nothing to check here: the change is checked when it is applied to the current main."""
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata with the change on main.
-
-        Raises:
-            NoSuchSnapshotError: no such snapshot.
-            InvalidInputError: it is published already, or is of an operation that cannot be picked.
-            CommitConflictError: a dynamic overwrite, and its partitions changed since.
-        """
+        """The metadata with the change on main."""
         source = require_snapshot(base, self.source_id)
         self._check_not_published(base, source)
         added = self._files(source, ManifestEntryStatus.ADDED, workspace)

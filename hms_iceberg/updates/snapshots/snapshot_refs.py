@@ -20,17 +20,7 @@ from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 
 def check_ref_unchanged(name: str, start: TableMetadata, base: TableMetadata, what: str) -> None:
-    """Refuses if a branch or tag was created, moved or removed since `start`.
-
-    Args:
-        name: name of the branch or tag.
-        start: the metadata that the change was made against.
-        base: the committed metadata that the change is applied to.
-        what: what is done, for messages.
-
-    Raises:
-        CommitConflictError: names where the ref was and where it is.
-    """
+    """Refuses if a branch or tag was created, moved or removed since `start`."""
     before, now = start.refs.get(name), base.refs.get(name)
     if now != before:
         raise CommitConflictError(
@@ -66,12 +56,7 @@ class CreateRef(Update):
         check_ref_unchanged(self.name, start, base, f"create {self.kind} {self.name!r}")
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata with the ref.
-
-        Raises:
-            RefAlreadyExistsError: the name is taken.
-            NoSuchSnapshotError: the table has no such snapshot.
-        """
+        """The metadata with the ref."""
         if self.name in base.refs:
             raise RefAlreadyExistsError(
                 f"Cannot create {self.kind} {self.name!r} of the table at {base.location}: there is "
@@ -101,12 +86,7 @@ class RemoveRef(Update):
         check_ref_unchanged(self.name, start, base, f"remove {self.kind} {self.name!r}")
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata without the ref.
-
-        Raises:
-            NoSuchRefError: there is none of this name.
-            InvalidInputError: it is main, or of the other kind.
-        """
+        """The metadata without the ref."""
         if self.name == MAIN_BRANCH:
             raise InvalidInputError(f"Cannot remove branch 'main' of the table at {base.location}: a table needs it.")
         _require_kind(base, self.name, self.kind, "remove")
@@ -136,13 +116,7 @@ class RenameBranch(Update):
         check_ref_unchanged(self.new_name, start, base, f"rename branch {self.name!r}")
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata with the branch under its new name.
-
-        Raises:
-            NoSuchRefError: there is no such branch.
-            RefAlreadyExistsError: the new name is taken.
-            InvalidInputError: it is main, or a tag.
-        """
+        """The metadata with the branch under its new name."""
         if self.name == MAIN_BRANCH:
             raise InvalidInputError(f"Cannot rename branch 'main' of the table at {base.location}: a table needs it.")
         ref = _require_kind(base, self.name, SnapshotRefType.BRANCH, "rename")
@@ -168,11 +142,7 @@ class ReplaceRef(Update):
         check_ref_unchanged(self.name, start, base, f"replace {self.kind} {self.name!r}")
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata with the ref at its new place.
-
-        Raises:
-            NoSuchRefError, NoSuchSnapshotError: one of the two is not there.
-        """
+        """The metadata with the ref at its new place."""
         ref = _require_kind(base, self.name, self.kind, "replace")
         target = self.snapshot_id
         if target is None:
@@ -191,12 +161,7 @@ class FastForward(Update):
         """Nothing: whether the source is ahead is told when the change is made."""
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata with the branch moved.
-
-        Raises:
-            NoSuchRefError: there is no such source.
-            InvalidInputError: the branch's head is not an ancestor of the source.
-        """
+        """The metadata with the branch moved."""
         target = require_ref(base, self.source).snapshot_id
         ref = base.refs.get(self.branch)
         if ref is not None:
@@ -222,11 +187,7 @@ class SetRetention(Update):
         """Nothing: retention and position of a ref are independent."""
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata with the ref's new retention.
-
-        Raises:
-            NoSuchRefError: there is none of this name.
-        """
+        """The metadata with the ref's new retention."""
         names = ("min_snapshots_to_keep", "max_snapshot_age_ms", "max_ref_age_ms")
         wanted = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         return set_ref(base, self.name, replace(require_ref(base, self.name), **wanted), workspace.now_ms())
