@@ -70,9 +70,12 @@ from hms_iceberg.spark.procedures.registry import (
 from hms_iceberg.spark.read_questions import (
     AskVersion,
     CheckStream,
+    DescribeChanges,
     DescribeMetadataTable,
+    FirstChanges,
     FirstOffset,
     InspectRows,
+    LatestChanges,
     LatestOffset,
     ListPartitions,
     LoadTable,
@@ -82,7 +85,7 @@ from hms_iceberg.spark.read_questions import (
     ReadChanges,
     WorkerCommand,
 )
-from hms_iceberg.spark.reading.changes import changed_rows, describe_changes
+from hms_iceberg.spark.reading.changelogs import changed_rows, describe_changes, first_changes, latest_changes
 from hms_iceberg.spark.reading.descriptions import describe, describe_view, release
 from hms_iceberg.spark.reading.inspection import describe_inspection, inspection_rows
 from hms_iceberg.spark.reading.partitions import list_partitions
@@ -246,7 +249,9 @@ QUESTIONS: dict[str, Question] = {
     "view": Question(LoadView, lambda tables, asked, question: describe_view(asked, tables.storage(question))),
     # reads
     "load": Question(LoadTable, _of_metadata(describe)),
-    "changes": Question(LoadTable, _of_metadata(describe_changes)),
+    "changes": Question(DescribeChanges, _of_metadata(describe_changes)),
+    "changes-first": Question(FirstChanges, _of_metadata(first_changes)),
+    "changes-latest": Question(LatestChanges, _of_metadata(latest_changes)),
     "inspect": Question(DescribeMetadataTable, _of_metadata(describe_inspection), Cost.PLANNING),
     "inspect-rows": Question(InspectRows, _of_metadata(inspection_rows), Cost.PLANNING),
     "partitions": Question(ListPartitions, _of_metadata(list_partitions), Cost.PLANNING),

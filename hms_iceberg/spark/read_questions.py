@@ -27,7 +27,7 @@ class NameVersion(msgspec.Struct, frozen=True):
 
 
 class LoadTable(msgspec.Struct, frozen=True):
-    """Which version of a table is read (`TableSource`), also of its changes (`ChangesTable`).
+    """Which version of a table is read (`TableSource`).
 
     Args:
         version: what follows VERSION AS OF.
@@ -46,14 +46,100 @@ class LoadTable(msgspec.Struct, frozen=True):
     lacking_types: tuple[str, ...] = ()
 
 
-class ReadChanges(LoadTable, frozen=True, kw_only=True):
-    """The changed rows of a table (`ChangesTable`).
+class ChangelogRange(msgspec.Struct, frozen=True):
+    """What follows CHANGES: which commits are wanted.
+
+    Args:
+        kind: whether the bounds are versions, or microseconds since 1970-01-01 UTC; an unbounded range has none.
+        start: the first, None if unbounded.
+        end: the last; None for the newest.
+        start_inclusive: whether the commit of the start is wanted itself.
+        end_inclusive: whether that of the end is.
+    """
+
+    kind: Literal["version", "timestamp", "unbounded"]
+    start: str | int | None = None
+    end: str | int | None = None
+    start_inclusive: bool = True
+    end_inclusive: bool = True
+
+
+class ChangelogForm(msgspec.Struct, frozen=True):
+    """What follows CHANGES (`IcebergChangelog`).
+
+    Args:
+        range: which commits.
+        deduplication: Spark's name for what is left out: rows that were only copied; those that came and went, too.
+        compute_updates: whether a deleted and an inserted row of one identity are an update.
+    """
+
+    range: ChangelogRange
+    deduplication: Literal["none", "dropCarryovers", "netChanges"]
+    compute_updates: bool
+
+
+class DescribeChanges(LoadTable, frozen=True, kw_only=True):
+    """What the changes of a table are.
+
+    Args:
+        changelog: what follows CHANGES; None for the metadata table `changes`, of which the options say what is read.
+    """
+
+    changelog: ChangelogForm | None = None
+
+
+class ReadChanges(DescribeChanges, frozen=True, kw_only=True):
+    """The changed rows of a table (`ChangesScan`).
 
     Args:
         columns: the columns that the query uses.
+        schema_id: the schema of the table when it was described.
+        filter: what rows are tested by afterwards, as the bridge's class FilterText writes it.
+        batch: of a stream, the offsets between which a batch is.
     """
 
     columns: list[str]
+    schema_id: int
+    filter: dict[str, Any] | None = None
+    batch: ChangesBatch | None = None
+
+
+class ChangesOffset(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a stream of changes has read, as it stands in its checkpoint.
+
+    Args:
+        changes_until: the snapshot of the last commit; None before the first one.
+        version: of this form.
+    """
+
+    changes_until: int | None
+    version: Literal[1] = 1
+
+
+class ChangesBatch(msgspec.Struct, frozen=True):
+    """The part of a stream of changes that one batch reads.
+
+    Args:
+        start: the offset that it starts after.
+        end: the offset that it ends with.
+    """
+
+    start: ChangesOffset
+    end: ChangesOffset
+
+
+class FirstChanges(DescribeChanges, frozen=True, kw_only=True):
+    """Where a stream of changes begins (`ChangesStream`)."""
+
+
+class LatestChanges(DescribeChanges, frozen=True, kw_only=True):
+    """How far the next batch of a stream of changes goes (`ChangesStream`).
+
+    Args:
+        start: the offset up to which it has read.
+    """
+
+    start: ChangesOffset
 
 
 class DescribeMetadataTable(LoadTable, frozen=True, kw_only=True):

@@ -24,7 +24,7 @@ from hms_iceberg.lazy import pl
 from hms_iceberg.scan.changelog import ChangelogScanTask, ChangeType, SnapshotChanges
 from hms_iceberg.spec.data_types import NestedField
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.metadata_columns import CHANGE_ORDINAL, CHANGELOG_COLUMNS, COMMIT_SNAPSHOT_ID
+from hms_iceberg.spec.metadata_columns import CHANGE_ORDINAL, CHANGELOG_COLUMNS, COMMIT_SNAPSHOT_ID, ROW_ID
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
 
@@ -143,18 +143,24 @@ class _Changelog:
     def _pairs(self, deletes: pa.Table, inserts: pa.Table) -> tuple[Any, Any]:
         """Numbers of deleted and inserted rows that are the two sides of an update.
 
-        A key that was deleted or inserted more than once stays as it is: nobody can say which row became which.
+        A key that was deleted or inserted more than once stays as it is: nobody can say which row became which. A row
+        without an id, of a time before the table had lineage, is no other row.
         """
         nothing = np.empty(0, np.int64)
         if not self._options.key or not deletes.num_rows or not inserts.num_rows:
             return nothing, nothing
-        left, right = (
-            (keys := key_frame(self._key_columns(rows))).with_row_index("row").filter(pl.len().over(keys.columns) == 1)
-            for rows in (deletes, inserts)
-        )
+        left, right = (self._single_keys(rows) for rows in (deletes, inserts))
         names = [name for name in left.columns if name != "row"]
         pairs = left.join(right, on=names, nulls_equal=True).sort("row")
         return pairs["row"].cast(pl.Int64).to_numpy(), pairs["row_right"].cast(pl.Int64).to_numpy()
+
+    def _single_keys(self, rows: pa.Table) -> pl.DataFrame:
+        """The keys that one row alone has, and the row's number."""
+        keys = key_frame(self._key_columns(rows))
+        numbered = keys.with_row_index("row").filter(pl.len().over(keys.columns) == 1)
+        if ROW_ID in self._options.key:
+            numbered = numbered.drop_nulls(keys.columns[self._options.key.index(ROW_ID)])
+        return numbered
 
     def _key_columns(self, rows: pa.Table) -> list[pa.Array]:
         columns = []

@@ -1,6 +1,6 @@
-"""What commits did to the rows of a table, for Spark: ``select * from db.t.changes``, and views of changes.
+"""What commits did to the rows of a table, for Spark: the options of ``db.t.changes``, and views of changes.
 
-The rows are streamed by one of Spark's Python workers.
+The rows of a view are streamed by one of Spark's Python workers.
 """
 
 from __future__ import annotations
@@ -8,21 +8,16 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hms_iceberg.arrow.reading.changelog_rows import changelog_schema
 from hms_iceberg.errors import InvalidInputError, UnsupportedError
-from hms_iceberg.lazy import pl
-from hms_iceberg.spark.answers import AnswerWriter
-from hms_iceberg.spark.nanoseconds import chosen, shown
+from hms_iceberg.spark.nanoseconds import shown
 from hms_iceberg.spark.read_options import END, END_TIME, START, START_TIME, TRAVELS, refuse_misspelled
-from hms_iceberg.spark.read_questions import LoadTable, ReadChanges
-from hms_iceberg.spark.reading.descriptions import UNKNOWN_SIZE
+from hms_iceberg.spark.read_questions import LoadTable
 from hms_iceberg.spark.reading.worker_code import for_workers
 from hms_iceberg.spark.reading.worker_files import for_spark
-from hms_iceberg.spark.schemas import spark_schema
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.metadata_columns import CHANGELOG_COLUMNS
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.reading.incremental_scans import ChangelogScan
@@ -31,57 +26,23 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 OPTIONS = (START, END, START_TIME, END_TIME)
-_CHANGELOG_NAMES = frozenset(field.name for field in CHANGELOG_COLUMNS)
 
 
-def describe_changes(metadata: TableMetadata, storage: Storage, asked: LoadTable) -> dict[str, Any]:
-    """Describes the changes of a table for Spark's analyzer.
+def metadata_table_scan(metadata: TableMetadata, storage: Storage, asked: LoadTable) -> ChangelogScan:
+    """The scan of ``db.t.changes``: all that was inserted and deleted, rows that were only copied to other files too.
+
+    So Apache Iceberg has it.
 
     Args:
         metadata: the table.
         storage: where its files are.
         asked: the table's name, and the options of the read.
 
-    Returns:
-        the `schema` in Spark's JSON, and `size_in_bytes`, large as it is unknown, so that Spark does not
-        broadcast it.
-
     Raises:
         UnsupportedError: a version of the table is asked for.
-        InvalidInputError: the options contradict each other or are misspelled; the table has a column of the name of
-            one that every changelog has.
+        InvalidInputError: the options contradict each other or are misspelled.
         NoSuchSnapshotError: there is no such snapshot.
     """
-    scan = _scan(metadata, storage, asked)
-    scan.to_arrow_batch_reader().close()  # so that what is wrong is told now
-    columns = shown(changelog_schema(scan.projection()), chosen(asked.lacking_types), asked.name)
-    schema = spark_schema(columns, f"{asked.name}.changes")
-    return {"schema": schema, "size_in_bytes": UNKNOWN_SIZE}
-
-
-def changed_rows(metadata: TableMetadata, storage: Storage, asked: ReadChanges) -> bytes:
-    """One file, as the bridge's class WorkerFiles takes it, and the function that makes the changed rows of it.
-
-    Args:
-        metadata: the table.
-        storage: where its files are.
-        asked: as for :func:`describe_changes`, and the columns that are used.
-
-    Returns:
-        the answer for the bridge: the file, and the pickled function.
-
-    Raises:
-        InvalidInputError: the options contradict each other or are misspelled.
-    """
-    columns = asked.columns
-    scan = _scan(metadata, storage, asked)
-    scan = scan.select(*(name for name in columns if name not in _CHANGELOG_NAMES))
-    answer = AnswerWriter({}).texts(pl.Series([asked.metadata_location])).longs(pl.Series([UNKNOWN_SIZE]))
-    return answer.blobs([b""]).blobs([command(scan, columns, chosen(asked.lacking_types))]).done()
-
-
-def _scan(metadata: TableMetadata, storage: Storage, asked: LoadTable) -> ChangelogScan:
-    """All that was inserted and deleted, rows that were only copied to other files too, as Apache Iceberg has it."""
     name = asked.name
     options = {key: value for key, value in asked.options.items() if key != "path"}
     travels = [each for each in TRAVELS if each in options]

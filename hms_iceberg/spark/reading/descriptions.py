@@ -9,7 +9,7 @@ from typing import Any
 from hms_iceberg import __version__
 from hms_iceberg.errors import ConfigurationError, UnsupportedError
 from hms_iceberg.spark.nanoseconds import chosen, shown
-from hms_iceberg.spark.read_options import START, TRAVELS, select
+from hms_iceberg.spark.read_options import START, TRAVELS, Selection, select
 from hms_iceberg.spark.read_questions import LoadTable, LoadView
 from hms_iceberg.spark.reading.identities import Identities
 from hms_iceberg.spark.schemas import is_read_by_spark, metadata_schema, spark_schema
@@ -52,12 +52,27 @@ def describe(metadata: TableMetadata, storage: Storage, asked: LoadTable) -> dic
         InvalidInputError: its options contradict each other.
         UnsupportedError: a column's type cannot be held by Spark.
     """
-    options = asked.options
+    read = selected(metadata, storage, asked, asked.options)
+    snapshot, schema = read.scan.snapshot(), read.scan.table_schema
+    return described(metadata, schema, snapshot, asked.name, read.start_snapshot_id, asked.lacking_types)
+
+
+def selected(metadata: TableMetadata, storage: Storage, asked: LoadTable, options: Mapping[str, str]) -> Selection:
+    """The version of a table that is read, as :func:`describe` has it.
+
+    Args:
+        metadata: the table.
+        storage: where its files are.
+        asked: which version.
+        options: those of its options that are known to tell of versions.
+
+    Raises:
+        NoSuchSnapshotError, NoSuchRefError: there is no such version.
+        InvalidInputError: the options contradict each other.
+    """
     if asked.wap_branch is not None and _is_current(asked) and _reads_wap_branch(metadata, asked.wap_branch):
         options = {**options, "branch": asked.wap_branch}
-    selected = select(metadata, storage, asked.name, asked.version, asked.as_of_micros, options)
-    snapshot, schema = selected.scan.snapshot(), selected.scan.table_schema
-    return described(metadata, schema, snapshot, asked.name, selected.start_snapshot_id, asked.lacking_types)
+    return select(metadata, storage, asked.name, asked.version, asked.as_of_micros, options)
 
 
 def _is_current(asked: LoadTable) -> bool:

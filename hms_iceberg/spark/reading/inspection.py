@@ -7,8 +7,7 @@ more of them than memory holds.
 from __future__ import annotations
 
 import os
-import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -30,6 +29,7 @@ from hms_iceberg.scan.metadata_tables import (
 )
 from hms_iceberg.spark.read_options import select
 from hms_iceberg.spark.read_questions import Aggregate, DescribeMetadataTable, InspectRows, SortKey
+from hms_iceberg.spark.reading.arrow_parts import encoded_part, encoded_parts, written
 from hms_iceberg.spark.reading.worker_files import for_spark
 from hms_iceberg.spark.schemas import spark_schema, spark_type
 from hms_iceberg.spec.data_types import NestedField, StructType
@@ -44,8 +44,6 @@ _OF_ONE_SNAPSHOT = frozenset(
 )
 _MOST = 2**63 - 1
 _COMBINED: Mapping[str, Callable[[Sequence[Any]], Any]] = {"count": sum, "sum": sum, "min": min, "max": max}
-_PART_BYTES = 6_000_000  # of Arrow: more of them are read by several tasks
-_TASK_BYTES = 800_000  # compressed: Spark warns of tasks that are larger than a megabyte
 
 
 def describe_inspection(metadata: TableMetadata, storage: Storage, asked: DescribeMetadataTable) -> dict[str, Any]:
@@ -106,22 +104,22 @@ def inspection_rows(metadata: TableMetadata, storage: Storage, asked: InspectRow
         metadata, storage, asked.snapshot_id, asked.metadata_location, columns=columns, metrics=asked.metrics
     )
     if asked.aggregates:
-        return _written([_encoded(_aggregates(kind, request, asked.aggregates, held))])
+        return written([encoded_part(_aggregates(kind, request, asked.aggregates, held))])
     if not names:
         rows = sum(batch.num_rows for batch in _batches(kind, request, (), asked.limit))
         return {"path": None, "parts": [[0, rows]] if rows else []}
 
     def encoded(part: MetadataRequest) -> Iterator[tuple[pa.Buffer, int]]:
         for batch in _batches(kind, part, asked.order, asked.limit):
-            yield from _encoded_parts(for_spark(_of_held(batch.select(names), wanted), wanted))
+            yield from encoded_parts(for_spark(_of_held(batch.select(names), wanted), wanted))
 
     if asked.limit is not None and not asked.order:
         request = metadata_table_start(kind, request, asked.limit)
     parts = _parts(kind, request)
     if len(parts) == 1:
-        return _written(map(encoded, parts))
+        return written(map(encoded, parts))
     with ThreadPoolExecutor(len(parts), thread_name_prefix="iceberg-inspect") as pool:
-        return _written(pool.map(lambda part: list(encoded(part)), parts))
+        return written(pool.map(lambda part: list(encoded(part)), parts))
 
 
 def _parts(kind: str, request: MetadataRequest) -> Sequence[MetadataRequest]:
@@ -259,34 +257,3 @@ def _of_held(batch: pa.RecordBatch, wanted: Schema) -> pa.RecordBatch:
     else:
         kept = pa.StructArray.from_arrays([children[name] for name in names], names, mask=metrics.is_null())
     return batch.set_column(index, "readable_metrics", kept)
-
-
-def _written(encoded: Iterable[Iterable[tuple[pa.Buffer, int]]]) -> dict[str, Any]:
-    handle, path = tempfile.mkstemp(prefix="hms-iceberg-", suffix=".arrows")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            parts = [[file.write(data), rows] for some in encoded for data, rows in some]
-    except BaseException:
-        os.unlink(path)  # made above under a random name, which only the answer would tell
-        raise
-    return {"path": path, "parts": parts}
-
-
-def _encoded_parts(batch: pa.RecordBatch) -> Iterator[tuple[pa.Buffer, int]]:
-    part_rows = max(1, batch.num_rows * _PART_BYTES // max(batch.nbytes, 1))
-    for start in range(0, batch.num_rows, part_rows):
-        yield from _encoded(batch.slice(start, part_rows))
-
-
-def _encoded(part: pa.RecordBatch) -> Iterator[tuple[pa.Buffer, int]]:
-    """Rows as Arrow streams that are small enough for a task."""
-    raw = pa.BufferOutputStream()
-    with pa.ipc.new_stream(raw, part.schema) as stream:
-        stream.write_batch(part)
-    encoded = pa.Codec("zstd", compression_level=1).compress(raw.getvalue())
-    if encoded.size <= _TASK_BYTES or part.num_rows == 1:
-        yield encoded, part.num_rows
-        return
-    half = part.num_rows // 2
-    yield from _encoded(part.slice(0, half))
-    yield from _encoded(part.slice(half))

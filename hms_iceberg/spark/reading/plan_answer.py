@@ -28,7 +28,7 @@ from hms_iceberg.spark.reading.metadata_answers import metadata_answers, row_cou
 from hms_iceberg.spark.reading.streams import plan_batch
 from hms_iceberg.spark.reading.worker_files import pickled_tasks, split
 from hms_iceberg.spark.schemas import is_held, key_schema, spark_field, spark_type, spark_value
-from hms_iceberg.spec.data_types import StructType
+from hms_iceberg.spec.data_types import NestedField, StructType
 from hms_iceberg.spec.manifests.manifest_values import DataFileContent
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.metadata_columns import DELETED, partition_column
@@ -46,11 +46,13 @@ class AnswerForm:
         lacking_types: the names of Iceberg's types that this Spark does not have.
         partition_column: whether the query uses the column ``_partition``.
         deleted_column: whether the query uses the column ``_deleted``, and so gets deleted rows too.
+        constants: further columns that have one value in all rows.
     """
 
     lacking_types: tuple[str, ...] = ()
     partition_column: bool = False
     deleted_column: bool = False
+    constants: tuple[tuple[NestedField, Any], ...] = ()
 
 
 def plan_answer(
@@ -73,7 +75,7 @@ def plan_answer(
         the answer for the bridge: a header, then columns of paths, sizes and numbers of files and deletes.
     """
     plan, in_workers = split(whole, form.lacking_types)
-    partitions = _Partitions(plan, table, form.partition_column)
+    partitions = _Partitions(plan, table, form.partition_column, form.constants)
     groups = _EqualityGroups(plan, table)
     positions = pairs_of(groups.positions)
     formats = plan.files["file_format"].str.to_uppercase()
@@ -178,18 +180,23 @@ class _Partitions:
     in their content, and files that were taken over from Hive find it among their partition's constants.
     """
 
-    def __init__(self, plan: ScanPlan, table: str, whole: bool) -> None:
+    def __init__(
+        self, plan: ScanPlan, table: str, whole: bool, constants: tuple[tuple[NestedField, Any], ...] = ()
+    ) -> None:
         self._plan, self._table = plan, table
         self._whole = partition_column(plan.metadata.partition_specs, plan.schema).field_type if whole else None
         self._known = Identities(plan.metadata, plan.schema)
         spec_ids = sorted(plan.files["spec_id"].unique().to_list())
         identities = {spec_id: self._identities(spec_id) for spec_id in spec_ids}
-        self._common = self._known.shared(spec_ids)
+        # Plans with further constants are read together, so that all have the same partition columns.
+        self._common = [] if constants else self._known.shared(spec_ids)
+        self._constants = [spark_value(each.field_type, value) for each, value in constants]
         common = {field.field_id for field in self._common}
         columns = sorted({column for spec_id in spec_ids for column in plan.partitions.columns(spec_id)})
         tuples, self.numbers = _numbered(plan.files, columns)
         self.has_leftovers = any(set(each) - common for each in identities.values())
-        self.schema = {"type": "struct", "fields": [_nullable(spark_field(each, table)) for each in self._common]}
+        told = [*self._common, *(each for each, _ in constants)]
+        self.schema = {"type": "struct", "fields": [_nullable(spark_field(each, table)) for each in told]}
         self.tuples = [self._tuple(row, identities[row["spec_id"]]) for row in tuples.iter_rows(named=True)]
         self.specs = {spec_id: self._fields(spec_id) for spec_id in spec_ids}
 
@@ -208,6 +215,7 @@ class _Partitions:
                 spark_value(field_type, row[column]),
             ]
         values = [spark_value(each.field_type, row[identities[each.field_id]]) for each in self._common]
+        values += self._constants
         told = {"spec_id": row["spec_id"], "values": values, "constants": constants, "fields": self._key(row)}
         return {**told, "partition": self._partition(row)} if self._whole else told
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -11,7 +11,7 @@ from hms_iceberg.arrow.reading.changelog_rows import ChangelogOptions, changelog
 from hms_iceberg.arrow.reading.read import scan_to_batches
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.scan.appends import AppendRequest, plan_appends
-from hms_iceberg.scan.changelog import ChangelogRequest, ChangelogScanTask, plan_changelog
+from hms_iceberg.scan.changelog import ChangelogRequest, ChangelogScanTask, SnapshotChanges, plan_changelog
 from hms_iceberg.scan.tasks import FileScanTask, ScanPlan
 from hms_iceberg.spec.data_types import NestedField, PrimitiveType, StructType
 from hms_iceberg.spec.metadata_columns import CHANGELOG_COLUMNS, metadata_column
@@ -116,8 +116,43 @@ class ChangelogScan(_IncrementalScan):
 
     def plan_files(self) -> Iterator[ChangelogScanTask]:
         """The files that hold changed rows, snapshot by snapshot; planned as they are asked for."""
-        for changes in plan_changelog(self._request(), self.storage):
+        for changes in self.plan():
             yield from changes.tasks()
+
+    def plan(self) -> Iterator[SnapshotChanges]:
+        """The changes of each snapshot as files, oldest snapshot first; planned as they are asked for.
+
+        Raises:
+            NoSuchSnapshotError: a snapshot that is needed never was, or has expired.
+            InvalidInputError: the first snapshot is no ancestor of the last; the identifier does not fit the table.
+        """
+        self._check_columns()
+        self.key()
+        return plan_changelog(self._request(), self.storage)
+
+    def combines(self, changes: SnapshotChanges) -> bool:
+        """Whether rows of a snapshot are compared with others before it is known what changed.
+
+        Args:
+            changes: what the snapshot did, of `plan`.
+        """
+        if self.net_changes:
+            return True
+        is_either = next(changes.deletes(), None) is None or next(changes.inserts(), None) is None
+        return not self.carryovers and not is_either
+
+    def rows_of(self, changes: Iterable[SnapshotChanges]) -> Iterator[pa.RecordBatch]:
+        """The changed rows of some of the snapshots, or of some of their files.
+
+        Args:
+            changes: what the snapshots did, of `plan`.
+
+        Returns:
+            batches as `to_arrow_batch_reader` has them, without its limit.
+        """
+        options = ChangelogOptions(self.table_schema, self.key(), self.net_changes, self.carryovers)
+        projection = self.projection()
+        return changelog_batches(changes, self.filter_schema, projection, self.metadata, self.storage, options)
 
     def to_arrow_batch_reader(self) -> pa.RecordBatchReader:
         """The changed rows as record batches, read as they are asked for.
@@ -128,19 +163,17 @@ class ChangelogScan(_IncrementalScan):
         """
         import pyarrow as pa
 
-        schema = self.table_schema
-        taken = [field.name for field in CHANGELOG_COLUMNS if field.name in schema.index_by_name]
+        batches = self.rows_of(self.plan())
+        arrow_schema = to_arrow(changelog_schema(self.projection()))
+        return pa.RecordBatchReader.from_batches(arrow_schema, limited(batches, self.limit))
+
+    def _check_columns(self) -> None:
+        taken = [field.name for field in CHANGELOG_COLUMNS if field.name in self.table_schema.index_by_name]
         if taken:
             raise InvalidInputError(
                 f"Cannot read changes of the table at {self.metadata.location}: it has a column {taken[0]!r}, which is "
                 "the name of a column of every changelog. Rename the table's column"
             )
-        projection = self.projection()
-        options = ChangelogOptions(schema, self._key(), self.net_changes, self.carryovers)
-        changes = plan_changelog(self._request(), self.storage)
-        batches = changelog_batches(changes, self.filter_schema, projection, self.metadata, self.storage, options)
-        arrow_schema = to_arrow(changelog_schema(projection))
-        return pa.RecordBatchReader.from_batches(arrow_schema, limited(batches, self.limit))
 
     def _request(self) -> ChangelogRequest:
         return ChangelogRequest(
@@ -153,7 +186,12 @@ class ChangelogScan(_IncrementalScan):
             table_name=self.table_name,
         )
 
-    def _key(self) -> tuple[NestedField, ...]:
+    def key(self) -> tuple[NestedField, ...]:
+        """The columns that identify a row, where updates are told.
+
+        Raises:
+            InvalidInputError: nothing identifies a row, or the columns cannot.
+        """
         given = self.identifier_columns
         wanted = given is not None if self.compute_updates is None else self.compute_updates
         if not wanted:

@@ -72,7 +72,7 @@ def test_metadata_tables_and_changes_are_described(ask: Ask, table: Table) -> No
         rows = ask("inspect-rows", **VERSION, kind=kind, snapshot_id=found["snapshot_id"], columns=[])
         assert rows["path"] is None, kind
     assert ask("changes", **VERSION, options={})["schema"]["fields"][0]["name"] == "id"
-    assert "error" not in ask("changed-rows", **VERSION, options={}, columns=["id"])
+    assert "error" not in ask("changed-rows", **VERSION, options={}, columns=["id"], schema_id=0)
 
 
 def test_a_stream_is_planned_from_offset_to_offset(ask: Ask, table: Table) -> None:

@@ -46,7 +46,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** The Iceberg tables of another metastore, under a name of their own: ice.db.t. */
-public final class NamedCatalog
+public final class NamedCatalog extends NamedChangelogCatalog
     implements ProcedureCatalog, StagingTableCatalog, SupportsNamespaces, FunctionCatalog, IcebergCatalog {
   private final TableDefinitions tables = new TableDefinitions(this);
   private String name;

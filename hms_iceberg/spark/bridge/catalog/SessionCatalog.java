@@ -34,7 +34,6 @@ import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.Column;
-import org.apache.spark.sql.connector.catalog.DelegatingCatalogExtension;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.ProcedureCatalog;
 import org.apache.spark.sql.connector.catalog.StagedTable;
@@ -56,7 +55,7 @@ import scala.jdk.javaapi.CollectionConverters;
  * everything else is what it was. Because an Iceberg table never comes out of here as a Hive table, no Hive
  * reader, writer or DDL command can reach its files.
  */
-public final class SessionCatalog extends DelegatingCatalogExtension
+public final class SessionCatalog extends ChangelogCatalog
     implements StagingTableCatalog, ProcedureCatalog, IcebergCatalog {
   /** The metadata location of each table that the current query has used: one snapshot for all its references. */
   private static final ThreadLocal SEEN = new ThreadLocal();

@@ -10,12 +10,10 @@ import hms_iceberg.bridge.rowlevel.CopyOnWrite;
 import hms_iceberg.bridge.rowlevel.MergeOnRead;
 import hms_iceberg.bridge.scan.ScanFiles;
 import hms_iceberg.bridge.scan.ScanQuestion;
-import hms_iceberg.bridge.tables.ChangesTable;
 import hms_iceberg.bridge.tables.IcebergTable;
 import hms_iceberg.bridge.wire.Failures;
 import hms_iceberg.bridge.wire.SparkVersions;
 import java.util.ArrayList;
-import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -73,10 +71,6 @@ public final class PlanScans extends Rule {
     if (plan instanceof DeleteFromTable) {
       return plan; // of whole files: Spark hands its condition to the table
     }
-    Scan changes = Scan.of(plan, ChangesTable.class);
-    if (changes != null) {
-      return changes.over(changedRows(changes));
-    }
     LogicalPlan answered = MetadataAnswer.isWhole(plan) ? answered((Aggregate) plan) : null;
     if (answered != null) {
       return answered;
@@ -90,16 +84,6 @@ public final class PlanScans extends Rule {
     }
     LogicalPlan planned = planned(scan, files(scan, null));
     return scan.batch() == null ? planned : (LogicalPlan) planned.transform(new StreamBatch.Streaming(scan.batch()));
-  }
-
-  /** The rows of a scan of changes, with the columns that it uses. */
-  private LogicalPlan changedRows(Scan scan) {
-    List used = scan.columns();
-    if (used.isEmpty()) { // they are only counted
-      List all = CollectionConverters.asJava(scan.relation.output());
-      used = Collections.singletonList(all.get(all.size() - 1));
-    }
-    return ((ChangesTable) scan.relation.table()).rows(used, session);
   }
 
   private static void refuseConstraint(LogicalPlan plan) {

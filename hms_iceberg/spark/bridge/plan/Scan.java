@@ -50,21 +50,16 @@ public final class Scan {
 
   /** Null if the plan is something else. */
   public static Scan of(LogicalPlan plan) {
-    return of(plan, IcebergTable.class);
-  }
-
-  /** The same of another class of tables. */
-  public static Scan of(LogicalPlan plan, Class tables) {
     Project project = plan instanceof Project ? (Project) plan : null;
     LogicalPlan below = project == null ? plan : project.child();
     Filter filter = below instanceof Filter ? (Filter) below : null;
     LogicalPlan leaf = filter == null ? below : filter.child();
     DataSourceV2Relation batch = StreamBatch.of(leaf);
     if (batch != null) {
-      return tables == IcebergTable.class ? new Scan(project, filter, batch, (LogicalRelation) leaf) : null;
+      return new Scan(project, filter, batch, (LogicalRelation) leaf);
     }
     boolean found = leaf instanceof DataSourceV2Relation
-        && tables.isInstance(unwrapped(((DataSourceV2Relation) leaf).table()));
+        && unwrapped(((DataSourceV2Relation) leaf).table()) instanceof IcebergTable;
     return found ? new Scan(project, filter, (DataSourceV2Relation) leaf, null) : null;
   }
 

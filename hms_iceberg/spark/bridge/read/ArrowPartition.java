@@ -4,6 +4,8 @@ import com.github.luben.zstd.ZstdInputStream;
 import java.io.ByteArrayInputStream;
 import java.io.IOException;
 import java.io.Serializable;
+import java.util.Collections;
+import java.util.Iterator;
 import java.util.List;
 import org.apache.arrow.memory.BufferAllocator;
 import org.apache.arrow.memory.RootAllocator;
@@ -33,7 +35,7 @@ public final class ArrowPartition implements InputPartition {
 
   public static final class Readers implements PartitionReaderFactory, Serializable {
     public PartitionReader createReader(InputPartition partition) {
-      throw new UnsupportedOperationException("Arrow is read in batches.");
+      return new InRows(createColumnarReader(partition));
     }
 
     public PartitionReader createColumnarReader(InputPartition partition) {
@@ -44,6 +46,34 @@ public final class ArrowPartition implements InputPartition {
 
     public boolean supportColumnarReads(InputPartition partition) {
       return true;
+    }
+  }
+
+  /** Batches row by row. */
+  static final class InRows implements PartitionReader {
+    private final PartitionReader batches;
+    private Iterator rows = Collections.emptyIterator();
+
+    InRows(PartitionReader batches) {
+      this.batches = batches;
+    }
+
+    public boolean next() throws IOException {
+      while (!rows.hasNext()) {
+        if (!batches.next()) {
+          return false;
+        }
+        rows = ((ColumnarBatch) batches.get()).rowIterator();
+      }
+      return true;
+    }
+
+    public Object get() {
+      return rows.next();
+    }
+
+    public void close() throws IOException {
+      batches.close();
     }
   }
 

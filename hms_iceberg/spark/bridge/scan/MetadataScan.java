@@ -1,6 +1,5 @@
 package hms_iceberg.bridge.scan;
 
-import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import hms_iceberg.bridge.columns.UnsupportedTypes;
@@ -8,10 +7,7 @@ import hms_iceberg.bridge.read.ArrowPartition;
 import hms_iceberg.bridge.table.DescribedTable;
 import hms_iceberg.bridge.wire.Json;
 import hms_iceberg.bridge.wire.Planner;
-import java.io.File;
-import java.io.IOException;
-import java.nio.file.Files;
-import java.util.Arrays;
+import java.util.List;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.NullOrdering;
@@ -222,18 +218,8 @@ public final class MetadataScan implements ScanBuilder, SupportsPushDownRequired
     if (limit >= 0) {
       question.put("limit", limit);
     }
-    JsonNode answer = planner.ask(question).header();
-    JsonNode parts = answer.get("parts");
-    InputPartition[] partitions = new InputPartition[parts.size()];
-    byte[] data = taken(answer.get("path"));
-    int start = 0;
-    for (int i = 0; i < partitions.length; i++) {
-      int size = Json.at(Json.at(parts, i), 0).asInt();
-      byte[] part = Arrays.copyOfRange(data, start, start + size);
-      partitions[i] = new ArrowPartition(part, Json.at(Json.at(parts, i), 1).asInt());
-      start += size;
-    }
-    return partitions;
+    List partitions = ArrowParts.of(planner.ask(question).header());
+    return (InputPartition[]) partitions.toArray(new InputPartition[0]);
   }
 
   private static void putMetrics(ObjectNode metrics, StructType asked) {
@@ -242,20 +228,6 @@ public final class MetadataScan implements ScanBuilder, SupportsPushDownRequired
       for (String part : ((StructType) column.dataType()).fieldNames()) {
         parts.add(part);
       }
-    }
-  }
-
-  private static byte[] taken(JsonNode path) {
-    if (path.isNull()) {
-      return new byte[0];
-    }
-    File file = new File(path.asText());
-    try {
-      return Files.readAllBytes(file.toPath());
-    } catch (IOException e) {
-      throw new IllegalStateException("Cannot read " + file + ", which the planner wrote: " + e.getMessage(), e);
-    } finally {
-      file.delete();
     }
   }
 

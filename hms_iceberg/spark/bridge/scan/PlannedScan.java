@@ -139,11 +139,16 @@ final class PlannedScan {
   }
 
   private long maxSplitBytes(SparkSession session, int[] numbers) {
+    return maxSplitBytes(session, files.bytes(numbers), numbers.length);
+  }
+
+  /** How large a split is of so many bytes in so many files. */
+  static long maxSplitBytes(SparkSession session, long bytes, int count) {
     SQLConf conf = session.sessionState().conf();
     long open = conf.filesOpenCostInBytes();
     Option least = conf.filesMinPartitionNum();
     int slots = least.isDefined() ? ((Integer) least.get()).intValue() : session.leafNodeDefaultParallelism();
-    long perSlot = (files.bytes(numbers) + numbers.length * open) / slots;
+    long perSlot = (bytes + count * open) / slots;
     return Math.min(conf.filesMaxPartitionBytes(), Math.max(open, perSlot));
   }
 

@@ -313,6 +313,10 @@ public final class ScanFiles implements FileIndex, Cloneable {
     return partitionOf[number];
   }
 
+  int count() {
+    return paths.length;
+  }
+
   long size(int number) {
     return sizes[number];
   }

@@ -87,7 +87,8 @@ public final class ScanQuestion {
     return condition.deterministic() && !condition.references().isEmpty() && columns.containsAll(names(condition));
   }
 
-  private static List names(Expression condition) {
+  /** The names of the attributes of a condition. */
+  static List names(Expression condition) {
     List names = new ArrayList();
     List attributes = attributes(Collections.singletonList(condition));
     for (int i = 0; i < attributes.size(); i++) {

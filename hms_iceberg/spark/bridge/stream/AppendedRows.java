@@ -92,7 +92,7 @@ public final class AppendedRows implements MicroBatchStream, SupportsTriggerAvai
   }
 
   public Offset deserializeOffset(String json) {
-    return new Position(Json.read(json));
+    return Position.of(json);
   }
 
   public InputPartition[] planInputPartitions(Offset start, Offset end) {
@@ -131,6 +131,10 @@ public final class AppendedRows implements MicroBatchStream, SupportsTriggerAvai
 
     public Position(JsonNode offset) {
       this.offset = offset == null || offset.isNull() ? null : offset;
+    }
+
+    static Position of(String json) {
+      return new Position(Json.read(json));
     }
 
     public String json() {

@@ -2,6 +2,8 @@ package hms_iceberg.bridge.tables;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import hms_iceberg.bridge.columns.UnsupportedTypes;
+import hms_iceberg.bridge.scan.ChangesScan;
+import hms_iceberg.bridge.wire.Failures;
 import hms_iceberg.bridge.wire.Json;
 import hms_iceberg.bridge.wire.Planner;
 import hms_iceberg.bridge.wire.TableSource;
@@ -25,6 +27,39 @@ public final class TableVersions {
    */
   public static Table load(
       TableSource source, String location, String part, String version, Long asOfMicros, Map options) {
+    ObjectNode question = question(source, location, version, asOfMicros, options);
+    String[] selector = part == null ? null : selector(part);
+    if (selector != null) {
+      question.withObject("/options").put(selector[0], selector[1]);
+    }
+    if (part == null || selector != null) {
+      return new IcebergTable(source, question);
+    }
+    return ChangesTable.NAME.equalsIgnoreCase(part)
+        ? (Table) new ChangesTable(new ChangesScan.Described(source.planner, question))
+        : (Table) new MetadataTable(source.planner, question, part);
+  }
+
+  /**
+   * The question for the changes of a table.
+   *
+   * @param part the selector that follows the table's name, or null
+   * @param options of the read
+   */
+  public static ObjectNode changes(TableSource source, String location, String part, Map options) {
+    ObjectNode question = question(source, location, null, null, options);
+    String[] selector = part == null ? null : selector(part);
+    if (selector != null) {
+      question.withObject("/options").put(selector[0], selector[1]);
+    } else if (part != null) {
+      throw Failures.of("UnsupportedError: cannot read the changes of " + source.name() + "." + part
+          + ": there are changes of tables and of their branches only. Read those of " + source.name() + ".", null);
+    }
+    return question;
+  }
+
+  private static ObjectNode question(
+      TableSource source, String location, String version, Long asOfMicros, Map options) {
     ObjectNode question = Planner.question("load");
     question.put("name", source.name());
     question.put("metadata_location", location);
@@ -39,15 +74,7 @@ public final class TableVersions {
       question.put("wap_branch", branch);
     }
     source.addCatalog(question);
-    String[] selector = part == null ? null : selector(part);
-    if (selector != null) {
-      question.withObject("/options").put(selector[0], selector[1]);
-    }
-    if (part == null || selector != null) {
-      return new IcebergTable(source, question);
-    }
-    return ChangesTable.NAME.equalsIgnoreCase(part)
-        ? (Table) new ChangesTable(source.planner, question) : (Table) new MetadataTable(source.planner, question, part);
+    return question;
   }
 
   /** db.t.branch_b, tag_t, snapshot_id_1 and at_timestamp_2 are versions of db.t, as the options of a read say. */

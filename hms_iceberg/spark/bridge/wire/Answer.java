@@ -15,7 +15,7 @@ public final class Answer {
   private final JsonNode header;
   private final ByteBuffer data;
 
-  Answer(byte[] bytes) {
+  public Answer(byte[] bytes) {
     this.data = ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN);
     int length = this.data.getInt();
     try {
