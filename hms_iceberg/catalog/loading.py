@@ -50,10 +50,11 @@ def load_catalog(name: str | None = None, **properties: Any) -> Catalog:
     if kind is not None and kind.lower() == "hadoop":
         return HadoopCatalog(name, **merged)
     if kind is None or kind.lower() != "hive":
+        meant = f" Did you mean thrift://{uri}?" if uri and "://" not in uri else ""
         raise ConfigurationError(
             f"Catalog {name!r}: type {kind!r} with URI {uri!r} is not supported; expected type 'hive' with a URI such "
             "as thrift://host:9083, type 'rest' with one such as http://host:8181, or type 'hadoop' with a warehouse. "
-            "Set the properties `type` and `uri`."
+            f"Set the properties `type` and `uri`.{meant}"
         )
     if uri is None:
         raise ConfigurationError(

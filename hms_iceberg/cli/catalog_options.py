@@ -135,9 +135,9 @@ def loaded(table: str, catalog_name: str | None, uri: str | None, properties: tu
 
 
 @contextmanager
-def naming(name: str | None, catalog: Catalog | None = None) -> Iterator[None]:
+def naming(name: str | None, catalog: Catalog | None = None, of_hive: bool = False) -> Iterator[None]:
     """Makes errors within the block name the table or namespace that a command is about, and suggest names that come
-    near."""
+    near; those of Hive tables with `of_hive`."""
     try:
         yield
     except StorageDeniedError as error:
@@ -145,7 +145,7 @@ def naming(name: str | None, catalog: Catalog | None = None) -> Iterator[None]:
             raise
         raise StorageDeniedError(f"{name}: {error}") from error
     except (NoSuchTableError, NoSuchNamespaceError) as error:
-        near = near_names(catalog, name) if catalog is not None and name else []
+        near = near_names(catalog, name, of_hive) if catalog is not None and name else []
         if not near or isinstance(error, NotAnIcebergTableError):
             raise
         raise type(error)(f"{error} Did you mean {' or '.join(near)}?") from error

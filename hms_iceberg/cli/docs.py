@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from hms_iceberg.cli.output import say
-from hms_iceberg.docs.book import Page, pages, search
+from hms_iceberg.docs.book import Page, pages, search, terminal_text
 from hms_iceberg.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -27,16 +28,29 @@ def _complete(_ctx: click.Context, _parameter: click.Parameter, incomplete: str)
 @click.argument("topic", required=False, shell_complete=_complete)
 @click.option("-s", "--search", "words", metavar="WORDS", help="List the sections that have all of these words.")
 @click.option(
+    "--site",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Write a site: all guides, and the API reference, made of docstrings.",
+)
+@click.option(
     "--to", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write all guides as one HTML page."
 )
-def docs(topic: str | None, words: str | None, to: Path | None) -> None:
+def docs(topic: str | None, words: str | None, site: Path | None, to: Path | None) -> None:
     """Read the guides: the list of topics, one topic, or all of them as one HTML page with search.
 
     Example: hms-iceberg docs cookbook
     """
-    if to is not None:
+    if site is not None:
+        from hms_iceberg.docs.site import write_site
+
+        write_site(site)
+        say(f"Wrote {site}: open {site / 'index.html'}.")
+    elif to is not None:
         from hms_iceberg.docs.book import book_page
 
+        if not to.absolute().parent.is_dir():
+            raise InvalidInputError(f"There is no folder {to.absolute().parent}. Make it, or write elsewhere.")
         to.write_text(book_page(), encoding="utf-8")
         say(f"Wrote {to}.")
     elif words is not None:
@@ -52,8 +66,10 @@ def _page(topic: str) -> Page:
     for page in known:
         if topic.lower() in (page.topic, page.place.lower()):
             return page
+    near = get_close_matches(topic.lower(), [each.topic for each in known], 1)
+    meant = f"Did you mean {near[0]}? " if near else ""
     raise InvalidInputError(
-        f"There is no guide {topic!r}. Topics: {', '.join(each.topic for each in known)}. "
+        f"There is no guide {topic!r}. {meant}Topics: {', '.join(each.topic for each in known)}. "
         f"To search in all of them: hms-iceberg docs --search {topic!r}"
     )
 
@@ -68,7 +84,7 @@ def _show(page: Page) -> None:
 
     console = Console()
     with console.capture() as captured:
-        console.print(Markdown(page.text, hyperlinks=False))
+        console.print(Markdown(terminal_text(page, pages()), hyperlinks=False))
     click.echo_via_pager(captured.get(), color=True)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hms_iceberg.errors import IcebergError
+from hms_iceberg.table.needed.others import table_rows_of
 
 if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog
@@ -29,15 +30,23 @@ class SuggestingGroup(click.Group):
             raise click.UsageError(f"{error.format_message()} {hint}", ctx) from error
 
 
-def near_names(catalog: Catalog, name: str) -> list[str]:
-    """The tables or namespaces whose names come near a missing one; empty if they cannot be listed."""
+def near_names(catalog: Catalog, name: str, of_hive: bool = False) -> list[str]:
+    """The tables or namespaces whose names come near a missing one; empty if they cannot be listed.
+
+    Args:
+        catalog: where it is missing.
+        name: the missing name.
+        of_hive: whether a Hive table is meant, not one of Iceberg.
+    """
     namespace, _, table = name.partition(".")
     try:
         namespaces = [".".join(each) for each in catalog.list_namespaces()]
         if namespace.lower() not in namespaces:
             near = get_close_matches(namespace, namespaces)
             return [f"{each}.{table}" if table else each for each in near]
-        tables = [each[-1] for each in catalog.list_tables(namespace)]
+        rows = table_rows_of(catalog.metastore) if of_hive else None
+        found = catalog.list_tables(namespace) if rows is None else [each.identifier for each in rows.rows(namespace)]
+        tables = [each[-1] for each in found]
     except IcebergError:
         return []
     return [f"{namespace}.{each}" for each in get_close_matches(table, tables)]

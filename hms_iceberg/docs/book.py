@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from importlib.metadata import metadata
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,15 +29,18 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 
+# The front page of the project, which comes with the package's metadata.
+_START = "START.md"
 # In the order in which a newcomer reads; a page that stands here by no name comes behind these.
 _FIRST = (
-    *("docs/COOKBOOK.md", "spark/README.md", "table/README.md", "migration/README.md", "maintenance/README.md"),
+    *(_START, "docs/COOKBOOK.md", "spark/README.md", "table/README.md", "migration/README.md", "maintenance/README.md"),
     *("cli/README.md", "catalog/README.md", "catalog/ENGINES.md", "arrow/storage/README.md"),
 )
 # This one is no file: it is made of the properties that the package reads.
 _SETTINGS = "docs/SETTINGS.md"
 _LAST = (_SETTINGS, "docs/FAQ.md", "docs/GLOSSARY.md", "docs/CHANGELOG.md")
 _FENCE = re.compile(r"^```.*?^```$", re.M | re.S)
+_LINK = re.compile(r"\[([^\]]+)\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^(#+) (.+)$", re.M)
 
 
@@ -86,10 +90,24 @@ def pages() -> list[Page]:
     root = Path(__file__).parents[1]
     found = {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in root.rglob("*.md")}
     found[_SETTINGS] = settings_page()
+    found[_START] = _getting_started(root)
     first = [place for place in _FIRST if place in found]
     last = [place for place in _LAST if place in found]
     order = [*first, *sorted(found.keys() - {*first, *last}), *last]
     return [Page(_topic(place), place, found[place]) for place in order]
+
+
+def _getting_started(root: Path) -> str:
+    """The front page as a guide: of the clone, or as it was installed."""
+    of_clone = root.parent / "README.md"
+    text = (
+        of_clone.read_text(encoding="utf-8")
+        if of_clone.exists()
+        else str(metadata("hms_iceberg").json.get("description", ""))
+    )
+    text = re.sub(r"^# .*$", "# Getting started", text, count=1, flags=re.M)
+    text = re.sub(r"^!\[.*\n\n", "", text, flags=re.M)  # a picture that is not installed
+    return text.replace("](hms_iceberg/", "](")
 
 
 def search(words: str) -> list[tuple[Page, Section]]:
@@ -137,7 +155,9 @@ def book_page(chosen: Sequence[Page] | None = None) -> str:
         {"page": page, "sections": _sections(page), "html": _html(page, {each.place: each.topic for each in shown})}
         for page in shown
     ]
-    return environment.get_template("book.html").render(articles=articles, version=version("hms_iceberg"))
+    return environment.get_template("book.html").render(
+        articles=articles, version=version("hms_iceberg"), code_style=code_style()
+    )
 
 
 def anchor(topic: str, heading: str) -> str:
@@ -174,7 +194,7 @@ def _html(page: Page, topics: dict[str, str]) -> str:
 def _lead_inside(line: Token, page: Page, topics: dict[str, str]) -> None:
     """Lets links to other guides lead to their articles; those to files that are not in the page become plain text."""
     for each in line.children or ():
-        if each.type != "link_open" or "://" in str(each.attrs["href"]):
+        if each.type != "link_open" or "://" in str(each.attrs["href"]) or str(each.attrs["href"]).endswith(".html"):
             continue
         path, _, heading = str(each.attrs["href"]).partition("#")
         place = posixpath.normpath(posixpath.join(posixpath.dirname(page.place), path)) if path else page.place
@@ -188,7 +208,52 @@ def _lead_inside(line: Token, page: Page, topics: dict[str, str]) -> None:
 def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
 
-    return MarkdownIt("commonmark", {"html": False}).enable("table")
+    return MarkdownIt("commonmark", {"html": False, "highlight": _highlighted}).enable("table")
+
+
+def _highlighted(code: str, language: str, _attributes: str) -> str:
+    """Code as HTML with classes for its words; empty for a language that is not known, which is then plain."""
+    from pygments import highlight
+    from pygments.formatters import HtmlFormatter
+    from pygments.lexers import get_lexer_by_name
+    from pygments.util import ClassNotFound
+
+    try:
+        lexer = get_lexer_by_name(language)
+    except ClassNotFound:
+        return ""
+    return str(highlight(code, lexer, HtmlFormatter(nowrap=True)))
+
+
+def code_style() -> str:
+    """The style of highlighted code, for light and for dark screens."""
+    from pygments.formatters import HtmlFormatter
+
+    light, dark = (
+        "\n".join(re.findall(r"^pre code \..*$", HtmlFormatter(style=name).get_style_defs("pre code"), re.M))
+        for name in ("default", "github-dark")
+    )
+    return f"{light}\n@media (prefers-color-scheme: dark) {{\n{dark}\n}}"
+
+
+def terminal_text(page: Page, known: Sequence[Page]) -> str:
+    """The page for a terminal: a link to another guide says the command that shows it, one to a section its text alone.
+
+    Args:
+        page: the guide.
+        known: all guides.
+    """
+    topics = {each.place: each.topic for each in known}
+
+    def told(found: re.Match[str]) -> str:
+        text, target = found[1], found[2]
+        if "://" in target:
+            return found[0]
+        path = target.partition("#")[0]
+        topic = topics.get(posixpath.normpath(posixpath.join(posixpath.dirname(page.place), path)), "") if path else ""
+        return f"{text} (`hms-iceberg docs {topic}`)" if topic else text
+
+    return _LINK.sub(told, page.text)
 
 
 # ------------------------------------------------------------------------------------------ the page of settings

@@ -21,6 +21,7 @@ from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions import EqualTo
 from hms_iceberg.lazy import pl
+from hms_iceberg.migration.migration_progress import Progress, silent
 from hms_iceberg.spec.data_types import (
     BinaryType,
     BooleanType,
@@ -227,7 +228,7 @@ class VerifyResult:
         return not self.differences
 
 
-def verify(hive: str, table: Table, level: str, reader: HiveReader) -> VerifyResult:
+def verify(hive: str, table: Table, level: str, reader: HiveReader, progress: Progress = silent) -> VerifyResult:
     """Compares a Hive table with an Iceberg table.
 
     Args:
@@ -238,22 +239,36 @@ def verify(hive: str, table: Table, level: str, reader: HiveReader) -> VerifyRes
             with filters by the least and greatest values, which must find them) or `rows`
             (every row against every other; Iceberg's side is read by this package, in Spark's Python workers).
         reader: reads the Hive table.
+        progress: is told which table is read: of the Iceberg table, how many of its rows.
     """
     if level not in LEVELS:
         raise InvalidInputError(f"Cannot verify {level!r}. Expected one of {', '.join(LEVELS)}.")
     started = time.monotonic()
     name, schema = ".".join(table.identifier), table.schema()
     rows = table.scan().count()
+    if level == SUMS:
+        arrow = to_arrow(schema, field_ids=False, extensions=False)
+        with table.scan().to_arrow_batch_reader() as batches:
+            ours = summarise(_counted(batches, rows, progress), arrow)
+    stage = f"Comparing rows with {hive}" if level == ROWS else f"Reading {hive}"
+    progress(stage, 0, 1)
     if level == COUNTS:
         found = list(_unlike_counts(hive, table, rows, reader))
     elif level == SUMS:
-        arrow = to_arrow(schema, field_ids=False, extensions=False)
-        with table.scan().to_arrow_batch_reader() as batches:
-            ours = summarise(batches, arrow)
         found = [*differences(reader.summary(hive, schema, arrow), ours), *_lost_by_filters(table, ours)]
     else:
         found = list(reader.unlike_rows(hive, table, _MOST_DIFFERENCES))
+    progress(stage, 1, 1)
     return VerifyResult(hive, name, level, rows, tuple(found[:_MOST_DIFFERENCES]), time.monotonic() - started)
+
+
+def _counted(batches: Iterable[pa.RecordBatch], rows: int, progress: Progress) -> Iterator[pa.RecordBatch]:
+    """The batches; tells how many of the rows were read."""
+    done = 0
+    for batch in batches:
+        yield batch
+        done += batch.num_rows
+        progress("Reading the Iceberg table", done, rows)
 
 
 # Types whose least and greatest values filters take as summaries have them.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from contextlib import ExitStack
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from hms_iceberg.cli.output import OUTPUT_OPTION, Output, counted, progress_bars
 if TYPE_CHECKING:
     from hms_iceberg.migration import MigrationResult, RollbackResult
 
+_STARTING = "Starting Spark"
 LEVEL = click.Choice(["counts", "sums", "rows"])
 Kept = click.Path(dir_okay=False, path_type=Path)
 
@@ -129,7 +131,7 @@ def migrate(
                 tables, exclude, dry_run, accept_choices
             )
             return
-        with progress_bars() as progress, naming(tables[0]):
+        with progress_bars() as progress, naming(tables[0], catalog, of_hive=True):
             result = methods.migrate(catalog, tables[0], options, dry_run=dry_run, progress=progress)
         Output(output).text(describe_migration(result), dataclasses.asdict(result))
 
@@ -164,9 +166,14 @@ def verify(
 
     with (
         open_catalog(catalog_name, uri, properties) as catalog,
-        spark_for(catalog, True, spark_settings) as spark,
+        progress_bars() as progress,
+        naming(table, catalog),
+        ExitStack() as stack,
     ):
-        result = compare(against, catalog.load_table(table), level, SparkHiveReader(spark))
+        progress(_STARTING, 0, 1)
+        spark = stack.enter_context(spark_for(catalog, True, spark_settings))
+        progress(_STARTING, 1, 1)
+        result = compare(against, catalog.load_table(table), level, SparkHiveReader(spark), progress)
     same = f"{table} holds what {against} holds ({level}): {result.rows:,} rows, in {result.seconds:.1f} s."
     unlike = "\n  - ".join([f"{table} and {against} differ ({level}):", *result.differences])
     Output(output).text(same if result.is_equal else unlike, dataclasses.asdict(result))

@@ -62,6 +62,13 @@ def test_a_table_is_checked_migrated_and_taken_back(
     assert not catalog.table_exists(table)
 
 
+def test_the_hive_table_that_may_be_meant_is_proposed(
+    table: str, metastore: EmbeddedMetastore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["migrate", f"{table[:-1]}", "--uri", metastore.uri]) == 1
+    assert capsys.readouterr().err.endswith(f"Did you mean {table}?\n")
+
+
 def test_the_type_of_timestamps_can_be_chosen(table: str, catalog: Catalog, metastore: EmbeddedMetastore) -> None:
     assert main(["migrate", table, "--uri", metastore.uri, "--timestamp-type", "timestamp"]) == 0
 

@@ -90,7 +90,12 @@ def test_every_level_finds_equal_tables_equal_and_each_its_difference(
 
     migrate(catalog, name, proof=proof)
     backup, table = f"{name}_backup_", catalog.load_table(name)
-    results = [verify(backup, table, level, reader) for level in LEVELS]
+    told: list[tuple[str, int, int]] = []
+    results = [verify(backup, table, level, reader, lambda *stage: told.append(stage)) for level in LEVELS]
+    read = ("Reading the Iceberg table", 5, 5)
+    of_hive = [(f"Reading {backup}", 0, 1), (f"Reading {backup}", 1, 1)]
+    compared = [(f"Comparing rows with {backup}", done, 1) for done in (0, 1)]
+    assert [each for each in told if each[0] != read[0] or each == read] == [*of_hive, read, *of_hive, *compared]
     assert [(each.rows, each.differences) for each in results] == [(5, ())] * 3
 
     spark.sql(f"update {name} set s = 's9' where id = 4")

@@ -134,6 +134,11 @@ def test_a_near_miss_of_a_command_gets_one_suggestion(
     assert capsys.readouterr().err.count(f"Did you mean '{near}'?") == 1
 
 
+def test_a_uri_without_a_scheme_is_taken_for_that_of_a_metastore(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "--uri", "localhost:9083"]) == 1
+    assert capsys.readouterr().err.endswith("Did you mean thrift://localhost:9083?\n")
+
+
 def test_the_package_runs_as_a_module() -> None:
     result = subprocess.run([sys.executable, "-m", "hms_iceberg", "--help"], capture_output=True, text=True, check=True)
     assert result.stdout.startswith("Usage: hms-iceberg ")

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 import hms_iceberg
-from hms_iceberg.cli.main import cli
-from hms_iceberg.docs.book import book_page, pages, search
+from hms_iceberg.cli.main import cli, main
+from hms_iceberg.docs.book import Page, book_page, code_style, pages, search, terminal_text
 from hms_iceberg.maintenance.service.policy import Policy
 from hms_iceberg.spec.table_properties import settings_rows
 from tests.support.browser import Browser, browser, find_browser
@@ -47,7 +47,8 @@ def test_every_guide_has_a_topic_of_its_own_a_title_and_a_summary() -> None:
 
     assert len({each.topic for each in found}) == len(found) >= 11
     assert all(each.title and each.summary and "|" not in each.summary for each in found)
-    assert [each.topic for each in found[:3]] == ["cookbook", "spark", "python"]
+    assert [each.topic for each in found[:4]] == ["start", "cookbook", "spark", "python"]
+    assert all(len(each.title.split()) <= 4 for each in found), "titles are entries of a list"
 
 
 def test_every_property_that_is_read_is_in_the_page_of_settings() -> None:
@@ -112,7 +113,57 @@ def test_the_command_lists_topics_shows_one_and_refuses_another(tmp_path: Path) 
 
     assert "cookbook" in runner.invoke(cli, ["docs"]).output
     assert runner.invoke(cli, ["docs", "glossary"]).output.startswith("# Glossary")
-    assert "Topics: cookbook, spark" in str(runner.invoke(cli, ["docs", "nothing"]).exception)
+    assert "Topics: start, cookbook, spark" in str(runner.invoke(cli, ["docs", "nothing"]).exception)
     assert "cookbook: A stuck lock" in runner.invoke(cli, ["docs", "--search", "stuck lock"]).output
     assert runner.invoke(cli, ["docs", "--to", str(tmp_path / "guides.html")]).exit_code == 0
     assert "<article" in (tmp_path / "guides.html").read_text(encoding="utf-8")
+
+
+def test_links_of_a_guide_are_commands_on_a_terminal() -> None:
+    known = pages()
+    [page] = [each for each in known if each.topic == "start"]
+    told = terminal_text(page, known)
+    assert "guide (`hms-iceberg docs spark`)" in told and "changes (`hms-iceberg docs changes`)" in told
+    assert "](" not in re.sub(r"\]\(https?://", "", told)
+    assert "# Getting started" in told and "demo.svg" not in told
+
+
+def test_code_is_highlighted_in_light_and_in_dark() -> None:
+    page = Page("t", "T.md", "# T\n\n```python\nimport this\n```\n\n```nosuch\nx < y\n```\n")
+    shown = book_page([page])
+    assert '<span class="kn">import</span>' in shown and "x &lt; y" in shown
+    assert shown.count("pre code .kn ") == 2 and "prefers-color-scheme: dark" in code_style()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["docs", "cookbok"], "There is no guide 'cookbok'. Did you mean cookbook?"),
+        (["docs", "--to", "nosuch/guides.html"], "/nosuch. Make it, or write elsewhere."),
+    ],
+)
+def test_what_is_asked_for_wrongly_is_answered_with_what_may_be_meant(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 1
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_the_site_has_guides_and_a_reference_without_dead_links(tmp_path: Path) -> None:
+    pytest.importorskip("pdoc", reason="needs pdoc: pip install 'hms_iceberg[docs]'")
+    assert main(["docs", "--site", str(tmp_path)]) == 0
+    written = {path: path.read_text(encoding="utf-8") for path in tmp_path.rglob("*.html")}
+    dead = []
+    for path, text in written.items():
+        for link in re.findall(r'<a[^>]* href="([^"]+)"', text):
+            target, _, anchor = link.partition("#")
+            if "://" in target or "${" in link:  # which a script fills in
+                continue
+            found = written.get((path.parent / target).resolve() if target else path)
+            if found is None or (anchor and f'id="{anchor}"' not in found):
+                dead.append(f"{path.relative_to(tmp_path)}: {link}")
+    assert not dead
+    reference = written[tmp_path / "api" / "hms_iceberg" / "catalog" / "catalog.html"]
+    assert "create_table" in reference and "TableAlreadyExistsError" in reference
+    assert 'href="api/index.html"' in written[tmp_path / "index.html"]
