@@ -42,15 +42,7 @@ _LARGEST_ANSWER = 2**31 - 16  # of an array in Java
 
 
 class BridgeServer:
-    """Serves one session's questions until the JVM lets go of the session, or `close`.
-
-    Args:
-        service: what answers.
-        java: the version of the JVM that asks.
-
-    Raises:
-        ConfigurationError: the folder for temporary files cannot hold a socket, or others can change it.
-    """
+    """Serves one session's questions until the JVM, whose version is `java`, lets go of the session, or `close`."""
 
     def __init__(self, service: BridgeService, java: int = _FIRST_WITH_SOCKETS) -> None:
         self._folder = temporary_folder()
@@ -83,13 +75,8 @@ class BridgeServer:
 
 
 class _Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
-    """The listening socket, and what its connections need.
-
-    Args:
-        address: of the socket: its path or its port.
-        secret: of the session.
-        service: what answers.
-        ended: called when the JVM lets go of the session.
+    """The listening socket (a path or a port), and what its connections need; `ended` is called when the JVM
+    lets go.
     """
 
     daemon_threads = True

@@ -28,14 +28,8 @@ _PLANS_AT_ONCE = 4
 
 
 class BridgeService:
-    """From questions (JSON) to answers (see `AnswerWriter`).
-
-    Args:
-        properties: storage properties.
-        storage: a storage to use instead.
-
-    Attributes:
-        tables: what is open.
+    """From questions (JSON) to answers (see `AnswerWriter`); a storage that is given is used in place of the
+    properties'.
     """
 
     def __init__(self, properties: Mapping[str, str] | None = None, storage: Storage | None = None) -> None:

@@ -44,15 +44,7 @@ class OpenCatalogs:
     def open(self, name: str, properties: Mapping[str, str]) -> int:
         """Opens a catalog, or finds it among those that are open: sessions come and go, connections stay.
 
-        Args:
-            name: the catalog's name.
-            properties: its properties.
-
-        Returns:
-            its number, for further questions: properties hold secrets and cross once.
-
-        Raises:
-            ConfigurationError: its properties do not make a catalog.
+        Returns its number, for further questions: properties hold secrets and cross once.
         """
         key = tuple(sorted({**properties, "": name}.items()))
         with self._lock:
@@ -70,23 +62,12 @@ class OpenCatalogs:
         return self._opened[number]
 
     def storage(self, question: Mapping[str, Any], default: Storage) -> Storage:
-        """The storage that a question's table is read with.
-
-        Args:
-            question: the question, which may name a catalog.
-            default: the storage if it names none.
-        """
+        """The storage that a question's table is read with; the default if the question names no catalog."""
         return default if question.get("catalog") is None else self.of(question).storage
 
     def table(self, question: Mapping[str, Any], storage: Storage) -> Table:
-        """The table that a question is to change, at its newest version.
-
-        Args:
-            question: a `catalog`, a `namespace` and a `table`; or a `path`, of a table's folder.
-            storage: for paths.
-
-        Raises:
-            NoSuchTableError: there is none.
+        """The table that a question is to change, at its newest version: by `catalog`, `namespace` and `table`, or by
+        `path`.
         """
         if "path" in question:
             return FileSystemTables(storage=storage).load(question["path"])
@@ -95,16 +76,10 @@ class OpenCatalogs:
     def table_at(
         self, question: Mapping[str, Any], version: MetadataVersion, seen_at: float | None, storage: Storage
     ) -> Table:
-        """The table that a question is to change, at the version that its query has read.
+        """The table that a question is to change, at the version that its query has read, until it is refreshed or
+        changed.
 
-        Args:
-            question: as of `table`.
-            version: the version.
-            seen_at: when it was the newest one, if that is known; see `Catalog.table_at`.
-            storage: for paths.
-
-        Returns:
-            a table that looks at `version` until it is refreshed or changed; nothing is read.
+        Nothing is read. `seen_at` is when the version was the newest, if that is known; see `Catalog.table_at`.
         """
         if "path" in question:
             return FileSystemTables(storage=storage).table_at(question["path"], version, seen_at)
@@ -112,19 +87,7 @@ class OpenCatalogs:
 
 
 def open_catalog(catalogs: OpenCatalogs, asked: OpenCatalog, properties: Mapping[str, str]) -> dict[str, Any]:
-    """Opens a named catalog.
-
-    Args:
-        catalogs: those that are open.
-        asked: the catalog.
-        properties: those of the session's extension; of them, Hadoop's clusters are known to every catalog.
-
-    Returns:
-        the `catalog`'s number.
-
-    Raises:
-        ConfigurationError: its properties say of no metastore.
-    """
+    """Opens a named catalog; of the session extension's properties, Hadoop's clusters are known to every catalog."""
     name = asked.name
     own = {key: value for key, value in asked.properties.items() if key not in _OF_SPARK}
     clusters = {key: value for key, value in properties.items() if is_of_clusters(key)}
@@ -141,16 +104,7 @@ def open_session_catalog(
 ) -> dict[str, Any]:
     """Opens the metastore of a session's own catalog, for commits: reads go through Spark's client of it.
 
-    Args:
-        catalogs: those that are open.
-        asked: the catalog, and what the session says of it.
-        properties: those of the session's extension, which win.
-
-    Returns:
-        the `catalog`'s number.
-
-    Raises:
-        ConfigurationError: the session has no metastore that others can reach.
+    The properties of the session's extension win.
     """
     hive = asked.hive
     uri = hive.get("hive.metastore.uris")
@@ -166,14 +120,9 @@ def open_session_catalog(
 
 
 def version_name(version: MetadataVersion) -> str:
-    """The name by which the bridge asks for a version of a table, and keeps the answers.
+    """The name by which the bridge asks for a version of a table, and keeps the answers: its metadata file's location.
 
-    Args:
-        version: the version.
-
-    Returns:
-        the location of its metadata file; if a file of that name may be another one tomorrow, what tells it from that
-        one follows after a `#`.
+    If a file of that name may be another one tomorrow, what tells it from that one follows after a `#`.
     """
     if is_never_reused(version.location):
         return version.location
@@ -181,32 +130,17 @@ def version_name(version: MetadataVersion) -> str:
 
 
 def location_of(name: str) -> str:
-    """The metadata file of a version's name.
-
-    Args:
-        name: see `version_name`.
-    """
+    """The metadata file of a version's name; see `version_name`."""
     return _AFTER_LOCATION.sub("", name)
 
 
 def find_table(
     catalogs: OpenCatalogs, asked: FindTable, storage: Storage, name_of: Callable[[TablePointer, Storage], str]
 ) -> dict[str, Any]:
-    """Where a table's newest metadata is.
+    """The name of a table's newest version as `metadata_location`, and whether it is of a `view`; null if a catalog has
+    neither.
 
-    Args:
-        catalogs: those that are open.
-        asked: the table.
-        storage: for paths.
-        name_of: the name of the version that a pointer shows, which makes sure of it (`OpenTables.name_of`).
-
-    Returns:
-        the version's name as `metadata_location`, and whether it is of a `view`; null if a catalog has neither of that
-        name.
-
-    Raises:
-        NoSuchTableError: there is no table at the path.
-        TamperedFileError: the table is encrypted, and its metadata file is not the one that was committed.
+    `name_of` gives the name of the version that a pointer shows, which makes sure of it (`OpenTables.name_of`).
     """
     path = asked.path
     if path is None:
@@ -232,28 +166,12 @@ def _view(catalog: Catalog, identifier: tuple[str, str]) -> dict[str, Any]:
 
 
 def list_namespaces(catalogs: OpenCatalogs, asked: InCatalog) -> dict[str, Any]:
-    """Lists the namespaces of a `catalog`.
-
-    Args:
-        catalogs: the catalogs that are open.
-        asked: the question.
-
-    Returns:
-        their names with dots, as `namespaces`.
-    """
+    """Lists the namespaces of a `catalog`, their names with dots."""
     return {"namespaces": [".".join(each) for each in catalogs.numbered(asked.catalog).list_namespaces()]}
 
 
 def namespace_properties(catalogs: OpenCatalogs, asked: InCatalog) -> dict[str, Any]:
-    """Reads the properties of a `namespace` of a `catalog`.
-
-    Args:
-        catalogs: the catalogs that are open.
-        asked: the question.
-
-    Returns:
-        them as `properties`, with the owner under Spark's name; null if there is no such namespace.
-    """
+    """The properties of a `namespace`, with the owner under Spark's name; null if there is no such namespace."""
     try:
         properties = catalogs.numbered(asked.catalog).load_namespace_properties(asked.namespace or ())
     except NoSuchNamespaceError:
@@ -263,15 +181,7 @@ def namespace_properties(catalogs: OpenCatalogs, asked: InCatalog) -> dict[str, 
 
 
 def list_tables(catalogs: OpenCatalogs, asked: InCatalog) -> dict[str, Any]:
-    """Lists the Iceberg tables in a `namespace` of a `catalog`.
-
-    Args:
-        catalogs: the catalogs that are open.
-        asked: the question.
-
-    Returns:
-        their own names as `tables`; null if there is no such namespace.
-    """
+    """Lists the Iceberg tables in a `namespace`, by their own names; null if there is no such namespace."""
     try:
         tables = catalogs.numbered(asked.catalog).list_tables(asked.namespace or ())
     except NoSuchNamespaceError:
@@ -280,15 +190,7 @@ def list_tables(catalogs: OpenCatalogs, asked: InCatalog) -> dict[str, Any]:
 
 
 def list_views(catalogs: OpenCatalogs, asked: InCatalog) -> dict[str, Any]:
-    """Lists the Iceberg views in a `namespace` of a `catalog`.
-
-    Args:
-        catalogs: the catalogs that are open.
-        asked: the question.
-
-    Returns:
-        their own names as `views`; null if there is no such namespace.
-    """
+    """Lists the Iceberg views in a `namespace`, by their own names; null if there is no such namespace."""
     try:
         views = catalogs.numbered(asked.catalog).list_views(asked.namespace or ())
     except NoSuchNamespaceError:
@@ -299,56 +201,32 @@ def list_views(catalogs: OpenCatalogs, asked: InCatalog) -> dict[str, Any]:
 
 
 class OpenCatalog(msgspec.Struct, frozen=True):
-    """A named catalog is to be opened (`NamedCatalog`).
-
-    Args:
-        name: its name in the session.
-        properties: those of `load_catalog`.
-    """
+    """A named catalog is to be opened (`NamedCatalog`)."""
 
     name: str
-    properties: dict[str, str]
+    properties: dict[str, str]  # those of `load_catalog`
 
 
 class OpenSessionCatalog(msgspec.Struct, frozen=True):
-    """The metastore of a session's own catalog is to be opened (`SessionMetastore`).
-
-    Args:
-        name: the catalog's name.
-        hive: Hive's settings as the session has them.
-        warehouse: the session's warehouse.
-        options: of `spark.sql.catalog.spark_catalog.*`, such as `table-default.*`.
-    """
+    """The metastore of a session's own catalog is to be opened (`SessionMetastore`)."""
 
     name: str
-    hive: dict[str, str]
-    warehouse: str
-    options: dict[str, str]
+    hive: dict[str, str]  # Hive's settings as the session has them
+    warehouse: str  # the session's
+    options: dict[str, str]  # of `spark.sql.catalog.spark_catalog.*`, such as `table-default.*`
 
 
 class InCatalog(msgspec.Struct, frozen=True):
-    """Asks for the names in a catalog, or in a namespace of it (`NamedCatalog`).
-
-    Args:
-        catalog: the number of an open catalog.
-        namespace: the namespace; None for all of the catalog.
-    """
+    """Asks for the names in a catalog, by its number, or in a namespace of it (`NamedCatalog`)."""
 
     catalog: int
     namespace: str | None = None
 
 
 class FindTable(msgspec.Struct, frozen=True):
-    """Where a table's newest metadata is (`NamedCatalog`, `TableReads`): of a path, or of a name in a catalog.
+    """Where a table's newest metadata is (`NamedCatalog`, `TableReads`): of a path, or of a name in a catalog."""
 
-    Args:
-        path: a table's folder, or a metadata file.
-        catalog: the number of an open catalog.
-        namespace: the table's namespace.
-        table: the table's name.
-    """
-
-    path: str | None = None
+    path: str | None = None  # a table's folder, or a metadata file
     catalog: int | None = None
     namespace: str = ""
     table: str = ""

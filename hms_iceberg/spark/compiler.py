@@ -52,9 +52,6 @@ def bridge_sources(spark_version: str) -> Mapping[str, str]:
 
     The files of most rooms are for all versions. Those of a room such as ``since_4_1`` take the place of others from
     that version on, those of ``until_3_5`` up to that one.
-
-    Args:
-        spark_version: that of Spark.
     """
     version = release(spark_version)
     rooms = [room for room in resources.files("hms_iceberg.spark").joinpath("bridge").iterdir() if room.is_dir()]
@@ -93,19 +90,11 @@ _lock = threading.Lock()
 
 
 def load_bridge(spark: SparkSession) -> Any:
-    """The JVM class of the bridge, compiled where this JVM has not done so yet.
+    """The JVM class ``hms_iceberg.bridge.session.Bridge``, compiled where this JVM has not done so yet; needs a classic
+    session.
 
     The classes are added to the driver's class loader, which all sessions of the JVM share, and to the files that the
     session's SparkContext gives its executors.
-
-    Args:
-        spark: a classic session.
-
-    Returns:
-        Py4J's view of the class ``hms_iceberg.bridge.session.Bridge``.
-
-    Raises:
-        UnsupportedError: this version of Spark lacks something that the bridge needs; the message has what.
     """
     from py4j.java_gateway import java_import
 

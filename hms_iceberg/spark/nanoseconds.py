@@ -34,11 +34,7 @@ _PREFIX = "nanoseconds as "
 
 
 def chosen(lacking_types: Collection[str]) -> str | None:
-    """What nanoseconds are taken for: `micros`, `bigint`, or None if such columns are refused.
-
-    Args:
-        lacking_types: as the bridge's class UnsupportedTypes told.
-    """
+    """The type that nanoseconds are taken for: `micros`, `bigint`, or None if such columns are refused."""
     return next((each[len(_PREFIX) :] for each in lacking_types if each.startswith(_PREFIX)), None)
 
 
@@ -48,16 +44,7 @@ def has_nanoseconds(schema: Schema) -> bool:
 
 
 def shown(schema: Schema, choice: str | None, table: str = "") -> Schema:
-    """The columns with the types that they have in Spark; the same without a choice.
-
-    Args:
-        schema: the columns.
-        choice: as of `chosen`.
-        table: the table's name, for errors.
-
-    Raises:
-        UnsupportedError: a column's default cannot be told in microseconds.
-    """
+    """The columns with the types that they have in Spark by a choice of `chosen`; the same without one."""
     if choice is None or not has_nanoseconds(schema):
         return schema
     fields = (_field(field, shown_type(field.field_type, choice), choice, table) for field in schema.fields)
@@ -65,12 +52,7 @@ def shown(schema: Schema, choice: str | None, table: str = "") -> Schema:
 
 
 def shown_type(kind: IcebergType, choice: str | None) -> IcebergType:
-    """The type that a column's values have in Spark.
-
-    Args:
-        kind: the column's own type.
-        choice: as of `chosen`.
-    """
+    """The type that a column's values have in Spark by a choice of `chosen`."""
 
     def leaf(each: IcebergType) -> IcebergType:
         if choice is None or not isinstance(each, NANO_TIMESTAMPS):
@@ -103,14 +85,8 @@ def _field(field: NestedField, kind: IcebergType, choice: str | None, table: str
 
 
 def to_spark(array: Any, kind: IcebergType) -> Any:
-    """A column of nanoseconds as numbers, or in microseconds.
-
-    Args:
-        array: the column.
-        kind: the type that it has in Spark.
-
-    Raises:
-        TypeMismatchError: a value has parts of a microsecond.
+    """A column of nanoseconds as numbers, or in microseconds; a TypeMismatchError if a value has parts of a
+    microsecond.
     """
     if isinstance(kind, LongType):
         return array.cast(pa.int64())
@@ -124,10 +100,5 @@ def to_spark(array: Any, kind: IcebergType) -> Any:
 
 
 def stored(value: int, choice: str) -> int:
-    """A value of Spark's as nanoseconds.
-
-    Args:
-        value: microseconds, or nanoseconds.
-        choice: as of `chosen`.
-    """
+    """A value of Spark's, in microseconds or nanoseconds as chosen, as nanoseconds."""
     return value * 1000 if choice == MICROS else value

@@ -22,18 +22,7 @@ _KEPT_TABLES = 64
 
 
 class OpenTables:
-    """The catalogs and tables that a session has open.
-
-    Args:
-        properties: storage properties.
-        storage: a storage to use instead.
-
-    Attributes:
-        properties: the storage properties.
-        catalogs: the catalogs.
-        targets: what questions change.
-        rewrites: the rewritings that are under way.
-    """
+    """The catalogs and tables that a session has open, and its rewritings that are under way."""
 
     def __init__(self, properties: Mapping[str, str] | None = None, storage: Storage | None = None) -> None:
         self.properties = dict(properties or {})
@@ -56,11 +45,7 @@ class OpenTables:
         return self.catalogs.storage(question, self._storage)
 
     def version(self, question: Mapping[str, Any]) -> MetadataVersion:
-        """The version of a table that a question is about.
-
-        Raises:
-            MissingFileError, CorruptMetadataError: its metadata file is gone, damaged, or another table's by now.
-        """
+        """The version of a table that a question is about."""
         return MetadataVersion(question["metadata_location"], self._metadata_of(question, self._files(question)))
 
     def _metadata_of(self, question: Mapping[str, Any], storage: Storage) -> TableMetadata:
@@ -79,14 +64,7 @@ class OpenTables:
     def name_of(self, pointer: TablePointer, storage: Storage) -> str:
         """The name of the version that a metastore points at; see `version_name`.
 
-        Args:
-            pointer: what the metastore says of the table.
-            storage: where it is.
-
-        Raises:
-            MissingFileError, CorruptMetadataError, TamperedFileError: its file has to be looked at, because it is of an
-                encrypted table or may have been another one yesterday, and it is gone, damaged, or not the one that was
-                committed.
+        The file is looked at if it is of an encrypted table or may have been another one yesterday.
         """
         location = pointer.metadata_location
         if is_never_reused(location):

@@ -122,13 +122,10 @@ class Cost(Enum):
 
 @dataclass(frozen=True)
 class Question:
-    """A kind of question: its struct, the function that answers it, and whether it commits.
+    """A kind of question: its struct, the function that answers it, and what work that takes.
 
-    Args:
-        asked: its struct.
-        answer: from the open tables, the struct, and the question as it came (which also names a table) to the answer;
-            None says only that it is done.
-        work: what that takes.
+    The function gets the open tables, the struct, and the question as it came (which also names a table); None as its
+    answer says only that it is done.
     """
 
     asked: type[msgspec.Struct]

@@ -80,29 +80,14 @@ _KNOWN = (*TRAVELS, START, END, *_SIZES, *_STREAMING, *_IGNORED, *_OF_WRITES)
 
 @dataclass(frozen=True)
 class Selection:
-    """The part of a table that a read wants.
-
-    Args:
-        scan: the snapshot and the schema.
-        start_snapshot_id: where only what was appended after a snapshot is read, that snapshot.
-    """
+    """The part of a table that a read wants."""
 
     scan: TableScan
-    start_snapshot_id: int | None = None
+    start_snapshot_id: int | None = None  # the snapshot after which only appended rows are read
 
 
 def check_options(options: Mapping[str, str], table: str, streaming: bool = False) -> None:
-    """Refuses options that are misspelled or say too much; those that are not known at all are for other readers.
-
-    Args:
-        options: the options of a reader, names in lower case.
-        table: the table's name, for errors.
-        streaming: whether a stream is read.
-
-    Raises:
-        InvalidInputError: an option is nearly one that is known, has no number where one is expected, or contradicts
-            another.
-    """
+    """Refuses options (names in lower case) that are misspelled or say too much; unknown ones are for other readers."""
     for name in (START_TIME, END_TIME):
         if name in options:
             raise InvalidInputError(
@@ -132,16 +117,7 @@ def check_options(options: Mapping[str, str], table: str, streaming: bool = Fals
 
 
 def refuse_misspelled(options: Mapping[str, str], known: Collection[str], table: str) -> None:
-    """Refuses options that are misspelled; warns once of others that are not known.
-
-    Args:
-        options: the options.
-        known: names of the known options.
-        table: the table's name, for messages.
-
-    Raises:
-        InvalidInputError: an option is nearly one that is known.
-    """
+    """Refuses options that are nearly a known one; warns once of others that are not known."""
     unknown = [name for name in options if name not in known and not name.startswith(_SNAPSHOT_PROPERTY)]
     for name in unknown:
         near = difflib.get_close_matches(name, known, 1, _MISSPELLED)
@@ -159,20 +135,8 @@ def select(
 ) -> Selection:  # fmt: skip
     """Finds which version a read asks for, or between which its changes are.
 
-    Args:
-        metadata: the table.
-        storage: where its files are.
-        table: the table's name, for errors.
-        version: what follows VERSION AS OF: a snapshot id, a branch or a tag.
-        as_of_micros: what follows TIMESTAMP AS OF, in microseconds since 1970-01-01 UTC.
-        options: the options of the reader, names in lower case.
-
-    Returns:
-        the scan of it, without a filter; and the snapshot to start after, if only what appends added is read.
-
-    Raises:
-        NoSuchSnapshotError, NoSuchRefError: there is no such version.
-        InvalidInputError: what `check_options` refuses; start and end that are not of one branch.
+    `version` follows VERSION AS OF (a snapshot id, branch or tag), `as_of_micros` (since 1970-01-01 UTC) TIMESTAMP AS
+    OF; names of options are in lower case.
     """
     check_options(options, table)
     chosen = [name for name in (*TRAVELS, START) if name in options]

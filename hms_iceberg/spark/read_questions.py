@@ -15,47 +15,26 @@ class AskVersion(msgspec.Struct, frozen=True):
 
 
 class NameVersion(msgspec.Struct, frozen=True):
-    """The name of the version that a row of the metastore points at, once its file was looked at (`SessionCatalog`).
-
-    Args:
-        location: the metadata file.
-        row: the parameters of the table's row in the metastore.
-    """
+    """The name of the version that a row of the metastore points at, once its file was looked at (`SessionCatalog`)."""
 
     location: str
-    row: dict[str, str]
+    row: dict[str, str]  # the parameters of the table's row in the metastore
 
 
 class LoadTable(msgspec.Struct, frozen=True):
-    """Which version of a table is read (`TableSource`).
-
-    Args:
-        version: what follows VERSION AS OF.
-        as_of_micros: what follows TIMESTAMP AS OF.
-        options: the options of the read, which may choose a version too.
-        wap_branch: the session's `spark.wap.branch`.
-        lacking_types: the names of Iceberg's types that this Spark does not have.
-    """
+    """Which version of a table is read (`TableSource`), also of its changes (`ChangesTable`)."""
 
     name: str
     metadata_location: str
-    version: str | None = None
-    as_of_micros: int | None = None
-    options: dict[str, str] = {}
-    wap_branch: str | None = None
-    lacking_types: tuple[str, ...] = ()
+    version: str | None = None  # of VERSION AS OF
+    as_of_micros: int | None = None  # of TIMESTAMP AS OF
+    options: dict[str, str] = {}  # which may choose a version too
+    wap_branch: str | None = None  # the session's `spark.wap.branch`
+    lacking_types: tuple[str, ...] = ()  # the names of Iceberg's types that this Spark does not have
 
 
 class ChangelogRange(msgspec.Struct, frozen=True):
-    """What follows CHANGES: which commits are wanted.
-
-    Args:
-        kind: whether the bounds are versions, or microseconds since 1970-01-01 UTC; an unbounded range has none.
-        start: the first, None if unbounded.
-        end: the last; None for the newest.
-        start_inclusive: whether the commit of the start is wanted itself.
-        end_inclusive: whether that of the end is.
-    """
+    """What follows CHANGES: which commits are wanted."""
 
     kind: Literal["version", "timestamp", "unbounded"]
     start: str | int | None = None
@@ -65,13 +44,7 @@ class ChangelogRange(msgspec.Struct, frozen=True):
 
 
 class ChangelogForm(msgspec.Struct, frozen=True):
-    """What follows CHANGES (`IcebergChangelog`).
-
-    Args:
-        range: which commits.
-        deduplication: Spark's name for what is left out: rows that were only copied; those that came and went, too.
-        compute_updates: whether a deleted and an inserted row of one identity are an update.
-    """
+    """What follows CHANGES (`IcebergChangelog`)."""
 
     range: ChangelogRange
     deduplication: Literal["none", "dropCarryovers", "netChanges"]
@@ -79,24 +52,13 @@ class ChangelogForm(msgspec.Struct, frozen=True):
 
 
 class DescribeChanges(LoadTable, frozen=True, kw_only=True):
-    """What the changes of a table are.
-
-    Args:
-        changelog: what follows CHANGES; None for the metadata table `changes`, of which the options say what is read.
-    """
+    """What the changes of a table are."""
 
     changelog: ChangelogForm | None = None
 
 
 class ReadChanges(DescribeChanges, frozen=True, kw_only=True):
-    """The changed rows of a table (`ChangesScan`).
-
-    Args:
-        columns: the columns that the query uses.
-        schema_id: the schema of the table when it was described.
-        filter: what rows are tested by afterwards, as the bridge's class FilterText writes it.
-        batch: of a stream, the offsets between which a batch is.
-    """
+    """The changed rows of a table (`ChangesTable`), of the columns that the query uses."""
 
     columns: list[str]
     schema_id: int
@@ -105,24 +67,14 @@ class ReadChanges(DescribeChanges, frozen=True, kw_only=True):
 
 
 class ChangesOffset(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a stream of changes has read, as it stands in its checkpoint.
-
-    Args:
-        changes_until: the snapshot of the last commit; None before the first one.
-        version: of this form.
-    """
+    """How far a stream of changes has read, as it stands in its checkpoint."""
 
     changes_until: int | None
     version: Literal[1] = 1
 
 
 class ChangesBatch(msgspec.Struct, frozen=True):
-    """The part of a stream of changes that one batch reads.
-
-    Args:
-        start: the offset that it starts after.
-        end: the offset that it ends with.
-    """
+    """The part of a stream of changes that one batch reads."""
 
     start: ChangesOffset
     end: ChangesOffset
@@ -133,56 +85,36 @@ class FirstChanges(DescribeChanges, frozen=True, kw_only=True):
 
 
 class LatestChanges(DescribeChanges, frozen=True, kw_only=True):
-    """How far the next batch of a stream of changes goes (`ChangesStream`).
-
-    Args:
-        start: the offset up to which it has read.
-    """
+    """How far the next batch of a stream of changes goes (`ChangesStream`)."""
 
     start: ChangesOffset
 
 
 class DescribeMetadataTable(LoadTable, frozen=True, kw_only=True):
-    """What a metadata table is (`MetadataTable`).
-
-    Args:
-        kind: its name, in any case.
-    """
+    """Asks for the columns of a metadata table (`MetadataTable`); its kind is its name, in any case."""
 
     kind: str
 
 
 class InspectRows(msgspec.Struct, frozen=True):
-    """The rows of a metadata table (`MetadataScan`).
-
-    Args:
-        kind: its name, in any case.
-        snapshot_id: as it was described; None for none.
-        columns: the columns that the query uses.
-        metrics: of ``readable_metrics``, the columns that the query uses, and which metrics of each.
-        order: by which of the columns the query sorts before it takes the first rows; empty if it takes any.
-        limit: how many rows the query takes at most; None for all. More may be answered, as Spark counts again.
-        aggregates: of all rows; if there are any, they are the answer, in one row.
-    """
+    """The rows of a metadata table (`MetadataScan`)."""
 
     name: str
     metadata_location: str
-    kind: str
-    columns: list[str]
-    snapshot_id: int | None = None
+    kind: str  # its name, in any case
+    columns: list[str]  # those that the query uses
+    snapshot_id: int | None = None  # as it was described
+    # of ``readable_metrics``, the columns that the query uses, and which metrics of each
     metrics: dict[str, list[str]] | None = None
+    # by which of the columns the query sorts before it takes the first rows; empty if it takes any
     order: list[SortKey] = []
+    # how many rows the query takes at most; None for all. More may be answered, as Spark counts again.
     limit: int | None = None
-    aggregates: list[Aggregate] = []
+    aggregates: list[Aggregate] = []  # of all rows; if there are any, they are the answer, in one row
 
 
 class ListPartitions(msgspec.Struct, frozen=True):
-    """The partitions of a table (`PartitionStatements`).
-
-    Args:
-        snapshot_id: of which snapshot; None for none.
-        partition: the values that they have, by the names of partition fields; a null is one.
-    """
+    """The partitions of a table (`PartitionStatements`), by values of partition fields; a null is one."""
 
     name: str
     metadata_location: str
@@ -191,25 +123,14 @@ class ListPartitions(msgspec.Struct, frozen=True):
 
 
 class Aggregate(msgspec.Struct, frozen=True):
-    """An aggregate of all rows of a metadata table.
+    """An aggregate of all rows of a metadata table."""
 
-    Args:
-        op: count, sum, min or max.
-        column: of what; None counts rows. Sums are of integers, the least and the greatest of texts too.
-    """
-
-    op: Literal["count", "sum", "min", "max"]
-    column: str | None
+    op: Literal["count", "sum", "min", "max"]  # sums are of integers, the least and the greatest of texts too
+    column: str | None  # None counts rows
 
 
 class SortKey(msgspec.Struct, frozen=True):
-    """A column that rows are sorted by.
-
-    Args:
-        column: its name.
-        descending: from the largest value down.
-        nulls_last: whether rows without a value come after the others.
-    """
+    """A column that rows are sorted by."""
 
     column: str
     descending: bool
@@ -217,70 +138,41 @@ class SortKey(msgspec.Struct, frozen=True):
 
 
 class StreamBatch(msgspec.Struct, frozen=True):
-    """The part of a stream that one batch reads.
-
-    Args:
-        end: the offset that it ends with.
-        options: the stream's options.
-        start: the offset that it starts after; None where a checkpoint of an earlier version of ours does not say it.
-    """
+    """The part of a stream that one batch reads, between two offsets."""
 
     end: dict[str, Any]
     options: dict[str, str]
-    start: dict[str, Any] | None = None
+    start: dict[str, Any] | None = None  # None where a checkpoint of an earlier version of ours does not say it
 
 
 class PlanScan(msgspec.Struct, frozen=True):
-    """The files of a scan (`PlanScans`).
-
-    Args:
-        schema_id: the schema of the version that was loaded.
-        snapshot_id: its snapshot; None for none.
-        start_snapshot_id: of a read of appended rows, the snapshot that it starts after.
-        batch: of a stream, what the batch reads.
-        rewrite: of a rewriting, its `run` and the `group` of files that is read.
-        filter: the conditions, as the bridge's class FilterText writes them.
-        whole_files: whether the filter chooses files, of which all rows are read.
-        all_deletes: whether the filter leaves out no delete of the files.
-        aggregates: the aggregates that metadata may answer, as MetadataAnswer writes them.
-        statistics: the columns of which the optimizer wants to know what there is in them.
-        lacking_types: the names of Iceberg's types that this Spark does not have.
-        partition_column: whether the query uses the column `_partition`.
-        deleted_column: whether it uses the column `_deleted`.
-    """
+    """The files of a scan (`PlanScans`)."""
 
     name: str
     metadata_location: str
-    schema_id: int
+    schema_id: int  # of the version that was loaded, as is the snapshot
     snapshot_id: int | None = None
-    start_snapshot_id: int | None = None
-    batch: StreamBatch | None = None
-    rewrite: dict[str, int] | None = None
-    filter: dict[str, Any] | None = None
-    whole_files: bool = False
-    all_deletes: bool = False
-    aggregates: list[dict[str, Any]] | None = None
-    statistics: list[str] = []
-    lacking_types: tuple[str, ...] = ()
-    partition_column: bool = False
-    deleted_column: bool = False
+    start_snapshot_id: int | None = None  # of a read of appended rows, the snapshot that it starts after
+    batch: StreamBatch | None = None  # of a stream
+    rewrite: dict[str, int] | None = None  # of a rewriting, its `run` and the `group` of files that is read
+    filter: dict[str, Any] | None = None  # the conditions, as the bridge's class FilterText writes them
+    whole_files: bool = False  # whether the filter chooses files, of which all rows are read
+    all_deletes: bool = False  # whether the filter leaves out no delete of the files
+    aggregates: list[dict[str, Any]] | None = None  # those that metadata may answer, as MetadataAnswer writes them
+    statistics: list[str] = []  # the columns of which the optimizer wants to know what there is in them
+    lacking_types: tuple[str, ...] = ()  # the names of Iceberg's types that this Spark does not have
+    partition_column: bool = False  # whether the query uses `_partition`
+    deleted_column: bool = False  # whether the query uses `_deleted`
 
 
 class WorkerCommand(msgspec.Struct, frozen=True):
-    """The function that makes rows of files which Python workers read (`WorkerFiles`).
-
-    Args:
-        schema_id: the schema of the version that was loaded.
-        columns: the columns that the query uses.
-        deleted_column: whether `_deleted` is one of them.
-        lacking_types: the names of Iceberg's types that this Spark does not have.
-    """
+    """The function that makes rows of files which Python workers read (`WorkerFiles`)."""
 
     metadata_location: str
     schema_id: int
     columns: list[str]
-    deleted_column: bool = False
-    lacking_types: tuple[str, ...] = ()
+    deleted_column: bool = False  # whether `_deleted` is one of the columns
+    lacking_types: tuple[str, ...] = ()  # the names of Iceberg's types that this Spark does not have
 
 
 class CheckStream(msgspec.Struct, frozen=True):
@@ -291,28 +183,18 @@ class CheckStream(msgspec.Struct, frozen=True):
 
 
 class FirstOffset(msgspec.Struct, frozen=True):
-    """Where a stream begins (`StreamStart`).
-
-    Args:
-        options: the stream's options.
-    """
+    """Where a stream with some options begins (`StreamStart`)."""
 
     options: dict[str, str]
 
 
 class LatestOffset(msgspec.Struct, frozen=True):
-    """How far the next batch of a stream goes (`IcebergStream`).
-
-    Args:
-        everything: whether the stream's limits are to be left aside.
-        options: the stream's options.
-        start: the offset up to which it has read, or at which it begins.
-    """
+    """How far the next batch of a stream goes (`IcebergStream`)."""
 
     name: str
-    everything: bool
+    everything: bool  # whether the stream's limits are to be left aside
     options: dict[str, str]
-    start: dict[str, Any]
+    start: dict[str, Any]  # the offset up to which it has read, or at which it begins
 
 
 class LoadView(msgspec.Struct, frozen=True):

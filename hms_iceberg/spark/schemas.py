@@ -101,21 +101,12 @@ def spark_schema(schema: Schema, table: str) -> dict[str, Any]:
     """A schema in Spark's JSON.
 
     The bridge's class UnsupportedTypes knows what to do with a type that Spark cannot hold: "iceberg:" and its name.
-
-    Args:
-        schema: the columns.
-        table: the table's name, for errors.
     """
     return {"type": "struct", "fields": [spark_field(field, table, True) for field in schema.fields]}
 
 
 def is_held(field_type: IcebergType, lacking_types: Collection[str] = ()) -> bool:
-    """Whether Spark can hold the values of a type.
-
-    Args:
-        field_type: the type.
-        lacking_types: the names of Iceberg's types that this Spark does not have.
-    """
+    """Whether Spark, but for the types that this version lacks, can hold the values of a type."""
     return all(
         not _leaf_type(each).startswith(_UNKNOWN) and str(each).partition("(")[0] not in lacking_types
         for each in leaves(field_type)
@@ -123,19 +114,8 @@ def is_held(field_type: IcebergType, lacking_types: Collection[str] = ()) -> boo
 
 
 def spark_type(field_type: IcebergType, table: str, column: str, keep_unsupported: bool = False) -> Any:
-    """A type in Spark's JSON.
-
-    Args:
-        field_type: the type.
-        table: the table's name, for errors.
-        column: the column's name, for errors.
-        keep_unsupported: whether a type that Spark cannot hold becomes one, rather than an error.
-
-    Returns:
-        a name, or an object of Spark's JSON.
-
-    Raises:
-        UnsupportedError: Spark cannot hold it.
+    """A type in Spark's JSON: a name or an object; one that Spark cannot hold is refused, or kept by its name if
+    wanted.
     """
     if not keep_unsupported:
         _check_held(field_type, table, column)
@@ -171,12 +151,7 @@ def shape_of(name: str) -> IcebergType | None:
 
 
 def needs_python(schema: Schema, lacking_types: Collection[str]) -> bool:
-    """Whether Python reads and writes the Parquet files of a table in place of Spark, which would fail on them.
-
-    Args:
-        schema: the table's columns, or those that it had.
-        lacking_types: the names of Iceberg's types that this Spark does not have.
-    """
+    """Whether Python reads and writes the Parquet files of a table in place of Spark, which would fail on them."""
     kinds = (
         [type(field.field_type) for field in schema.index_by_id.values()] if SHAPES_IN_PARQUET in lacking_types else ()
     )
@@ -186,12 +161,7 @@ def needs_python(schema: Schema, lacking_types: Collection[str]) -> bool:
 
 
 def is_read_by_spark(metadata: TableMetadata, lacking_types: Collection[str]) -> bool:
-    """Whether no file that a table can have is one that only Python workers read, whatever its format.
-
-    Args:
-        metadata: the table.
-        lacking_types: the names of Iceberg's types that this Spark does not have.
-    """
+    """Whether no file that a table can have is one that only Python workers read, whatever its format."""
     if metadata.encryption_keys or "encryption.key-id" in metadata.properties:
         return False
     return not any(
@@ -217,16 +187,7 @@ def _check_held(kind: IcebergType, table: str, column: str) -> None:
 
 
 def spark_field(field: NestedField, table: str, keep_unsupported: bool = False) -> dict[str, Any]:
-    """A column in Spark's JSON; see `spark_type`.
-
-    Args:
-        field: the column.
-        table: the table's name, for messages.
-        keep_unsupported: whether types that Spark lacks are kept rather than refused.
-
-    Raises:
-        UnsupportedError: Spark cannot hold its type.
-    """
+    """A column in Spark's JSON; see `spark_type`."""
     described = _described(field, spark_type(field.field_type, table, field.name, keep_unsupported))
     if field.write_default is not None and field.field_type.is_primitive and is_held(field.field_type):
         described["metadata"][WRITE_DEFAULT] = json.dumps(spark_value(field.field_type, field.write_default))
@@ -245,11 +206,8 @@ def _described(field: NestedField, kind: Any) -> dict[str, Any]:
 
 
 def metadata_schema(metadata: TableMetadata, schema: Schema) -> dict[str, Any]:
-    """The columns beside the table's own that can be asked for, in Spark's JSON.
-
-    Args:
-        metadata: the table.
-        schema: the schema that is read; a column of its own hides one of the same name.
+    """The columns beside the table's own that can be asked for, in Spark's JSON; a column of the table hides its
+    namesake.
     """
     columns = [FILE, POSITION, DELETED, SPEC_ID, partition_column(metadata.partition_specs, schema)]
     if metadata.format_version >= 3:
@@ -266,16 +224,7 @@ def key_schema(field_ids: Sequence[int], schema: Schema, metadata: TableMetadata
     """The key columns of equality deletes, a nested one as its path of structs, in Spark's JSON.
 
     A key may have been dropped since; its name and type are then those of the newest schema that had it. The schema
-    that is read goes first, as older files are read with its types.
-
-    Args:
-        field_ids: ids of the key columns.
-        schema: the table's schema.
-        metadata: the table's metadata.
-        table: the table's name, for messages.
-
-    Raises:
-        UnsupportedError: a key of a type that Spark cannot hold, or inside of a list or map.
+    that is read goes first, as older files are read with its types. Keys inside of lists and maps are refused.
     """
     newest_first = sorted(metadata.schemas, key=lambda each: each.schema_id, reverse=True)
     top: dict[int, NestedField] = {}
@@ -320,12 +269,7 @@ def _merged(left: NestedField, right: NestedField) -> NestedField:
 def spark_value(field_type: IcebergType, value: Any) -> Any:
     """A stored value as JSON that the bridge's class Values reads as Spark's internal form of it.
 
-    Args:
-        field_type: the type of the field.
-        value: the stored value.
-
-    Returns:
-        text for decimals, UUIDs, bytes (hexadecimal) and floats that JSON lacks; nanoseconds for times.
+    Text for decimals, UUIDs, bytes (hexadecimal) and floats that JSON lacks; nanoseconds for times.
     """
     if value is None or isinstance(value, (bool, str)):
         return value

@@ -25,20 +25,9 @@ _NOT_OF_STORAGE = ("uri", "type", "warehouse")
 def spark_session(
     properties: Mapping[str, str], settings: Mapping[str, str], name: str, master: str | None = None
 ) -> Iterator[SparkSession]:
-    """An extended session on the metastore of a catalog, which ends with its Spark.
+    """An extended session on the metastore of a catalog, which ends with its Spark; `settings` win.
 
-    Args:
-        properties: of the catalog: its `uri`, its `warehouse`, and those of its storage.
-        settings: further ones of Spark, which win.
-        name: of the application.
-        master: where Spark runs; that of the settings, or else this machine, by default.
-
-    Returns:
-        a context manager with the session; its Spark ends with it.
-
-    Raises:
-        MissingDependencyError: PySpark is not installed.
-        ConfigurationError: the catalog is not on a metastore.
+    `master` is that of the settings, or else this machine, by default.
     """
     try:
         from pyspark.sql import SparkSession as Session
@@ -73,15 +62,7 @@ def spark_session(
 
 
 def require_free(host: str, port: int) -> None:
-    """Looks whether a server can listen at an address, before Spark is started for it.
-
-    Args:
-        host: name or address of the host.
-        port: TCP port.
-
-    Raises:
-        ConfigurationError: the port is taken, or the host is not this machine.
-    """
+    """Refuses a port that is taken, or a host that is not this machine, before Spark is started for it."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -95,12 +76,7 @@ def require_free(host: str, port: int) -> None:
 
 
 def thrift_settings(host: str, port: int) -> dict[str, str]:
-    """The settings that a session of a Thrift server is built with.
-
-    Args:
-        host: name or address of the host.
-        port: TCP port.
-    """
+    """The settings that a session of a Thrift server is built with."""
     return {
         "spark.hadoop.hive.server2.thrift.bind.host": host,
         "spark.hadoop.hive.server2.thrift.port": str(port),
@@ -110,17 +86,8 @@ def thrift_settings(host: str, port: int) -> dict[str, str]:
 
 @contextmanager
 def thrift_server(spark: SparkSession, host: str, port: int) -> Iterator[None]:
-    """Spark's Thrift server, each of whose clients has a session like the given one.
-
-    Args:
-        spark: an extended session, built with `thrift_settings`.
-        host, port: where it listens.
-
-    Returns:
-        a context manager; the server is ready within it, and ends with it.
-
-    Raises:
-        UnsupportedError: it does not start.
+    """Spark's Thrift server within the block, for a session with `thrift_settings`; each client has a session
+    like it.
     """
     gateway: Any = spark.sparkContext._gateway
     companion = _object(spark, "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2$")
@@ -137,28 +104,14 @@ def thrift_server(spark: SparkSession, host: str, port: int) -> Iterator[None]:
 
 
 def connect_settings(host: str, port: int) -> dict[str, str]:
-    """The settings that a session of a Spark Connect server is built with.
-
-    Args:
-        host: name or address of the host.
-        port: TCP port.
-    """
+    """The settings that a session of a Spark Connect server is built with."""
     return {"spark.connect.grpc.binding.address": host, "spark.connect.grpc.binding.port": str(port)}
 
 
 @contextmanager
 def connect_server(spark: SparkSession, host: str, port: int) -> Iterator[None]:
-    """A Spark Connect server, each of whose clients has a session like the given one.
-
-    Args:
-        spark: an extended session, built with `connect_settings`.
-        host, port: where it listens.
-
-    Returns:
-        a context manager; the server is ready within it, and ends with it.
-
-    Raises:
-        UnsupportedError: it does not start, or Spark has none.
+    """A Spark Connect server within the block, for a session with `connect_settings`; each client has a session like
+    it.
     """
     if release(spark.version) < _FIRST_OF_4:
         raise UnsupportedError(

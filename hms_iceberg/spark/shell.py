@@ -54,18 +54,9 @@ class SqlSession:
         return str(self._spark.conf.get("spark.hadoop.hive.metastore.uris", ""))
 
     def run(self, statement: str, limit: int | None = None, streamed: bool = False) -> Answer:
-        """Runs a statement.
+        """Runs a statement without its semicolon: names of the columns (none if it gives none), and rows up to a limit.
 
-        Args:
-            statement: without the semicolon.
-            limit: of rows that are wanted.
-            streamed: whether rows are fetched part by part, for answers of any size, rather than at once.
-
-        Returns:
-            the names of the columns and the rows; no columns if the statement gives none.
-
-        Raises:
-            SqlFailedError: it failed; the message is Spark's.
+        With `streamed` rows are fetched part by part, for answers of any size, rather than at once.
         """
         with _failures():
             frame = self._spark.sql(statement)
@@ -80,15 +71,7 @@ class SqlSession:
         self._spark.sparkContext.cancelAllJobs()
 
     def names(self, statement: str, column: str) -> list[str]:
-        """Takes one column of a statement such as SHOW TABLES.
-
-        Args:
-            statement: the statement.
-            column: name of the column.
-
-        Returns:
-            its values; none if the statement fails.
-        """
+        """The values of one column of a statement such as SHOW TABLES; none if it fails."""
         try:
             answer = self.run(statement)
         except SqlFailedError:

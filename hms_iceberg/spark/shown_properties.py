@@ -34,14 +34,8 @@ _AFTER_KEY = re.compile(r"(?<=NULLS FIRST),|(?<=NULLS LAST),", re.I)
 def shown_properties(metadata: TableMetadata, schema: Schema, snapshot: Snapshot | None) -> dict[str, str]:
     """A table's properties as Apache Iceberg shows them in Spark.
 
-    Args:
-        metadata: the table's metadata.
-        schema: the table's schema.
-        snapshot: the snapshot; None for a table without one.
-
-    Returns:
-        the table's own properties, with `format`, `provider`, `location`, `current-snapshot-id`, `format-version`, and
-        order and identifier fields if there are any.
+    Beside its own: `format`, `provider`, `location`, `current-snapshot-id`, `format-version`, and order and identifier
+    fields if there are any.
     """
     shown = {
         "format": f"iceberg/{FILE_FORMAT.of(metadata.properties)}",
@@ -76,17 +70,7 @@ def _term_text(transform: Transform, column: str) -> str:
 
 
 def sort_order_of(text: str | None, schema: Schema, table: str) -> SortOrder:
-    """The sort order that a text stands for, such as `bucket(4, id) ASC NULLS FIRST, name DESC NULLS LAST`.
-
-    Args:
-        text: the text; None for no order.
-        schema: the table's schema.
-        table: the table's name, for messages.
-
-    Raises:
-        InvalidInputError: the text is none of a sort order.
-        UnknownColumnError: there is no such column.
-    """
+    """The sort order that a text stands for, such as `bucket(4, id) ASC NULLS FIRST, name DESC NULLS LAST`."""
     if not text:
         return UNSORTED
     fields = []
@@ -117,15 +101,7 @@ def _term(text: str) -> tuple[Transform, str]:
 
 
 def identified(schema: Schema, text: str | None) -> Schema:
-    """The schema with identifier fields that a text such as `[id,region]` names.
-
-    Args:
-        schema: the table's schema.
-        text: the text; None for no identifier fields.
-
-    Raises:
-        UnknownColumnError: there is no such column.
-    """
+    """The schema with identifier fields that a text such as `[id,region]` names."""
     if not text:
         return schema
     names = [name.strip() for name in text.strip("[] ").split(",") if name.strip()]

@@ -21,15 +21,7 @@ def release(version: str) -> tuple[int, int]:
 
 
 def require_version(version: str, scala: str) -> None:
-    """Refuses versions of Spark that are known not to work.
-
-    Args:
-        version: that of Spark, as in ``spark.version``.
-        scala: that of the Scala that Spark is built with.
-
-    Raises:
-        UnsupportedError: the version is older than the first that has what is needed, or is of another build.
-    """
+    """Refuses versions (``spark.version``) of Spark that are too old, and builds with another Scala."""
     if release(version) < FIRST:
         raise UnsupportedError(
             f"Cannot extend this Spark session: Spark {version} lacks what the extension needs. "
@@ -45,13 +37,8 @@ def require_version(version: str, scala: str) -> None:
 def require_shapes(version: str, missing: Mapping[str, str], warn: bool) -> None:
     """Refuses or warns of a version of Spark that lacks private parts on which the bridge relies.
 
-    Args:
-        version: that of Spark.
-        missing: each part that there is not, and what is lost without it; nothing if the extension needs it.
-        warn: whether to say what is lost, and that a version was never tried: once for each JVM.
-
-    Raises:
-        UnsupportedError: something is missing that the extension needs.
+    `missing` has each part and what is lost without it, nothing if it is needed. With `warn` it says that, and that a
+    version was never tried, once for each JVM.
     """
     needed = sorted(part for part, loss in missing.items() if not loss)
     if needed:

@@ -17,11 +17,7 @@ from hms_iceberg.table.table import TableTransaction
 
 
 class Targets:
-    """The tables that are staged, by number, and the way to those that are not.
-
-    Args:
-        catalogs: those that are open.
-    """
+    """The tables that are staged, by number, and the way to those that are not."""
 
     def __init__(self, catalogs: OpenCatalogs) -> None:
         self.catalogs = catalogs
@@ -30,16 +26,7 @@ class Targets:
         self._lock = threading.Lock()
 
     def metadata(self, question: Mapping[str, Any], storage: Storage) -> TableMetadata:
-        """The metadata of the table that a question is to change.
-
-        Args:
-            question: the number of a staged table (`staged`), or what `OpenCatalogs.table` takes.
-            storage: for tables by path.
-
-        Raises:
-            InvalidInputError: no such staged table.
-            NoSuchTableError: there is no such table.
-        """
+        """The metadata of the table that a question is to change: a staged one, or as `OpenCatalogs.table` finds it."""
         if "staged" in question:
             return self._transaction(question["staged"]).metadata
         return self.catalogs.table(question, storage).metadata
@@ -50,18 +37,8 @@ class Targets:
     ) -> Iterator[TableTransaction]:
         """A transaction for what a question changes, committed at the end of the block.
 
-        That of a staged table is not committed here: its statement does it.
-
-        Args:
-            question: as of `metadata`.
-            storage: for tables by path.
-            table: the table to begin with; by default at its newest version.
-
-        Returns:
-            a context manager with the transaction.
-
-        Raises:
-            InvalidInputError: no such staged table.
+        That of a staged table is not committed here: its statement does it. It begins with `table`, by default at its
+        newest version.
         """
         if "staged" in question:
             yield self._transaction(question["staged"])
@@ -77,11 +54,7 @@ class Targets:
         return number
 
     def unstage(self, number: int) -> TableTransaction:
-        """The transaction of a staged table, which ends with that.
-
-        Raises:
-            InvalidInputError: no such staged table.
-        """
+        """The transaction of a staged table, which ends with that."""
         with self._lock:
             transaction = self._staged.pop(number, None)
         if transaction is None:

@@ -37,15 +37,10 @@ def choose_python(spark: SparkSession) -> None:
 
 @contextmanager
 def own_python(master: str, settings: dict[str, str]) -> Iterator[None]:
-    """Has a JVM that is started in this context run this interpreter in workers that it starts of itself; see
+    """Has a JVM that is started in the block run this interpreter in workers that it starts of itself; see
     `choose_python`.
 
-    Args:
-        master: where Spark runs.
-        settings: Spark's.
-
-    Returns:
-        a context manager; the environment is put back at its end.
+    The environment is put back at its end.
     """
     if os.environ.get(_VARIABLE) or not is_local(master):
         yield

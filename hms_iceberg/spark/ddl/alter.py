@@ -39,21 +39,13 @@ _SAID_OTHERWISE = {
 
 
 class TableChange(msgspec.Struct, frozen=True):
-    """One of Spark's changes of a table.
+    """One of Spark's changes of a table."""
 
-    Args:
-        kind: `add`, `delete`, `rename`, `type`, `nullability`, `comment`, `default`, `move` for columns; `set` and
-            `remove` for properties.
-        path: the column, with the structs, `element`, `key` and `value` that it is in.
-        column: the new column (`add`), or its new type, nullability, comment or default.
-        new_name: for `rename`.
-        first, after: where a column goes.
-        key, value: of a property.
-    """
-
+    # of columns `add`, `delete`, `rename`, `type`, `nullability`, `comment`, `default` or `move`; of properties `set`
+    # or `remove`
     kind: str
-    path: list[str] = []
-    column: ColumnDefinition | None = None
+    path: list[str] = []  # the column, with the structs, `element`, `key` and `value` that it is in
+    column: ColumnDefinition | None = None  # the new column (`add`), or its new type, nullability, comment or default
     new_name: str = ""
     first: bool = False
     after: str | None = None
@@ -62,30 +54,14 @@ class TableChange(msgspec.Struct, frozen=True):
 
 
 class AlterTable(msgspec.Struct, frozen=True):
-    """ALTER TABLE, COMMENT ON TABLE.
-
-    Args:
-        name: the table's name, for errors.
-        changes: in their order.
-    """
+    """ALTER TABLE, COMMENT ON TABLE; the name is for errors."""
 
     name: str
     changes: list[TableChange]
 
 
 def alter_table(question: AlterTable, asked: Mapping[str, Any], targets: Targets, storage: Storage) -> None:
-    """Makes all changes, or none.
-
-    Args:
-        question: the changes.
-        asked: the same question as it came, which names the table.
-        targets: the way to the table.
-        storage: for tables by path.
-
-    Raises:
-        InvalidSchemaChangeError, UnknownColumnError, UnsupportedError, InvalidInputError: a change cannot be made.
-        NoSuchSnapshotError: there is no such snapshot to go back to.
-    """
+    """Makes all changes, or none."""
     _refuse_reserved(question)
     with targets.transaction(asked, storage) as transaction:
         for of_columns, group in groupby(question.changes, lambda change: bool(change.path)):
@@ -98,15 +74,9 @@ def alter_table(question: AlterTable, asked: Mapping[str, Any], targets: Targets
 
 
 def may_change(metadata: TableMetadata, storage: Storage, question: AlterTable) -> dict[str, Any]:
-    """Whether columns can be changed so that rows of a statement fit.
+    """Whether it is `possible` to change columns so that rows of a statement fit.
 
-    Args:
-        metadata: the table.
-        storage: where its files are; not needed.
-        question: changes of columns.
-
-    Returns:
-        as `possible`: false as well if the table would stay as it is, since the rows then need no change of it.
+    False as well if the table would stay as it is, since the rows then need no change of it.
     """
     try:
         edits = tuple(edit for change in question.changes for edit in _edits(change, question.name))

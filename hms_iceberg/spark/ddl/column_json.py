@@ -38,48 +38,24 @@ _COLLATIONS = "__COLLATIONS"
 
 
 class ColumnDefinition(msgspec.Struct, frozen=True):
-    """A column that is new.
-
-    Args:
-        name: its name.
-        type: its type in Spark's JSON.
-        nullable: whether it may hold nulls.
-        comment: what describes it.
-        default: a list of its one default value, as the bridge's class Defaults gives it; None if there is none.
-    """
+    """A column that is new."""
 
     name: str
-    type: Any
+    type: Any  # in Spark's JSON
     nullable: bool = True
     comment: str | None = None
+    # a list of its one default value, as the bridge's class Defaults gives it; None if there is none
     default: list[Any] | None = None
 
 
 def schema_of(columns: Sequence[ColumnDefinition], table: str) -> Schema:
-    """The schema of a new table; ids are only those by which its parts know each other.
-
-    Args:
-        columns: the columns as Spark describes them.
-        table: the table's name, for messages.
-
-    Raises:
-        UnsupportedError: Iceberg cannot hold a column's type; names the column and the table.
-    """
+    """The schema of a new table; ids are only those by which its parts know each other."""
     ids = count(1)
     return Schema(*(field_of(column, table, ids) for column in columns))
 
 
 def field_of(column: ColumnDefinition, table: str, ids: Iterator[int]) -> NestedField:
-    """A column of Spark's as one of Iceberg's, whose ids the caller gives.
-
-    Args:
-        column: the column as Spark describes it.
-        table: the table's name, for messages.
-        ids: the field ids to use.
-
-    Raises:
-        UnsupportedError: Iceberg has no such type, or cannot store its default.
-    """
+    """A column of Spark's as one of Iceberg's, whose ids the caller gives."""
     kind = iceberg_type(column.type, table, column.name, ids)
     default = stored_default(column, kind, table)
     return NestedField(
@@ -94,17 +70,7 @@ def field_of(column: ColumnDefinition, table: str, ids: Iterator[int]) -> Nested
 
 
 def iceberg_type(kind: Any, table: str, column: str, ids: Iterator[int]) -> IcebergType:
-    """A type in Spark's JSON as Iceberg's.
-
-    Args:
-        kind: the type in Spark's JSON.
-        table: the table's name, for messages.
-        column: the column's name, for messages.
-        ids: the field ids to use.
-
-    Raises:
-        UnsupportedError: Iceberg has no such type.
-    """
+    """A type in Spark's JSON as Iceberg's; an UnsupportedError names the table and the column."""
     if isinstance(kind, str):
         return _primitive(kind, table, column)
     if kind["type"] == "struct":
@@ -148,19 +114,7 @@ def _unsupported(kind: str, table: str, column: str) -> UnsupportedError:
 
 
 def stored_default(column: ColumnDefinition, kind: IcebergType, table: str) -> Any:
-    """Reads the default of a column.
-
-    Args:
-        column: the column as Spark describes it.
-        kind: the type.
-        table: the table's name, for messages.
-
-    Returns:
-        the value as tables store it; None if it has none.
-
-    Raises:
-        UnsupportedError: a default of a nested type.
-    """
+    """The default of a column as tables store it; None if it has none. Nested types cannot have one."""
     if column.default is None or column.default[0] is None:
         return None
     if not kind.is_primitive or isinstance(kind, (UnknownType, VariantType)):

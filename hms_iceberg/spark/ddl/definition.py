@@ -32,18 +32,7 @@ class PartitionTerm(msgspec.Struct, frozen=True):
 
 
 def spec_of(terms: Sequence[PartitionTerm], schema: Schema, table: str) -> PartitionSpec:
-    """The spec of a new table. Its fields are named as Apache Iceberg names them: `id_bucket`, `ts_day`.
-
-    Args:
-        terms: the terms of PARTITIONED BY.
-        schema: the table's schema.
-        table: the table's name, for messages.
-
-    Raises:
-        UnsupportedError: a transform that Iceberg does not have.
-        InvalidPartitionSpecError: a transform without its number, or of several columns.
-        UnknownColumnError: there is no such column.
-    """
+    """The spec of a new table. Its fields are named as Apache Iceberg names them: `id_bucket`, `ts_day`."""
     fields = []
     for number, term in enumerate(terms, PARTITION_FIELD_ID_START):
         transform = transform_of(term, table)
@@ -55,16 +44,7 @@ def spec_of(terms: Sequence[PartitionTerm], schema: Schema, table: str) -> Parti
 
 
 def transform_of(term: PartitionTerm, table: str) -> Transform:
-    """The transform that a term stands for.
-
-    Args:
-        term: the term.
-        table: the table's name, for messages.
-
-    Raises:
-        UnsupportedError: a transform that Iceberg does not have.
-        InvalidPartitionSpecError: a transform without its number, or of several columns.
-    """
+    """The transform that a term stands for."""
     if len(term.columns) != 1:
         raise InvalidPartitionSpecError(
             f"Cannot partition the table {table} by {term}: a transform takes one column. Partition by several terms."
@@ -95,17 +75,7 @@ _FILE_FORMATS = ("parquet", "avro", "orc")
 
 
 class DefineTable(msgspec.Struct, frozen=True):
-    """What CREATE TABLE and REPLACE TABLE say.
-
-    Args:
-        name: the table's name, for errors.
-        catalog: the catalog's number.
-        namespace, table: the name in the catalog.
-        columns: the columns.
-        partitioning: PARTITIONED BY.
-        properties: TBLPROPERTIES and OPTIONS, and what Spark puts beside them: `provider`, `location`, `comment`,
-            `owner`.
-    """
+    """CREATE TABLE and REPLACE TABLE; `name` is for errors."""
 
     name: str
     catalog: int
@@ -113,6 +83,7 @@ class DefineTable(msgspec.Struct, frozen=True):
     table: str
     columns: list[ColumnDefinition]
     partitioning: list[PartitionTerm]
+    # TBLPROPERTIES and OPTIONS, and what Spark puts beside them: `provider`, `location`, `comment`, `owner`
     properties: dict[str, str]
 
     @property
@@ -121,12 +92,7 @@ class DefineTable(msgspec.Struct, frozen=True):
         return (self.namespace, self.table)
 
     def arguments(self) -> dict[str, Any]:
-        """The arguments of `Catalog.create_table` and of the transactions that create and replace, after the name.
-
-        Raises:
-            UnsupportedError: a type, a transform or a format of files that Iceberg does not have.
-            InvalidInputError: parts that do not fit each other.
-        """
+        """The arguments of `Catalog.create_table` and of the transactions that create and replace, after the name."""
         parts = self._parts()
         return {
             "schema": parts.schema,

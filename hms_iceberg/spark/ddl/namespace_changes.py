@@ -14,13 +14,7 @@ from hms_iceberg.spark.targets import Targets
 
 
 class CreateNamespace(msgspec.Struct, frozen=True):
-    """The question behind CREATE NAMESPACE.
-
-    Args:
-        catalog: the catalog's number.
-        namespace: its name.
-        properties: with `comment`, `location` and `owner` among them.
-    """
+    """CREATE NAMESPACE; its properties have `comment`, `location` and `owner` among them."""
 
     catalog: int
     namespace: str
@@ -28,14 +22,7 @@ class CreateNamespace(msgspec.Struct, frozen=True):
 
 
 class AlterNamespace(msgspec.Struct, frozen=True):
-    """ALTER NAMESPACE … SET PROPERTIES, SET LOCATION, UNSET PROPERTIES; COMMENT ON NAMESPACE.
-
-    Args:
-        catalog: the catalog's number.
-        namespace: its name.
-        updates: properties that are set.
-        removals: properties that are removed.
-    """
+    """ALTER NAMESPACE … SET PROPERTIES, SET LOCATION, UNSET PROPERTIES; COMMENT ON NAMESPACE."""
 
     catalog: int
     namespace: str
@@ -44,13 +31,7 @@ class AlterNamespace(msgspec.Struct, frozen=True):
 
 
 class DropNamespace(msgspec.Struct, frozen=True):
-    """The question behind DROP NAMESPACE.
-
-    Args:
-        catalog: the catalog's number.
-        namespace: its name.
-        cascade: whether the tables and views in it are dropped first; their files stay.
-    """
+    """DROP NAMESPACE; with `cascade` the tables and views in it are dropped first, and their files stay."""
 
     catalog: int
     namespace: str
@@ -58,16 +39,6 @@ class DropNamespace(msgspec.Struct, frozen=True):
 
 
 def create_namespace(question: CreateNamespace, targets: Targets) -> None:
-    """Creates a namespace.
-
-    Args:
-        question: what the statement says.
-        targets: the tables and catalogs of the session.
-
-    Raises:
-        NamespaceAlreadyExistsError: it is there already.
-        UnsupportedError: properties, where there is no place for them.
-    """
     catalog = targets.catalogs.numbered(question.catalog)
     if isinstance(catalog.metastore, HiveMetastore):
         properties = _for_hive(question.properties)
@@ -77,33 +48,12 @@ def create_namespace(question: CreateNamespace, targets: Targets) -> None:
 
 
 def alter_namespace(question: AlterNamespace, targets: Targets) -> None:
-    """Changes a namespace's properties.
-
-    Args:
-        question: what the statement says.
-        targets: the tables and catalogs of the session.
-
-    Raises:
-        NoSuchNamespaceError: there is none of that name.
-        UnsupportedError, InvalidInputError: the metastore cannot change one of them.
-    """
     catalog = targets.catalogs.numbered(question.catalog)
     catalog.update_namespace_properties(question.namespace, set(question.removals), _for_hive(question.updates))
 
 
 def drop_namespace(question: DropNamespace, targets: Targets) -> dict[str, Any]:
-    """Drops a namespace.
-
-    Args:
-        question: what the statement says.
-        targets: the tables and catalogs of the session.
-
-    Returns:
-        whether there was one, as `dropped`.
-
-    Raises:
-        NamespaceNotEmptyError: tables are in it, and it is not to cascade, or some are not Iceberg's.
-    """
+    """Drops a namespace; the answer says whether there was one, as `dropped`."""
     catalog = targets.catalogs.numbered(question.catalog)
     try:
         if question.cascade:

@@ -16,31 +16,14 @@ from hms_iceberg.table.table import TableTransaction
 
 
 def create_table(definition: DefineTable, targets: Targets) -> dict[str, Any]:
-    """Creates an empty table.
-
-    Args:
-        definition: what the statement says of the table.
-        targets: the tables and catalogs of the session.
-
-    Returns:
-        the name of its version as `metadata_location`.
-
-    Raises:
-        TableAlreadyExistsError, NoSuchNamespaceError, InvalidInputError, UnsupportedError: see `Catalog.create_table`.
-    """
+    """Creates an empty table; the answer names its version as `metadata_location`."""
     catalog = targets.catalogs.numbered(definition.catalog)
     table = catalog.create_table(definition.identifier, **definition.arguments())
     return {"metadata_location": version_name(MetadataVersion(table.metadata_location, table.metadata))}
 
 
 class DropTable(msgspec.Struct, frozen=True):
-    """The question behind DROP TABLE.
-
-    Args:
-        catalog: the catalog's number.
-        namespace, table: the name.
-        purge: whether the table's files are deleted.
-    """
+    """DROP TABLE; with `purge` the table's files are deleted."""
 
     catalog: int
     namespace: str
@@ -49,18 +32,7 @@ class DropTable(msgspec.Struct, frozen=True):
 
 
 def drop_table(question: DropTable, targets: Targets) -> dict[str, Any]:
-    """Drops a table.
-
-    Args:
-        question: what the statement says.
-        targets: the tables and catalogs of the session.
-
-    Returns:
-        whether there was one, as `dropped`.
-
-    Raises:
-        UnsupportedError: purging was asked for, and `gc.enabled` is false.
-    """
+    """Drops a table; the answer says whether there was one, as `dropped`."""
     catalog = targets.catalogs.numbered(question.catalog)
     try:
         catalog.drop_table((question.namespace, question.table), purge_requested=question.purge)
@@ -70,13 +42,7 @@ def drop_table(question: DropTable, targets: Targets) -> dict[str, Any]:
 
 
 class RenameTable(msgspec.Struct, frozen=True):
-    """ALTER TABLE … RENAME TO.
-
-    Args:
-        catalog: the catalog's number.
-        namespace, table: the name.
-        to: the new namespace and name; a catalog's name in front of them is left out.
-    """
+    """ALTER TABLE … RENAME TO a namespace and name; a catalog's name in front of them is left out."""
 
     catalog: int
     namespace: str
@@ -90,15 +56,7 @@ class RenameTable(msgspec.Struct, frozen=True):
 
 
 def rename_table(question: RenameTable, targets: Targets) -> None:
-    """Renames a table; its files stay where they are.
-
-    Args:
-        question: what the statement says.
-        targets: the tables and catalogs of the session.
-
-    Raises:
-        NoSuchTableError, NoSuchNamespaceError, TableAlreadyExistsError: see `Catalog.rename_table`.
-    """
+    """Renames a table; its files stay where they are."""
     targets.catalogs.numbered(question.catalog).rename_table((question.namespace, question.table), question.target)
 
 
@@ -106,39 +64,19 @@ CREATE, REPLACE, CREATE_OR_REPLACE = "create", "replace", "create-or-replace"
 
 
 class StageTable(DefineTable, frozen=True, kw_only=True):
-    """A table that is defined now and committed later.
-
-    Args:
-        kind: `create`, `replace` or `create-or-replace`.
-    """
+    """A table that is defined now and committed later; its kind is `create`, `replace` or `create-or-replace`."""
 
     kind: str
 
 
 class StagedTable(msgspec.Struct, frozen=True):
-    """A question about a staged table, by its number.
-
-    Args:
-        staged: its number.
-    """
+    """A question about a staged table, by its number."""
 
     staged: int
 
 
 def stage_table(question: StageTable, targets: Targets) -> dict[str, Any]:
-    """Begins the table's transaction.
-
-    Args:
-        question: what the statement says.
-        targets: the tables and catalogs of the session.
-
-    Returns:
-        its number as `staged`, and the table's `description`.
-
-    Raises:
-        TableAlreadyExistsError, NoSuchTableError, NoSuchNamespaceError: for the kind.
-        InvalidInputError, UnsupportedError: of the definition.
-    """
+    """Begins the table's transaction; the answer has its number as `staged`, and the table's `description`."""
     transaction = _begun(question, targets)
     try:
         metadata = transaction.metadata
@@ -159,23 +97,10 @@ def _begun(question: StageTable, targets: Targets) -> TableTransaction:
 
 
 def commit_staged(question: StagedTable, targets: Targets) -> None:
-    """Commits the table with what was written into it, as one version.
-
-    Args:
-        question: names the staged table.
-        targets: the tables and catalogs of the session.
-
-    Raises:
-        CommitFailedError, TableAlreadyExistsError, CommitStateUnknownError: others were first, or nobody can tell.
-    """
+    """Commits the table with what was written into it, as one version."""
     targets.unstage(question.staged).commit_transaction()
 
 
 def abort_staged(question: StagedTable, targets: Targets) -> None:
-    """Gives up a staged table and deletes the files that were written for it.
-
-    Args:
-        question: names the staged table.
-        targets: the tables and catalogs of the session.
-    """
+    """Gives up a staged table and deletes the files that were written for it."""
     targets.unstage(question.staged).abandon()

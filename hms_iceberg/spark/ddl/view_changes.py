@@ -18,13 +18,7 @@ _CREATED_BY, _WRITTEN_BY = "create_engine_version", "engine_version"
 
 
 class ViewQuestion(msgspec.Struct, frozen=True):
-    """A statement about a view.
-
-    Args:
-        name: the view's name, for errors.
-        catalog: the catalog's number.
-        namespace, table: the name in the catalog.
-    """
+    """A statement about a view; `name` is for errors, `table` is the view's own name."""
 
     name: str
     catalog: int
@@ -42,28 +36,16 @@ class ViewQuestion(msgspec.Struct, frozen=True):
 
 
 class CreateView(ViewQuestion, frozen=True, kw_only=True):
-    """CREATE [OR REPLACE] VIEW [IF NOT EXISTS].
-
-    Args:
-        sql: the query.
-        default_catalog: where the query's names are looked for; None for the view's own catalog.
-        default_namespace: likewise.
-        columns: the columns of the view.
-        query_columns: the names of the query's own columns.
-        comment: COMMENT.
-        properties: TBLPROPERTIES.
-        engine_version: of Spark.
-        replace, if_not_exists: what to do where it is there already.
-    """
+    """CREATE [OR REPLACE] VIEW [IF NOT EXISTS]."""
 
     sql: str
-    default_catalog: str | None
+    default_catalog: str | None  # where the query's names are looked for; None for the view's own catalog
     default_namespace: list[str]
     columns: list[ColumnDefinition]
-    query_columns: list[str]
+    query_columns: list[str]  # the names of the query's own columns
     comment: str | None
     properties: dict[str, str]
-    engine_version: str
+    engine_version: str  # of Spark
     replace: bool
     if_not_exists: bool
 
@@ -82,16 +64,6 @@ class CreateView(ViewQuestion, frozen=True, kw_only=True):
 
 
 def create_view(question: CreateView, targets: Targets) -> None:
-    """Creates or replaces a view.
-
-    Args:
-        question: what the statement says.
-        targets: the tables and catalogs of the session.
-
-    Raises:
-        ViewAlreadyExistsError, TableAlreadyExistsError, NoSuchNamespaceError: see `Catalog.create_view`.
-        UnsupportedError: a column of a type that Iceberg does not have.
-    """
     catalog = question.catalog_of(targets)
     if not catalog.namespace_exists(question.namespace):
         raise NoSuchNamespaceError(f"The namespace {question.namespace} does not exist. Create it first.")
@@ -106,13 +78,7 @@ def create_view(question: CreateView, targets: Targets) -> None:
 
 
 class AlterView(ViewQuestion, frozen=True, kw_only=True):
-    """ALTER VIEW … SET and UNSET TBLPROPERTIES.
-
-    Args:
-        updates: what is set.
-        removals: what is unset.
-        if_exists: whether what is unset may be missing.
-    """
+    """ALTER VIEW … SET and UNSET TBLPROPERTIES; with `if_exists`, what is unset may be missing."""
 
     updates: dict[str, str] = {}
     removals: list[str] = []
@@ -120,16 +86,7 @@ class AlterView(ViewQuestion, frozen=True, kw_only=True):
 
 
 def alter_view(question: AlterView, targets: Targets) -> None:
-    """Sets or removes properties of a view.
-
-    Args:
-        question: what the statement says.
-        targets: the tables and catalogs of the session.
-
-    Raises:
-        NoSuchViewError: there is none.
-        InvalidInputError: a property that is reserved, or that is to be removed and is not there.
-    """
+    """Sets or removes properties of a view."""
     view = question.catalog_of(targets).load_view(question.identifier)
     for key in (*question.updates, *question.removals):
         if key in RESERVED:
@@ -155,15 +112,6 @@ class DropView(ViewQuestion, frozen=True):
 
 
 def drop_view(question: DropView, targets: Targets) -> None:
-    """Drops a view.
-
-    Args:
-        question: what the statement says.
-        targets: the tables and catalogs of the session.
-
-    Raises:
-        NoSuchViewError: there is none.
-    """
     try:
         question.catalog_of(targets).drop_view(question.identifier)
     except NoSuchNamespaceError as error:
@@ -171,24 +119,11 @@ def drop_view(question: DropView, targets: Targets) -> None:
 
 
 class RenameView(ViewQuestion, frozen=True, kw_only=True):
-    """ALTER VIEW … RENAME TO.
-
-    Args:
-        to_namespace, to_view: the new name in the catalog.
-    """
+    """ALTER VIEW … RENAME TO."""
 
     to_namespace: str
     to_view: str
 
 
 def rename_view(question: RenameView, targets: Targets) -> None:
-    """Renames a view.
-
-    Args:
-        question: what the statement says.
-        targets: the tables and catalogs of the session.
-
-    Raises:
-        NoSuchViewError, NoSuchNamespaceError, ViewAlreadyExistsError: see `Catalog.rename_view`.
-    """
     question.catalog_of(targets).rename_view(question.identifier, (question.to_namespace, question.to_view))

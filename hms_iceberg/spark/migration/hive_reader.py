@@ -30,15 +30,7 @@ _NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 
 
 def hive_rows(spark: SparkSession, name: str) -> DataFrame:
-    """The rows of a Hive table as they are now.
-
-    Args:
-        spark: an extended session on its metastore.
-        name: `db.table`.
-
-    Returns:
-        a lazy data frame; Hive's default partition is null.
-    """
+    """The rows of a Hive table (`db.table`) as they are now, lazily; Hive's default partition is null."""
     from pyspark.sql import functions
 
     spark.catalog.refreshTable(dotted(name))
@@ -65,25 +57,13 @@ _TASKS_AT_ONCE = 8
 
 
 class SparkHiveReader:
-    """Reads through a session; see `hms_iceberg.migration.verify.HiveReader`.
-
-    Args:
-        spark: an extended session on the tables' metastore.
-    """
+    """Reads through an extended session on the tables' metastore; see `hms_iceberg.migration.verify.HiveReader`."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
 
     def counts(self, table: str, columns: tuple[str, ...]) -> tuple[int, Mapping[str, int]]:
-        """Counts the rows of a table, and the nulls of each column.
-
-        Args:
-            table: the Hive table's name.
-            columns: names of the columns.
-
-        Returns:
-            number of rows, and name of each column to its number of nulls.
-        """
+        """The number of a table's rows, and of the nulls of each column by its name."""
         from pyspark.sql import functions
 
         frame = hive_rows(self._spark, table)
@@ -92,13 +72,7 @@ class SparkHiveReader:
         return rows, {name: rows - found for name, found in zip(columns, values, strict=True)}
 
     def summary(self, table: str, schema: Schema, arrow: pa.Schema) -> TableSummary:
-        """Summarises a table's rows where they are, by Python workers that need this package.
-
-        Args:
-            table: the Hive table's name.
-            schema: the columns to read it as.
-            arrow: the same as an Arrow schema.
-        """
+        """Summarises a table's rows where they are, by Python workers that need this package."""
         frame = _as(hive_rows(self._spark, table), schema, table)
         with warnings.catch_warnings():
             # PySpark looks at the version of pandas, whether or not pandas is used.
@@ -107,15 +81,8 @@ class SparkHiveReader:
         return reduce(TableSummary.plus, (pickle.loads(row.summary) for row in found), empty_summary(arrow))
 
     def unlike_rows(self, hive: str, table: Table, most: int) -> Iterator[str]:
-        """Finds rows that are in one of two tables only; Python workers with this package read Iceberg's.
-
-        Args:
-            hive: the Hive table's name.
-            table: the Iceberg table.
-            most: rows of each side at most.
-
-        Returns:
-            a sentence for each; none if the tables have the same rows.
+        """A sentence for each row, up to `most` of each side, that is in one table only; workers with this package read
+        Iceberg's.
         """
         left = _comparable(_as(hive_rows(self._spark, hive), table.schema(), hive))
         right = _comparable(self._iceberg_rows(table))
@@ -190,21 +157,13 @@ def _rows(reading: bytes) -> Read:
 
 
 class SparkCopier:
-    """Copies through a session; see `hms_iceberg.migration.rewrite.CopyRows`.
-
-    Args:
-        spark: an extended session on the tables' metastore.
-    """
+    """Copies through an extended session on the tables' metastore; see `hms_iceberg.migration.rewrite.CopyRows`."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
 
     def schema(self, table: str) -> Schema:
-        """A Hive table's columns as Spark reads them, `char` padded to its length.
-
-        Raises:
-            UnsupportedError: Spark does not read the table, for want of its SerDe or because of its files.
-        """
+        """A Hive table's columns as Spark reads them, `char` padded to its length."""
         from py4j.protocol import Py4JJavaError
         from pyspark.errors import PySparkException
 
@@ -223,13 +182,7 @@ class SparkCopier:
         return assign_fresh_ids(Schema(*columns))
 
     def copy(self, source: str, target: str, snapshot_properties: Mapping[str, str]) -> None:
-        """Append all rows of a Hive table to an Iceberg table, in one snapshot.
-
-        Args:
-            source: the Hive table's name.
-            target: the Iceberg table's name.
-            snapshot_properties: properties of the snapshot.
-        """
+        """Append all rows of a Hive table to an Iceberg table, in one snapshot."""
         writer = hive_rows(self._spark, source).writeTo(dotted(target))
         for name, value in snapshot_properties.items():
             writer = writer.option(f"snapshot-property.{name}", value)

@@ -18,17 +18,7 @@ if TYPE_CHECKING:
 def session_on(uri: str, properties: Mapping[str, str], settings: Mapping[str, str]) -> Iterator[SparkSession]:
     """An extended session on a metastore: the one that runs already, else a new one that is stopped at the end.
 
-    Args:
-        uri: the metastore.
-        properties: storage properties, as of a catalog.
-        settings: Spark's settings; `spark.master` is `local[*]` unless given.
-
-    Returns:
-        a context manager with the session.
-
-    Raises:
-        MissingDependencyError: PySpark is not installed.
-        UnsupportedError: a version of Spark that has not what is needed.
+    Of `settings`, `spark.master` is `local[*]` unless given.
     """
     try:
         with warnings.catch_warnings():

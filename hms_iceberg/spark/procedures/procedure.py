@@ -60,28 +60,15 @@ class Call:
     arguments: Mapping[str, Any]
 
     def table(self) -> Table:
-        """The table at its newest version.
-
-        Raises:
-            NoSuchTableError: there is none of this name.
-        """
+        """The table at its newest version."""
         return self.catalog.load_table(self.identifier)
 
     def get(self, name: str, default: Any = None) -> Any:
-        """An argument; the default if it is not given.
-
-        Args:
-            name: name of the argument.
-            default: the value if it is not given.
-        """
+        """An argument; the default if it is not given."""
         return self.arguments.get(name, default)
 
     def required(self, name: str) -> Any:
-        """An argument of a required parameter, for which null may be given all the same.
-
-        Raises:
-            InvalidInputError: it is null.
-        """
+        """An argument of a required parameter, for which null may be given all the same, and is refused."""
         if name not in self.arguments:
             raise InvalidInputError(f"Parameter '{name}' is not set: it must not be null.")
         return self.arguments[name]
@@ -92,14 +79,7 @@ class Call:
         return None if value is None else value // _MICROSECONDS
 
     def where(self, schema: Schema) -> BooleanExpression | None:
-        """The condition of the argument `where`, which Spark has read; None if it is not given.
-
-        Args:
-            schema: the table's.
-
-        Raises:
-            InvalidInputError: it is one that no filter of ours says.
-        """
+        """The condition of the argument `where`, which Spark has read; None if it is not given."""
         if "where" not in self.arguments:
             return None
         condition, is_exact = row_filter(self.arguments["where"], schema)

@@ -110,19 +110,8 @@ def _described(procedure: Procedure) -> dict[str, Any]:
 
 
 def call_procedure(question: CallProcedure, catalogs: OpenCatalogs, rewrites: OpenRewrites) -> bytes:
-    """Runs a procedure.
-
-    Args:
-        question: the procedure and its arguments.
-        catalogs: the catalogs that are open.
-        rewrites: the rewritings that are under way.
-
-    Returns:
-        the answer for the bridge: `rows`, with the `view` that they are in if there is one; or the number of the
-        `rewrite` that Spark has to carry out.
-
-    Raises:
-        IcebergError: of the procedure.
+    """Runs a procedure; the answer has its `rows`, with their `view` if any, or the number of the `rewrite` for Spark
+    to do.
     """
     identifier = () if question.table is None else (question.namespace or "", question.table)
     catalog = catalogs.of({"catalog": question.catalog})

@@ -24,70 +24,30 @@ class OfRewrite(msgspec.Struct, frozen=True):
 
 
 class FailedRewrite(OfRewrite, frozen=True):
-    """Spark could not write a group (`GroupRewrites`).
-
-    Args:
-        message: its error.
-    """
+    """Spark could not write a group (`GroupRewrites`)."""
 
     message: str
 
 
 def may_rewrite(rewrites: OpenRewrites, asked: OfRewrite, question: Mapping[str, Any]) -> dict[str, Any]:
-    """Tells whether a group is to be begun.
-
-    Args:
-        rewrites: the rewritings that are under way.
-        asked: number of the rewriting and of the group.
-        question: the question as it came.
-
-    Returns:
-        `go_on`; false once the rewriting was stopped.
-    """
+    """Whether to `go_on` with a group: no longer once the rewriting was stopped."""
     return {"go_on": not rewrites.of(question).is_stopped()}
 
 
 def failed_rewrite(rewrites: OpenRewrites, asked: FailedRewrite, question: Mapping[str, Any]) -> None:
-    """Takes note of a group that could not be written.
-
-    Args:
-        rewrites: the rewritings that are under way.
-        asked: number of the rewriting and of the group, and the error.
-        question: the question as it came.
-
-    Raises:
-        IcebergError: it ends the rewriting.
-    """
+    """Takes note of a group that could not be written; raises what ends the rewriting."""
     rewrites.of(question).fail(asked.rewrite.group, asked.message)
 
 
 def end_rewrite(rewrites: OpenRewrites, asked: OfRewrite, question: Mapping[str, Any]) -> dict[str, Any]:
-    """Commits what is left of a rewriting.
-
-    Args:
-        rewrites: the rewritings that are under way.
-        asked: number of the rewriting.
-        question: the question as it came.
-
-    Returns:
-        the `rows` of the procedure's result.
-
-    Raises:
-        IcebergError: as of `rewrite_data_files`.
-    """
+    """Commits what is left of a rewriting; the answer has the `rows` of the procedure's result."""
     rows = rewrites.of(question).end()
     rewrites.close(question)
     return {"rows": list(rows)}
 
 
 def abandon_rewrite(rewrites: OpenRewrites, asked: OfRewrite, question: Mapping[str, Any]) -> None:
-    """Deletes what is written and not committed.
-
-    Args:
-        rewrites: the rewritings that are under way.
-        asked: number of the rewriting.
-        question: the question as it came.
-    """
+    """Deletes the files that are written and not committed."""
     run = rewrites.of(question)
     rewrites.close(question)
     run.abandon()

@@ -37,13 +37,7 @@ def split_size(group: FileGroup[FileScanTask]) -> int:
 def write_settings(
     rewrite: DataFileRewrite, group: FileGroup[FileScanTask], session: Mapping[str, str]
 ) -> WriteSettings:
-    """The settings of a group's write: what the plan says, before the session and the table's properties.
-
-    Args:
-        rewrite: the plan.
-        group: the group.
-        session: the session's settings.
-    """
+    """The settings of a group's write: what the plan says, before the session and the table's properties."""
     options = {
         "target-file-size-bytes": str(group.output_bytes),
         "output-spec-id": str(rewrite.plan.output_spec_id),
@@ -60,16 +54,7 @@ def write_settings(
 def group_distribution(
     rewrite: DataFileRewrite, group: FileGroup[FileScanTask], settings: WriteSettings
 ) -> Distribution:
-    """How a group's rows are wanted: sorted into ranges, a file each, or as they come.
-
-    Args:
-        rewrite: the rewriting.
-        group: one of its groups.
-        settings: of the group's write.
-
-    Raises:
-        ConfigurationError: a setting is not what it can be.
-    """
+    """How a group's rows are wanted: sorted into ranges, a file each, or as they come."""
     metadata = rewrite.table.metadata
     schema, spec = metadata.schema(), metadata.spec_by_id(rewrite.plan.output_spec_id)
     order = rewrite.layout.order
@@ -91,13 +76,7 @@ Rows = Sequence[Sequence[Any]]
 class SparkRewrite:
     """A planned rewriting of which Spark writes the groups.
 
-    Args:
-        rewrite: the plan and the commits.
-        rows: what a procedure tells of the result.
-
-    Attributes:
-        storage: where the table's files are.
-        failure: what ended the rewriting before its end.
+    `rows` makes a procedure's rows of the result; `failure` is what ended the rewriting before its end.
     """
 
     def __init__(self, rewrite: DataFileRewrite, rows: Callable[[RewriteResult], Rows] = lambda result: ()) -> None:
@@ -144,15 +123,7 @@ class SparkRewrite:
         return self._plan.of_paths(paths)
 
     def begin(self, number: int, question: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer to the question with which a group's write begins; see `begin_write`.
-
-        Args:
-            number: number of the group.
-            question: the question as it came.
-
-        Returns:
-            the rules of the write, its distribution, and what its commit keeps to.
-        """
+        """The answer to the question with which a group's write begins; see `begin_write`."""
         group, metadata = self.rewrite.plan.groups[number], self._metadata
         asked = msgspec.convert(question, BeginWrite)
         settings = write_settings(self.rewrite, group, asked.session)
@@ -161,15 +132,7 @@ class SparkRewrite:
         return begun(asked, settings, metadata, distribution, schema, self.storage)
 
     def commit(self, number: int, question: Mapping[str, Any]) -> None:
-        """Takes a group that is written.
-
-        Args:
-            number: number of the group.
-            question: the question as it came.
-
-        Raises:
-            IcebergError: it ends the rewriting, as of `GroupCommits.take`.
-        """
+        """Takes a group that is written; raises what ends the rewriting, as `GroupCommits.take` does."""
         asked = msgspec.convert(question, CommitWrite)
         decided = asked.decided
         added = data_files(
@@ -183,15 +146,7 @@ class SparkRewrite:
                 raise
 
     def fail(self, number: int, message: str) -> None:
-        """Spark could not write a group.
-
-        Args:
-            number: number of the group.
-            message: why.
-
-        Raises:
-            IcebergError: it ends the rewriting.
-        """
+        """Takes note of a group that Spark could not write; raises what ends the rewriting."""
         with self._lock:
             if self.failure is not None:
                 raise self.failure
@@ -204,11 +159,7 @@ class SparkRewrite:
                 raise
 
     def end(self) -> Rows:
-        """Commits what is left; the rows of the procedure's result.
-
-        Raises:
-            IcebergError: as of `rewrite_data_files`.
-        """
+        """Commits what is left; the rows of the procedure's result."""
         with self._lock:
             self.rewrite.commits.end()
         return self._rows(self.rewrite.result())
@@ -235,11 +186,7 @@ class OpenRewrites:
         return run.header(number)
 
     def of(self, question: Mapping[str, Any]) -> SparkRewrite:
-        """The rewriting that a question is about.
-
-        Raises:
-            InvalidInputError: it has ended.
-        """
+        """The rewriting that a question is about."""
         number = question["rewrite"]["run"]
         with self._lock:
             run = self._runs.get(number)

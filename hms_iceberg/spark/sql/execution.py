@@ -64,28 +64,14 @@ def read_statement(question: ReadStatement) -> dict[str, Any]:
 
 
 def run_statement(table: Table, question: RunStatement) -> None:
-    """Carries out a statement of the SQL extensions on its table.
-
-    Args:
-        table: the table, at its newest version.
-        question: the statement, and whether names of columns are told apart by case.
-
-    Raises:
-        IcebergError: as the change of the Python API that the statement stands for.
-    """
+    """Carries out a statement of the SQL extensions on its table, which is at its newest version."""
     statement = msgspec.json.decode(question.statement, type=AnyStatement)
     run(statement, table, question.case_sensitive)
 
 
 @singledispatch
 def run(statement: Statement, table: Table, case_sensitive: bool) -> None:
-    """Makes one kind of statement part of a table.
-
-    Args:
-        statement: the parsed statement.
-        table: the table.
-        case_sensitive: whether column names must match in case.
-    """
+    """Makes one kind of statement part of a table."""
     raise NotImplementedError(type(statement))
 
 

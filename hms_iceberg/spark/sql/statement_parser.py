@@ -38,16 +38,10 @@ _UNITS = {"DAYS": 86_400_000, "HOURS": 3_600_000, "MINUTES": 60_000}
 
 
 def parse_statement(text: str) -> TableStatement | None:
-    """The statement of a text that Spark's own parser does not understand.
+    """The statement of a text, with or without a semicolon; None if it does not begin as one does: Spark's error
+    stands.
 
-    Args:
-        text: one statement, with or without a semicolon behind it.
-
-    Returns:
-        The statement; None if the text does not begin as one of them does, so that Spark's error stands.
-
-    Raises:
-        SqlParseError: it begins so and does not go on so; the message points at the place.
+    A text that begins so and does not go on so is refused, with a message that points at the place.
     """
     return _StatementParser(text).whole()
 

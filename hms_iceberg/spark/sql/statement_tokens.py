@@ -80,13 +80,7 @@ def _value(kind: str, raw: str) -> str:
 
 
 def parse_error(text: str, token: StatementToken, problem: str) -> SqlParseError:
-    """The error for a problem with a token, with a line that points at it.
-
-    Args:
-        text: the statement.
-        token: the token.
-        problem: what is wrong.
-    """
+    """The error for a problem with a token, with a line that points at it."""
     line_start = text.rfind("\n", 0, token.start) + 1
     line_end = text.find("\n", token.start)
     line = text[line_start : len(text) if line_end < 0 else line_end]

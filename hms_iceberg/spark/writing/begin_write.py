@@ -42,20 +42,11 @@ from hms_iceberg.transaction.workspace import refuse_previewed
 
 
 def begin_write(question: Mapping[str, Any], metadata: TableMetadata, storage: Storage) -> dict[str, Any]:
-    """Begins a write: decides all that the bridge's class TableWrite has to know.
+    """Begins a write on the version that the query was resolved on: decides all that the bridge's class TableWrite has
+    to know.
 
-    Args:
-        question: see `BeginWrite`.
-        metadata: the table, at the version that the query was resolved on.
-        storage: where its files go.
-
-    Returns:
-        `rules` for the bridge's class WriteRules, `distribution` for Layouts, and what is `decided` for the commit.
-
-    Raises:
-        SchemaMismatchError, InvalidSchemaChangeError: the rows do not fit the table.
-        ConfigurationError, InvalidInputError: a setting of the write cannot be used.
-        UnsupportedError: a column, or the partition spec, cannot be written.
+    The answer has `rules` for the bridge's class WriteRules, `distribution` for Layouts, and what is `decided` for the
+    commit.
     """
     asked = msgspec.convert(question, BeginWrite)
     columns = merged_columns(question, metadata)
@@ -70,11 +61,8 @@ def begin_write(question: Mapping[str, Any], metadata: TableMetadata, storage: S
 
 
 def has_functions(asked: BeginWrite, schema: Schema) -> bool:
-    """Whether Spark can bring rows together by transforms: it knows their functions, and none is of numbers for times.
-
-    Args:
-        asked: the question.
-        schema: the table's columns.
+    """Whether Spark can bring rows together by transforms: it knows their functions, and none is of numbers for
+    times.
     """
     return asked.has_functions and not (chosen(asked.lacking_types) == BIGINT and has_nanoseconds(schema))
 
@@ -87,24 +75,7 @@ def begun(
     schema: Schema,
     storage: Storage,
 ) -> dict[str, Any]:
-    """The answer if the distribution of the rows is known; see `begin_write`.
-
-    Args:
-        asked: the question.
-        settings: of the write.
-        metadata: the table.
-        distribution: how the rows come.
-        schema: the columns that the rows may have.
-        storage: where the table's files go.
-
-    Returns:
-        the `rules` by which tasks write, the `distribution` of rows, and what the commit keeps to (`decided`).
-
-    Raises:
-        UnsupportedError: a column cannot be written, the table's spec, or its format version.
-        InvalidInputError: the table has no spec or sort order of that id.
-        ConfigurationError: a setting or property cannot be used.
-    """
+    """The answer of `begin_write` if the distribution of the rows is known."""
     refuse_previewed(metadata, settings.name)
     _check_held(asked, schema)
     properties = write_properties(settings)
@@ -124,18 +95,7 @@ def decided(
 ) -> dict[str, Any]:
     """The choices that a write's commit keeps to: sort order, branch, properties, and when it began.
 
-    Args:
-        asked: the question.
-        settings: settings of the write, the session and the table.
-        metadata: the table's metadata.
-        distribution: how rows come to the tasks.
-
-    Returns:
-        them as JSON-ready Python; they come back with the commit's question.
-
-    Raises:
-        InvalidInputError: the table has no sort order of that id.
-        ConfigurationError: a setting or property cannot be used.
+    They go to the bridge as JSON, and come back with the commit's question.
     """
     return msgspec.to_builtins(
         Decided(
@@ -169,11 +129,7 @@ def _check_held(asked: BeginWrite, schema: Schema) -> None:
 
 
 def write_properties(settings: WriteSettings) -> dict[str, str]:
-    """The table's properties with what the write says before them.
-
-    Raises:
-        ConfigurationError: the write's format is none that exists.
-    """
+    """The table's properties with what the write says before them."""
     properties = dict(settings.properties)
     given = {
         FILE_FORMAT.name: settings.text("write-format"),
@@ -195,11 +151,7 @@ def write_properties(settings: WriteSettings) -> dict[str, str]:
 def _sort_order_id(
     settings: WriteSettings, metadata: TableMetadata, order: SortOrder, distribution: Distribution
 ) -> int:
-    """The order that files are said to be in: the table's, if that is what is asked of Spark.
-
-    Raises:
-        InvalidInputError: the table has no order of the id that the write gives.
-    """
+    """The order that files are said to be in: the table's, if that is what is asked of Spark."""
     given = settings.number("output-sort-order-id")
     if given is None:
         return order.order_id if distribution.ordering else UNSORTED.order_id
@@ -222,26 +174,10 @@ def write_rules(
     lacking_types: Collection[str] = (),
     suffix: str = "",
 ) -> dict[str, Any]:
-    """How rows become files of one kind.
+    """How rows become files of one kind, for the bridge's class WriteRules.
 
-    Args:
-        table: the table's name, for errors.
-        metadata: the table.
-        schema: the columns that the rows are a part of.
-        rows: the columns of the rows.
-        specs: how the files are partitioned; rows that come without a partition go by the first.
-        properties: the table's properties, with those of the write before them.
-        storage: where the files go.
-        lacking_types: the names of Iceberg's types that this Spark does not have.
-        suffix: what names of files end with, before the extension.
-
-    Returns:
-        for the bridge's class WriteRules: schemas, partition specs, target size in bytes, names, codec and settings of
-        files.
-
-    Raises:
-        ConfigurationError: a property cannot be used.
-        UnsupportedError: a spec cannot be written.
+    Rows that come without a partition go by the first spec; `properties` are the table's with those of the write before
+    them; names of files end with `suffix` before the extension.
     """
     file_format = format_name(properties, deletes=bool(suffix))
     names = LocationRules.of(metadata.location, properties)

@@ -47,18 +47,8 @@ _MAGIC = b"PAR1"
 def data_files(
     files: list[WrittenFile], metadata: TableMetadata, properties: Mapping[str, str], storage: Storage, **fields: Any
 ) -> tuple[DataFile, ...]:
-    """The files of a write as manifests hold them.
-
-    Args:
-        files: what the tasks told.
-        metadata: the table when the write began.
-        properties: the table's properties, with those of the write before them.
-        storage: where the files are.
-        fields: further fields of `DataFile`, such as `sort_order_id`.
-
-    Raises:
-        MissingFileError, CorruptDataFileError: a file is gone, or its footer cannot be read.
-        ConfigurationError: a property of metrics has a value that cannot be used.
+    """The files of a write as manifests hold them, with further `fields` of `DataFile`; properties of the write go
+    first.
     """
     modes = metrics_modes(metadata.schema(), properties, metadata.sort_order())
     return tuple(_data_file(each, metadata, modes, storage, fields) for each in files)
@@ -153,15 +143,7 @@ def commit_write(
 ) -> None:
     """Makes a write part of a transaction, which then owns its files: where it is given up, it deletes them.
 
-    Args:
-        asked: what was written.
-        target: the transaction.
-        metadata: the table when the write began.
-        is_staged: whether the statement that made the transaction commits it.
-
-    Raises:
-        CommitConflictError: the table is another one by now.
-        InvalidInputError: the condition of an overwrite does not go by whole files, or an option cannot be used.
+    `metadata` is the table when the write began. A staged transaction is committed by the statement that made it.
     """
     transaction = target._transaction
     for file in asked.files:
@@ -234,15 +216,7 @@ def _exact_filter(asked: CommitWrite, metadata: TableMetadata) -> BooleanExpress
 
 
 def snapshot_fields(asked: CommitWrite, settings: WriteSettings) -> dict[str, Any]:
-    """The fields that updates have of the snapshot: its branch, whether it is staged, and its summary.
-
-    Args:
-        asked: the question.
-        settings: settings of the write, the session and the table.
-
-    Returns:
-        keyword arguments of the updates: `branch`, `stage_only` and `properties`.
-    """
+    """The fields that updates have of the snapshot, as keywords: `branch`, `stage_only` and `properties`."""
     epoch = _epoch(asked)
     properties = {**asked.engine, **settings.snapshot_properties(), **(epoch.properties if epoch else {})}
     wap_id = settings.wap_id()

@@ -31,23 +31,14 @@ _STRONG_CODECS = ("zstd", "gzip", "zlib")
 
 @dataclass(frozen=True)
 class Distribution:
-    """What the bridge's class Layouts reads.
+    """How rows come to tasks, for the bridge's class Layouts."""
 
-    Args:
-        clustering: rows that agree in these terms are wanted in one task.
-        ranges: tasks are wanted to have ranges of this order.
-        ordering: the order within a task.
-        fanout: whether a file stays open for each partition.
-        advisory_size: how much of shuffled rows adaptive execution gives to a task.
-        partitions: how many tasks the rows are spread over, exactly; 0 leaves that to adaptive execution.
-    """
-
-    clustering: tuple[dict[str, Any], ...] = ()
-    ranges: tuple[dict[str, Any], ...] = ()
-    ordering: tuple[dict[str, Any], ...] = ()
-    fanout: bool = field(default=True)
-    advisory_size: int = 0
-    partitions: int = 0
+    clustering: tuple[dict[str, Any], ...] = ()  # rows that agree in these terms are wanted in one task
+    ranges: tuple[dict[str, Any], ...] = ()  # tasks are wanted to have ranges of this order
+    ordering: tuple[dict[str, Any], ...] = ()  # within a task
+    fanout: bool = field(default=True)  # whether a file stays open for each partition
+    advisory_size: int = 0  # bytes of shuffled rows that adaptive execution gives to a task
+    partitions: int = 0  # how many tasks the rows are spread over, exactly; 0 leaves that to adaptive execution
 
     def for_spark(self) -> dict[str, Any]:
         """The distribution as JSON-ready Python, for the bridge."""
@@ -64,21 +55,9 @@ class Distribution:
 def write_distribution(
     settings: WriteSettings, schema: Schema, spec: PartitionSpec, order: SortOrder, has_functions: bool
 ) -> Distribution:
-    """The distribution that a table and a write ask for.
+    """The distribution that a table and a write ask for; empty if rows stay as they come.
 
-    Args:
-        settings: of the write.
-        schema: the table's columns.
-        spec: how new files are partitioned.
-        order: the table's sort order.
-        has_functions: whether Spark has a catalog with Iceberg's transforms for the table; without one it can sort and
-            cluster by columns only.
-
-    Returns:
-        how rows come to tasks; empty if they come as they are.
-
-    Raises:
-        ConfigurationError: a setting is not what it can be.
+    Without a catalog that gives Spark Iceberg's transforms (`has_functions`), it can sort and cluster by columns only.
     """
     if not settings.switch("use-table-distribution-and-ordering", True):
         return Distribution(fanout=settings.switch("fanout-enabled", True, FANOUT_ENABLED))
@@ -100,29 +79,12 @@ def write_distribution(
 
 
 def clustering(spec: PartitionSpec, schema: Schema) -> list[dict[str, Any]]:
-    """The terms that rows of one partition agree in, for the bridge's class Layouts.
-
-    Args:
-        spec: the partition spec.
-        schema: the table's schema.
-    """
+    """The terms that rows of one partition agree in, for the bridge's class Layouts."""
     return [_term(each.source_id, each.transform, schema) for each in spec.fields if not each.transform.is_void]
 
 
 def write_mode(settings: WriteSettings, spec: PartitionSpec, order: SortOrder) -> str:
-    """How rows come to tasks, as the write or the table says.
-
-    Args:
-        settings: settings of the write, the session and the table.
-        spec: the partition spec.
-        order: the sort order.
-
-    Returns:
-        `none`, `hash` or `range`.
-
-    Raises:
-        ConfigurationError: it says something else.
-    """
+    """How rows come to tasks, as the write or the table says: `none`, `hash` or `range`."""
     mode = settings.choice("distribution-mode", MODES, DISTRIBUTION_MODE)
     if mode is None:
         return "range" if not order.is_unsorted else "none" if spec.is_unpartitioned() else "hash"
@@ -132,12 +94,7 @@ def write_mode(settings: WriteSettings, spec: PartitionSpec, order: SortOrder) -
 
 
 def clustered_order(spec: PartitionSpec, order: SortOrder) -> tuple[SortField, ...]:
-    """The sort order, with those partition fields before it by which it does not bring rows together itself.
-
-    Args:
-        spec: the partition spec.
-        order: the sort order.
-    """
+    """The sort order, with those partition fields before it by which it does not bring rows together itself."""
     needed = {(str(field.transform), field.source_id): field for field in spec.fields if not field.transform.is_void}
     for key, partition in list(needed.items()):
         finer = (other for other in spec.fields if other is not partition and other.source_id == partition.source_id)
@@ -154,12 +111,7 @@ def clustered_order(spec: PartitionSpec, order: SortOrder) -> tuple[SortField, .
 
 
 def sort_key(each: SortField, schema: Schema) -> dict[str, Any]:
-    """A key of an order for the bridge's class Layouts.
-
-    Args:
-        each: the sort field.
-        schema: the table's schema.
-    """
+    """A key of an order for the bridge's class Layouts."""
     return {
         **_term(each.source_id, each.transform, schema),
         "descending": each.direction is SortDirection.DESC,
@@ -172,22 +124,13 @@ def _term(source_id: int, transform: Transform, schema: Schema) -> dict[str, Any
 
 
 def quoted(schema: Schema, field_id: int) -> str:
-    """A column's name as Spark parses it.
-
-    Args:
-        schema: the table's schema.
-        field_id: id of the field.
-    """
+    """A column's name as Spark parses it."""
     names: Sequence[int] = [*reversed(tuple(schema.ancestor_ids(field_id))), field_id]
     return ".".join(f"`{schema.find_field(each).name.replace('`', '``')}`" for each in names)
 
 
 def advisory_size(settings: WriteSettings) -> int:
-    """How much of shuffled rows adaptive execution gives to a task.
-
-    Raises:
-        ConfigurationError: the setting is no number.
-    """
+    """How much of shuffled rows adaptive execution gives to a task."""
     given = settings.number("advisory-partition-size", ADVISORY_PARTITION_BYTES, of_session=True)
     if given is not None:
         return given

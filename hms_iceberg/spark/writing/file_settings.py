@@ -62,12 +62,8 @@ _ORC_TYPES: Mapping[type[IcebergType], str] = {
 
 
 def is_left_to_python(file_format: str, written: Schema, lacking_types: Collection[str]) -> bool:
-    """Whether files are written by Python beside the task: for nanoseconds, and for shapes but in Parquet of Spark 4.3.
-
-    Args:
-        file_format: `parquet`, `orc` or `avro`.
-        written: the columns of the rows.
-        lacking_types: the names of Iceberg's types that this Spark does not have.
+    """Whether files are written by Python beside the task: for nanoseconds, and for shapes but in Parquet of
+    Spark 4.3.
     """
     kinds = {type(field.field_type) for field in written.index_by_id.values()}
     has_shapes = not kinds.isdisjoint((GeometryType, GeographyType))
@@ -76,33 +72,17 @@ def is_left_to_python(file_format: str, written: Schema, lacking_types: Collecti
 
 @dataclass(frozen=True)
 class FileSettings:
-    """How files are written.
+    """How files are written."""
 
-    Args:
-        codec: the format's own name of the codec.
-        settings: by the names that Hadoop's configuration has for them.
-        file_type: the columns: of ORC, JSON of their type and of the attributes of each, by its number; of Avro, the
-            schema; None of Parquet, whose writer makes it of Spark's.
-    """
-
-    codec: str
-    settings: dict[str, str]
+    codec: str  # the format's own name of it
+    settings: dict[str, str]  # by the names that Hadoop's configuration has for them
+    # the columns: of ORC, JSON of their type and of the attributes of each, by its number; of Avro, the schema; None of
+    # Parquet, whose writer makes it of Spark's
     file_type: str | None = None
 
 
 def file_settings(file_format: str, schema: Schema, written: Schema, properties: Mapping[str, str]) -> FileSettings:
-    """The settings that a table's properties ask for.
-
-    Args:
-        file_format: `parquet`, `orc` or `avro`.
-        schema: the table's columns.
-        written: those of the rows.
-        properties: the table's properties, with those of the write before them.
-
-    Raises:
-        ConfigurationError: a property has a value that cannot be used.
-        UnsupportedError: a column cannot be written.
-    """
+    """The settings that a table's properties, with those of the write before them, ask for."""
     if file_format == "parquet":
         return FileSettings(*parquet_settings(schema, properties))
     check_writable(file_format, written, properties)
@@ -140,18 +120,9 @@ def _orc_type(kind: IcebergType, attributes: list[dict[str, str]]) -> str:
 
 
 def counted_columns(file_format: str, metadata: TableMetadata, properties: Mapping[str, str]) -> dict[str, int]:
-    """What the JVM counts while it writes: nulls and NaN, and the least and the greatest value.
+    """By field id, how many characters or bytes of its least and greatest value the JVM keeps; 0 for all, -1 for none.
 
-    Args:
-        file_format: `parquet`, whose footers tell of all but floats, or another one.
-        metadata: the table.
-        properties: the table's properties, with those of the write before them.
-
-    Returns:
-        by field id, how many characters or bytes of values are kept; 0 for all, -1 for no value.
-
-    Raises:
-        ConfigurationError: a property of metrics has a value that cannot be used.
+    It counts nulls and NaN besides; Parquet's footers tell of all but floats.
     """
     schema = metadata.schema()
     modes = metrics_modes(schema, properties, metadata.sort_order())

@@ -30,20 +30,9 @@ def _merges_schema(question: Mapping[str, Any]) -> bool:
 
 
 def merged_columns(question: Mapping[str, Any], metadata: TableMetadata) -> MergedColumns | None:
-    """The columns that a write is to bring: those that its rows have and the table has not, and wider types.
+    """The columns and wider types that a write is to bring; None if the table is to stay as it is.
 
     Nothing is committed before the rows are: a write that fails leaves the table as it was.
-
-    Args:
-        question: see `BeginWrite`.
-        metadata: the table, at the version that the query was resolved on.
-
-    Returns:
-        None if the table is to stay as it is.
-
-    Raises:
-        InvalidSchemaChangeError: a column's type cannot become that of the rows.
-        UnsupportedError: Iceberg has no type for a column of the rows.
     """
     if not _merges_schema(question):
         return None
@@ -56,33 +45,16 @@ def merged_columns(question: Mapping[str, Any], metadata: TableMetadata) -> Merg
 
 
 def with_columns(metadata: TableMetadata, columns: MergedColumns) -> TableMetadata:
-    """A table with such columns; the same object if it has them.
-
-    Args:
-        metadata: the table's metadata.
-        columns: the columns of the rows.
-
-    Raises:
-        InvalidSchemaChangeError: a column's type cannot become that of the rows.
-    """
+    """A table with such columns; the same object if it has them."""
     update = SchemaUpdate((UnionByName(schema_from_json(columns.schema)),), columns.case_sensitive)
     return update.edited_metadata(metadata)
 
 
 def add_columns(target: TableTransaction, table: str, start: TableMetadata, columns: MergedColumns) -> TableMetadata:
-    """Makes the columns part of the transaction that commits the rows.
+    """Makes the columns part of the transaction that commits the rows, and returns the table that they were written
+    for.
 
-    Args:
-        target: the transaction.
-        table: the table's name, for errors.
-        start: the table when the write began.
-        columns: what the write brings.
-
-    Returns:
-        The table that the rows were written for.
-
-    Raises:
-        CommitConflictError: another commit took the ids of the columns meanwhile, which the files have.
+    Another commit that took the columns' ids since `start` is a conflict, as the files have them.
     """
     written = with_columns(start, columns)
     update = target.update_schema(case_sensitive=columns.case_sensitive)

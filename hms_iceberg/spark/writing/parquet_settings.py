@@ -62,17 +62,8 @@ _ZLIB_LEVELS = (
 
 
 def parquet_settings(schema: Schema, properties: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """The settings that a table's properties ask for.
-
-    Args:
-        schema: the columns of the files.
-        properties: the table's properties, with those of the write before them.
-
-    Returns:
-        Parquet's name of the codec, and settings by the names that Hadoop's configuration has for them.
-
-    Raises:
-        ConfigurationError: a property has a value that cannot be used.
+    """Parquet's name of the codec, and settings by their names in Hadoop's configuration; properties of the write go
+    first.
     """
     settings = {name: str(each.of(properties)) for name, each in _NUMBERS.items()}
     settings["parquet.writer.version"] = PARQUET_PAGE_VERSION.of(properties)

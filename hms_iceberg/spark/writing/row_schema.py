@@ -40,14 +40,8 @@ from hms_iceberg.spec.schema import Schema
 
 
 def from_spark(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
-    """A batch of Spark's rows as plain columns of a table: UUIDs as 16 bytes, times in microseconds, shapes as bytes.
-
-    Args:
-        batch: the rows.
-        schema: their columns.
-
-    Raises:
-        TypeMismatchError: a value does not fit its column.
+    """A batch of Spark's rows as plain columns of a table: UUIDs as 16 bytes, times in microseconds, shapes as
+    bytes.
     """
     columns = [_plain(column, field) for column, field in zip(batch.columns, schema.fields, strict=True)]
     return pa.RecordBatch.from_arrays(columns, names=[field.name for field in schema.fields])
@@ -98,52 +92,27 @@ _DECIMAL = re.compile(r"decimal\((\d+),(-?\d+)\)")
 
 @dataclass(frozen=True)
 class Checks:
-    """The checks that rows must pass.
-
-    Args:
-        table: the table's name, for errors.
-        case_sensitive: whether columns are named in their case.
-        nullability: whether columns that may have nulls are refused if the table's may not.
-        ordering: whether columns must stand in the table's order.
-        nanoseconds: what the session takes timestamps in nanoseconds for.
-    """
+    """The checks that rows must pass."""
 
     table: str
-    case_sensitive: bool = False
-    nullability: bool = True
-    ordering: bool = True
-    nanoseconds: str | None = None
+    case_sensitive: bool = False  # whether columns are named in their case
+    nullability: bool = True  # whether columns that may have nulls are refused if the table's may not
+    ordering: bool = True  # whether columns must stand in the table's order
+    nanoseconds: str | None = None  # what the session takes timestamps in nanoseconds for
 
 
 @dataclass(frozen=True)
 class RowSchema:
-    """Columns of rows as the bridge's class WriteRules takes them.
+    """Columns of rows as the bridge's class WriteRules takes them."""
 
-    Args:
-        fields: the table's columns in the order of the rows.
-        rows: in Spark's JSON, with field ids and what else a writer must know.
-        files: the same under the names in files, without those that are not stored.
-        stored: positions in the rows of those in files; None for all.
-    """
-
-    fields: tuple[NestedField, ...]
-    rows: dict[str, Any]
-    files: dict[str, Any]
-    stored: tuple[int, ...] | None
+    fields: tuple[NestedField, ...]  # the table's columns in the order of the rows
+    rows: dict[str, Any]  # in Spark's JSON, with field ids and what else a writer must know
+    files: dict[str, Any]  # the same under the names in files, without those that are not stored
+    stored: tuple[int, ...] | None  # positions in the rows of those in files; None for all
 
     @classmethod
     def of(cls, incoming: Mapping[str, Any], schema: Schema, checks: Checks) -> RowSchema:
-        """The columns of rows that go into a table.
-
-        Args:
-            incoming: the rows' columns in Spark's JSON.
-            schema: the table's columns.
-            checks: what is checked.
-
-        Raises:
-            SchemaMismatchError: the columns do not fit; all that is wrong is told.
-            UnsupportedError: a column cannot be written.
-        """
+        """The columns (in Spark's JSON) of rows that go into a table; an error tells all that does not fit."""
         problems: list[str] = []
         matched = list(_matched(incoming["fields"], schema.fields, "", checks, problems))
         if problems:
@@ -164,17 +133,8 @@ class RowSchema:
         )
 
     def path_to(self, schema: Schema, field_id: int) -> list[tuple[int, int]] | None:
-        """Finds where a value is in a row.
-
-        None if the rows do not have it.
-
-        Args:
-            schema: the table's schema.
-            field_id: id of the field.
-
-        Returns:
-            positions from the outside in, each with the number of fields of what is there; None if the rows do not have
-            it.
+        """Positions of a value in a row from the outside in, each with the number of fields there; None if rows lack
+        it.
         """
         ids = [*reversed(tuple(schema.ancestor_ids(field_id))), field_id]
         path, struct = [], self.rows

@@ -49,21 +49,8 @@ class _Job:
 def write_job(
     file_format: str, schema: Schema, metadata: TableMetadata, properties: Mapping[str, str], storage: Storage
 ) -> str:
-    """Pickles the job of the Python process that writes files beside a task.
-
-    Args:
-        file_format: `orc`, `avro` or `parquet`.
-        schema: the columns of the rows.
-        metadata: the table.
-        properties: the table's properties, with those of the write before them.
-        storage: where the files go.
-
-    Returns:
-        the job in base64.
-
-    Raises:
-        ConfigurationError: a property cannot be used.
-        UnsupportedError: a column cannot be written in the format.
+    """Pickles, in base64, the job of the Python process that writes files beside a task; properties of the write go
+    first.
     """
     modes = metrics_modes(metadata.schema(), properties, metadata.sort_order())
     ContentFormat(storage, file_format, schema, properties, modes)
@@ -123,12 +110,7 @@ class _Files:
 
 
 def serve(source: BinaryIO, target: BinaryIO) -> None:
-    """Answers messages until there are no more, or no task comes; files that are open then are given up.
-
-    Args:
-        source: where messages come from.
-        target: where answers go.
-    """
+    """Answers messages until there are no more, or no task comes; files that are open then are given up."""
     files: _Files | None = None
     answer: dict[str, Any]
     is_idle = False

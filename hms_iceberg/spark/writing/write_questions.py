@@ -9,110 +9,62 @@ import msgspec
 
 
 class BeginWrite(msgspec.Struct, frozen=True):
-    """The question with which a write begins (`TableWrite`).
+    """The question with which a write begins (`TableWrite`)."""
 
-    Args:
-        name: the table's name in the query, for errors.
-        metadata_location: the version of the table that the query was resolved on.
-        schema: the columns of the rows, in Spark's JSON.
-        query_id: what Spark calls the query; of a stream, the same after a restart.
-        engine: what snapshots tell of Spark and the application.
-        kind: `append`, `overwrite` (what the filter says) or `replace-partitions`.
-        branch: the branch that the table's name says; None for main.
-        options: the options of the write.
-        session: settings of the session that matter for writes.
-        filter: of an overwrite, what the bridge's class PredicateText wrote.
-        case_sensitive: whether columns are named in their case.
-        lacking_types: the names of Iceberg's types that this Spark does not have.
-        has_functions: whether Spark knows a catalog of the table, which has Iceberg's transforms.
-    """
-
-    name: str
-    metadata_location: str
-    schema: dict[str, Any]
-    query_id: str
-    engine: dict[str, str]
-    kind: str
-    branch: str | None
-    options: dict[str, str]
-    session: dict[str, str]
-    filter: dict[str, Any] | None = None
+    name: str  # in the query, for errors
+    metadata_location: str  # the version that the query was resolved on
+    schema: dict[str, Any]  # of the rows, in Spark's JSON
+    query_id: str  # of a stream, the same after a restart
+    engine: dict[str, str]  # what snapshots tell of Spark and the application
+    kind: str  # `append`, `overwrite` (what the filter says) or `replace-partitions`
+    branch: str | None  # as the table's name says; None for main
+    options: dict[str, str]  # of the write
+    session: dict[str, str]  # settings of the session that matter for writes
+    filter: dict[str, Any] | None = None  # of an overwrite, as the bridge's class PredicateText writes it
     case_sensitive: bool = False
-    lacking_types: tuple[str, ...] = ()
-    has_functions: bool = True
+    lacking_types: tuple[str, ...] = ()  # the names of Iceberg's types that this Spark does not have
+    has_functions: bool = True  # whether Spark knows a catalog of the table, which has Iceberg's transforms
 
 
 class WrittenFile(msgspec.Struct, frozen=True):
-    """A file that a task wrote.
-
-    Args:
-        path: its location.
-        size: its bytes.
-        spec_id: the spec of its partition.
-        partition: the partition's values in Spark's internal form.
-        format: `parquet`, `orc` or `avro`.
-        rows: how many it has.
-        columns: by the id of a field that is in no list or map, how many nulls and NaN it has, and the least and the
-            greatest of its other values in Spark's internal form.
-        splits: where an ORC file can be split.
-        nan_leaves: places of the leaves of shredded variants of which some value is NaN.
-        footer: the footer of a Parquet file, deflated (in base64 on its way).
-        key: the key of an encrypted file, as manifests have it.
-        described: what the bridge's Python process says of a file that it wrote; see `worker.describe`.
-    """
+    """A file that a task wrote."""
 
     path: str
-    size: int
+    size: int  # in bytes
     spec_id: int
-    partition: list[Any]
-    format: str
+    partition: list[Any]  # values in Spark's internal form
+    format: str  # `parquet`, `orc` or `avro`
     rows: int
+    # by the id of a field that is in no list or map, how many nulls and NaN it has, and the least and the greatest of
+    # its other values in Spark's internal form
     columns: dict[str, tuple[int, int, Any, Any]]
-    splits: tuple[int, ...] = ()
-    nan_leaves: tuple[int, ...] = ()
-    footer: bytes | None = None
-    key: bytes | None = None
+    splits: tuple[int, ...] = ()  # where an ORC file can be split
+    nan_leaves: tuple[int, ...] = ()  # places of the leaves of shredded variants of which some value is NaN
+    footer: bytes | None = None  # of a Parquet file, deflated (in base64 on its way)
+    key: bytes | None = None  # of an encrypted file, as manifests have it
+    # what the bridge's Python process says of a file that it wrote; see `worker.describe`
     described: bytes | None = None
 
 
 class MergedColumns(msgspec.Struct, frozen=True):
-    """Columns that a write brings (the option `merge-schema`).
+    """Columns that a write brings (the option `merge-schema`)."""
 
-    Args:
-        schema: the columns of its rows, by the names that the table has for them, as JSON of the specification.
-        case_sensitive: whether columns are named in their case.
-    """
-
-    schema: dict[str, Any]
+    schema: dict[str, Any]  # of the rows, by the names that the table has for them, as JSON of the specification
     case_sensitive: bool
 
 
 class Decided(msgspec.Struct, frozen=True):
-    """Decisions made when the write began, for its commit.
-
-    Args:
-        sort_order_id: the order that the rows are in.
-        branch: the branch to change; None for main.
-        properties: the write's properties, which go before the table's.
-        at: when (`time.monotonic`); the query had just found its version to be the newest.
-        columns: those that the table lacks and gets with the rows; None for none.
-    """
+    """Decisions made when the write began, for its commit."""
 
     sort_order_id: int
-    branch: str | None
-    properties: dict[str, str]
-    at: float
-    columns: MergedColumns | None = None
+    branch: str | None  # None for main
+    properties: dict[str, str]  # the write's, which go before the table's
+    at: float  # when (`time.monotonic`); the query had just found its version to be the newest
+    columns: MergedColumns | None = None  # those that the table lacks and gets with the rows
 
 
 class CommitWrite(msgspec.Struct, frozen=True):
-    """A write is to be committed; see `BeginWrite`.
-
-    Args:
-        decided: what was decided then.
-        files: the files of all tasks.
-        epoch: of a stream, its epoch.
-    """
+    """A write is to be committed; see `BeginWrite`."""
 
     name: str
     metadata_location: str
@@ -122,10 +74,10 @@ class CommitWrite(msgspec.Struct, frozen=True):
     options: dict[str, str]
     session: dict[str, str]
     decided: Decided
-    files: list[WrittenFile]
+    files: list[WrittenFile]  # of all tasks
     filter: dict[str, Any] | None = None
     case_sensitive: bool = False
-    epoch: int | None = None
+    epoch: int | None = None  # of a stream
 
 
 class DeleteWhere(msgspec.Struct, frozen=True):
@@ -141,13 +93,5 @@ class DeleteWhere(msgspec.Struct, frozen=True):
 
 
 def option(options: Mapping[str, str], name: str) -> str | None:
-    """Looks an option of a write up, whatever its case.
-
-    Args:
-        options: the options.
-        name: name of the option.
-
-    Returns:
-        its text; None if it is not given.
-    """
+    """Looks an option of a write up, whatever its case; None if it is not given."""
     return next((value for key, value in options.items() if key.lower() == name.lower()), None)

@@ -22,14 +22,7 @@ _WAP_ID, _WAP_BRANCH = "spark.wap.id", "spark.wap.branch"
 
 @dataclass(frozen=True)
 class WriteSettings:
-    """Looks a setting up: an option, then the session's, then the table's property.
-
-    Args:
-        name: the table's name, for errors.
-        options: the options of the write.
-        session: the settings of the session.
-        properties: the properties of the table.
-    """
+    """Looks a setting up: an option, then the session's, then the table's property."""
 
     name: str
     options: Mapping[str, str]
@@ -37,15 +30,8 @@ class WriteSettings:
     properties: Mapping[str, str]
 
     def text(self, name: str, table_property: TableProperty | None = None, of_session: bool = False) -> str | None:
-        """Looks a setting up: in the options, then the session's settings, then the table's properties.
-
-        Args:
-            name: name of the option.
-            table_property: the property of the table that it stands before; None for none.
-            of_session: whether the session's settings count.
-
-        Returns:
-            its text; None if nobody sets it.
+        """The text of a setting: the option, then the session's (only if `of_session`), then the table's; None if
+        nobody sets it.
         """
         found = option(self.options, name)
         if found is None and of_session:
@@ -55,19 +41,7 @@ class WriteSettings:
         return found
 
     def number(self, name: str, table_property: TableProperty | None = None, of_session: bool = False) -> int | None:
-        """A setting as a number.
-
-        Args:
-            name: name of the option.
-            table_property: the property of the table that it stands before; None for none.
-            of_session: whether the session's settings count.
-
-        Returns:
-            the number; None if nobody sets it.
-
-        Raises:
-            ConfigurationError: it is none.
-        """
+        """A setting as a number; None if nobody sets it."""
         text = self.text(name, table_property, of_session)
         try:
             return None if text is None else int(text)
@@ -77,31 +51,12 @@ class WriteSettings:
     def switch(
         self, name: str, default: bool, table_property: TableProperty | None = None, of_session: bool = False
     ) -> bool:
-        """A setting as a boolean; what is not `true` is false.
-
-        Args:
-            name: name of the option.
-            default: the value if nobody sets it.
-            table_property: the property of the table that it stands before; None for none.
-            of_session: whether the session's settings count.
-        """
+        """A setting as a boolean; what is not `true` is false."""
         text = self.text(name, table_property, of_session)
         return default if text is None else text.strip().lower() == "true"
 
     def choice(self, name: str, choices: tuple[str, ...], table_property: TableProperty | None = None) -> str | None:
-        """A setting that is one of some words.
-
-        Args:
-            name: name of the option.
-            choices: the words.
-            table_property: the property of the table that it stands before; None for none.
-
-        Returns:
-            the word in lower case; None if nobody sets it.
-
-        Raises:
-            ConfigurationError: it is none of them.
-        """
+        """A setting that is one of some words, in lower case; None if nobody sets it."""
         text = self.text(name, table_property, of_session=True)
         if text is None:
             return None
@@ -116,11 +71,7 @@ class WriteSettings:
 
     @property
     def isolation(self) -> Isolation:
-        """The isolation level against concurrent commits; none unless the option sets one.
-
-        Raises:
-            ConfigurationError: no such level.
-        """
+        """The isolation level against concurrent commits; none unless the option sets one."""
         text = option(self.options, "isolation-level")
         if text is None:
             return Isolation.NONE
@@ -143,11 +94,7 @@ class WriteSettings:
         return self.session.get(_WAP_ID) if WAP_ENABLED.of(self.properties) else None
 
     def target_branch(self, named: str | None) -> str | None:
-        """The branch to write to: the option's, the name's, or in a table of write.wap.enabled the session's.
-
-        Raises:
-            InvalidInputError: two of them contradict each other.
-        """
+        """The branch to write to: the option's, the name's, or in a table of write.wap.enabled the session's."""
         given = option(self.options, "branch")
         if given is not None:
             if named not in (None, given):
@@ -168,19 +115,7 @@ class WriteSettings:
 
 
 def output_spec_id(settings: WriteSettings, metadata: TableMetadata) -> int:
-    """The partition spec of new files.
-
-    Args:
-        settings: settings of the write, the session and the table.
-        metadata: the table's metadata.
-
-    Returns:
-        its id; the table's default one unless the write says another.
-
-    Raises:
-        InvalidInputError: the table has no such spec.
-        ConfigurationError: what it says is no number.
-    """
+    """The id of the partition spec of new files: the table's default one unless the write says another."""
     wanted = settings.number("output-spec-id")
     if wanted is None:
         return metadata.default_spec_id
