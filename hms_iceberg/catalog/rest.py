@@ -10,9 +10,11 @@ from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.catalog.catalog import Catalog
 from hms_iceberg.encryption.key_services import KeyService
 from hms_iceberg.metastore import Identifier, MetadataVersion, table_identifier
+from hms_iceberg.reports import listen
 from hms_iceberg.rest_client.channel import RestChannel
 from hms_iceberg.rest_client.documents import Documents
 from hms_iceberg.rest_client.planning import planner
+from hms_iceberg.rest_client.reports import RestReporter
 from hms_iceberg.rest_client.rest_metastore import RestMetastore
 from hms_iceberg.scan.manifests.cache import planning_ready
 from hms_iceberg.scan.tasks import TaskPlanner
@@ -89,9 +91,17 @@ class RestCatalog(Catalog):
         metastore = RestMetastore(channel, documents)
         super().__init__(name, metastore, RestStorage(merged, documents, self._own), merged)
         self._channel_metastore = metastore
+        self._reporter = RestReporter(channel) if RestReporter.is_wanted(channel) else None
+        self._listening = None if self._reporter is None else listen(self._reporter)
 
     def _given(self) -> Mapping[str, str]:
         return self._own_properties
+
+    def close(self) -> None:
+        if self._listening is not None and self._reporter is not None:
+            self._listening.close()
+            self._reporter.close()
+        super().close()
 
     def load_table(self, identifier: str | Identifier) -> Table:
         with planning_ready():
@@ -100,6 +110,8 @@ class RestCatalog(Catalog):
 
     def _table(self, identifier: Identifier, version: MetadataVersion, freshness: Freshness | None = None) -> Table:
         storage = self._storage_for(identifier)
+        if self._reporter is not None:
+            self._reporter.note(str(version.metadata.table_uuid), identifier)
         return _RestTable(identifier, version, self.metastore, storage, self.name, self, freshness)
 
     def _defining(self, name: Identifier, origin: Origin) -> TableTransaction:
