@@ -130,14 +130,6 @@ class Lease(Protocol[V]):
         """
         ...
 
-    def begin(self) -> None:
-        """Announces the swap of an existing version, before its metadata file is written, so that a lock may be asked
-        for meanwhile; does not wait for other writers.
-
-        A lease may meanwhile ask for what the swap has to wait for. It waits for nothing that other writers do.
-        """
-        ...
-
     def acquire(self) -> None:
         """Waits for the lock, so that a version loaded afterwards is current until the swap; a second call does
         nothing.

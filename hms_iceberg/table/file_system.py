@@ -229,9 +229,6 @@ class FileSystemLease:
     def load(self) -> TablePointer:
         return self._metastore.load(self._identifier)
 
-    def begin(self) -> None:
-        """Does nothing: nothing can be asked for ahead."""
-
     def acquire(self) -> None:
         """Waits for the other writers of this process."""
         if not self._is_held:

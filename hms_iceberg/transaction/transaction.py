@@ -181,8 +181,6 @@ class Transaction:
                     if base is not None and metadata is base.metadata:
                         commit.leave(base)
                         break
-                    if base is not None:
-                        lease.begin()
                     self._swap(lease, base, write_version(base, metadata, self.workspace))
         made = commit.made
         if made.base is not None:

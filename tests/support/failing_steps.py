@@ -12,8 +12,6 @@ CALLS = (
     "create_table",
     "alter_table",
     "lock",
-    "send_lock",
-    "receive_lock",
     "check_lock",
     "show_locks",
     "unlock",

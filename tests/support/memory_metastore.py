@@ -242,9 +242,6 @@ class InMemoryLease:
         """The current pointer."""
         return self._metastore.load(self._identifier)
 
-    def begin(self) -> None:
-        """Nothing: there is nothing to be asked for ahead."""
-
     def acquire(self) -> None:
         """Waits for the lock."""
         self._metastore._check_up()

@@ -33,7 +33,6 @@ class HiveLease(Generic[V]):
         self._is_granted = False
         self._row: tuple[ttypes.Table, float] | None = None
         self._refuses_late = False
-        self._is_done = False
 
     @property
     def refuses_late(self) -> bool:
@@ -49,12 +48,6 @@ class HiveLease(Generic[V]):
         row = self._swap.read(self._identifier)
         self._row = (row, time.monotonic()) if self._is_granted else None
         return self._swap.pointer(row)
-
-    def begin(self) -> None:
-        """Asks for the lock."""
-        if not self._is_granted:
-            lock = self._new_lock()
-            lock.begin(with_row=self._locks.compares(lock))
 
     def acquire(self) -> None:
         """Waits for the lock, in the place that an earlier attempt has taken."""
@@ -79,7 +72,6 @@ class HiveLease(Generic[V]):
             if not (isinstance(error, CommitFailedError) and is_optimistic and _keeps_all_out(lock)):
                 self.release()
             raise
-        self._is_done = True
 
     def rename(self, target: Identifier) -> None:
         """Gives the row another name, once the lease is acquired."""
@@ -93,7 +85,7 @@ class HiveLease(Generic[V]):
         lock, self._lock = self._lock, None
         self._is_granted, self._row = False, None
         if lock is not None:
-            lock.release(wait=not self._is_done)  # a commit that was made need not wait until others may commit
+            lock.release()
 
     # ------------------------------------------------------------------------------------------- details
 
@@ -113,7 +105,7 @@ class HiveLease(Generic[V]):
             raise CommitFailedError(
                 f"Cannot commit to {self._swap.named(self._identifier)} yet: another commit is under way."
             )
-        self._is_granted, self._row = True, lock.take_row()
+        self._is_granted = True
         return lock
 
     def _follow_mode(self, base: V) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hms_iceberg.errors import (
@@ -15,7 +15,7 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.hms.connection.answers import is_unknown_method, typed_error
 from hms_iceberg.hms.connection.client_settings import ClientSettings
-from hms_iceberg.hms.connection.pool import ConnectionPool, Reply, SentRequests
+from hms_iceberg.hms.connection.pool import ConnectionPool, Reply
 from hms_iceberg.hms.connection.thrift_types import TException, ttypes
 
 logger = logging.getLogger(__name__)
@@ -212,24 +212,6 @@ class HmsClient:
         """Asks for a lock; `subject` is named in messages."""
         return self._call("lock", request, subject=subject, repeatable=False, timeout=timeout)
 
-    def send_lock(self, request: ttypes.LockRequest, database: str, name: str, with_row: bool) -> SentRequests:
-        """Asks for a lock on a table, and for its row once the lock is decided on, without waiting for the answer."""
-        requests: list[tuple[str, tuple[object, ...]]] = [("lock", (request,))]
-        # What is between this and a server of HTTP may have it work on both requests at once.
-        if with_row and self._knows_get_table_req and self.pool.settings.http is None:
-            requests.append(("get_table_req", (ttypes.GetTableRequest(dbName=database, tblName=name),)))
-        return self.pool.send(requests)
-
-    def receive_lock(
-        self, sent: SentRequests, subject: str, timeout: float | None = None
-    ) -> tuple[ttypes.LockResponse, ttypes.Table | None]:
-        """The answer to `send_lock`: the lock, and the row; None if it was not asked for or could not be read."""
-        lock, *rows = sent.replies(timeout)
-        refusal = self._refusal(lock, "lock", subject)
-        if refusal is not None:
-            raise refusal
-        return lock.value, next((row.value.table for row in rows if row.error is None), None)
-
     def check_lock(self, lock_id: int, subject: str, timeout: float | None = None) -> ttypes.LockResponse:
         """Whether a waiting lock is granted by now; also a heartbeat."""
         request = ttypes.CheckLockRequest(lockid=lock_id)
@@ -241,19 +223,6 @@ class HmsClient:
     def unlock(self, lock_id: int, subject: str, timeout: float | None = None) -> None:
         """Gives a lock, granted or waiting, back."""
         self._call("unlock", ttypes.UnlockRequest(lockid=lock_id), subject=subject, timeout=timeout)
-
-    def unlock_behind(
-        self, lock_id: int, subject: str, timeout: float, then: Callable[[BaseException | None], None]
-    ) -> None:
-        """Gives a lock back without waiting for the answer: a thread calls `then` with its error, or None."""
-
-        def answered(error: BaseException | None) -> None:
-            if isinstance(error, TException):
-                cause, error = error, typed_error(error, "unlock", subject, str(self.pool))
-                error.__cause__ = cause
-            then(error)
-
-        self.pool.call_behind("unlock", ttypes.UnlockRequest(lockid=lock_id), timeout=timeout, then=answered)
 
     def show_locks(
         self, database: str | None = None, name: str | None = None, timeout: float | None = None

@@ -12,8 +12,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Sequence
 from dataclasses import dataclass
 from struct import error as struct_error
 from typing import Any
@@ -90,15 +89,6 @@ def _reply(connection: Connection, name: str) -> Reply:
         return Reply(None, error, time.monotonic())
 
 
-# Answers that are waited for at once.
-_WAITERS = 32
-
-
-def _new_waiters() -> ThreadPoolExecutor:
-    """Threads that are started as they are needed."""
-    return ThreadPoolExecutor(_WAITERS, "hms-iceberg-answers")
-
-
 class ConnectionPool:
     """Connections that are opened as needed and kept while idle. Safe for threads, and for processes that fork."""
 
@@ -108,8 +98,6 @@ class ConnectionPool:
         self._idle: list[Connection] = []
         self._preferred = 0
         self._pid = os.getpid()
-        self._behind: set[Future[None]] = set()
-        self._waiters = _new_waiters()
         weakref.finalize(self, _close_all, self._idle)
 
     def __str__(self) -> str:
@@ -151,70 +139,6 @@ class ConnectionPool:
                 return result
         raise AssertionError("unreachable")
 
-    def call_behind(
-        self, name: str, *arguments: Any, timeout: float, then: Callable[[BaseException | None], None]
-    ) -> None:
-        """Sends a repeatable request; a thread waits for its answer, and calls `then` with the error or None.
-
-        The request was sent when this returns. The program does not end, and the pool does not close, before the
-        answer.
-        """
-        connection: Connection | None = self._acquire()
-        assert connection is not None
-        try:
-            connection.transport.set_timeout(timeout)
-            connection.send(name, *arguments)
-        except _BROKEN:
-            self._discard(connection)
-            connection = None
-        except BaseException:
-            self._discard(connection)
-            raise
-
-        def answered() -> None:
-            failure: BaseException | None = None
-            try:
-                self._await(connection, name, arguments, timeout)
-            except BaseException as error:
-                failure = error
-                if not isinstance(error, Exception):
-                    raise
-            finally:
-                then(failure)
-
-        try:
-            with self._mutex:
-                self._forget_those_of_the_parent()
-                waiting = self._waiters.submit(answered)
-                self._behind.add(waiting)
-        except RuntimeError:  # the program ends, or has too many threads
-            answered()
-            return
-        waiting.add_done_callback(self._forget_answered)
-
-    def _forget_answered(self, waiting: Future[None]) -> None:
-        with self._mutex:
-            self._behind.discard(waiting)
-
-    def _await(self, connection: Connection | None, name: str, arguments: Sequence[Any], timeout: float) -> None:
-        """Waits for the answer to a request that may be repeated, and repeats it if its connection broke (None)."""
-        if connection is not None:
-            try:
-                connection.receive(name)
-            except _BROKEN as error:
-                logger.info("Repeating %s, as the connection to %s broke: %s", name, connection.address, error)
-                self._discard(connection)
-            except TException:
-                self._release(connection)
-                raise
-            except BaseException:
-                self._discard(connection)
-                raise
-            else:
-                self._release(connection)
-                return
-        self.call(name, *arguments, repeatable=True, timeout=timeout)
-
     def send(self, requests: Sequence[tuple[str, Sequence[Any]]]) -> SentRequests:
         """Sends several requests (method and arguments) over one connection; their answers must be fetched.
 
@@ -240,12 +164,7 @@ class ConnectionPool:
     def close(self) -> None:
         """Closes the connections, busy ones once they are idle; further calls open new ones."""
         with self._mutex:
-            behind = list(self._behind)
-        wait(behind)
-        with self._mutex:
             _close_all(self._idle)
-            waiters, self._waiters = self._waiters, _new_waiters()
-        waiters.shutdown(wait=False)
 
     # ------------------------------------------------------------------------------------------- details
 
@@ -277,7 +196,6 @@ class ConnectionPool:
     def _forget_those_of_the_parent(self) -> None:
         if self._pid != os.getpid():  # a fork shares the parent's sockets, and two readers would mix answers
             _close_all(self._idle)
-            self._behind, self._waiters = set(), _new_waiters()
             self._pid = os.getpid()
 
     def _address(self, offset: int) -> Address:

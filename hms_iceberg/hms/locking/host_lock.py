@@ -1,8 +1,8 @@
-"""Locks between the writers of this machine: those of one process wait for each other, and processes by a file.
+"""The turns of the writers of this machine, threads and processes alike: a file lock of each table.
 
-They decide nothing: the lock or the comparison of the metastore does. They let processes of a machine wait for each
-other without asking the server again and again, and without losing to each other. The kernel frees a file lock when its
-holder dies.
+They decide nothing: the lock or the comparison of the metastore does. They let writers of a machine wait for each other
+without asking the server again and again, and without losing to each other. The kernel lets them in in the order in
+which they came, and frees the lock when its holder dies.
 """
 
 from __future__ import annotations
@@ -14,58 +14,12 @@ import threading
 import time
 from collections.abc import Callable
 
-from hms_iceberg.hms.locking.fair_queue import WARN_AFTER_SECONDS, FairQueue, QueuePlace
-from hms_iceberg.metastore import Identifier
 from hms_iceberg.private_files import shared_folder
 
-# After so many seconds another process of this machine is not waited for any more: the metastore decides.
+# A writer of this machine that has held the lock for so many seconds is not waited for any more: the metastore decides.
 _HOST_SECONDS = 10.0
-
-FAIR_QUEUE = FairQueue()
-os.register_at_fork(after_in_child=FAIR_QUEUE._forget_all)
-
-
-class LocalMutex:
-    """Lets one writer of a table on this machine in at a time."""
-
-    def __init__(self, server: str, identifier: Identifier) -> None:
-        self._key = (server, *identifier)
-        self._host = HostLock("/".join(self._key))
-        self._place: QueuePlace | None = None
-
-    def try_acquire(self) -> bool:
-        """Takes it if nobody is before this writer; else keeps a place in the process's queue."""
-        return self._enter().is_first() and self._host.try_acquire()
-
-    def may_ask(self) -> bool:
-        """Whether it is this writer's turn to ask the metastore: it has the lock, or the one before it has already
-        sent its release of the metastore's lock, which the metastore receives first."""
-        place = self._enter()
-        return self._host.try_acquire() if place.ahead() == 0 else place.is_next_after_leaving()
-
-    def acquire(self, timeout: float, warn: Callable[[str], None] = lambda why: None) -> None:
-        """Waits `timeout` seconds for the lock; `warn` is called with the reason once it takes long."""
-        deadline = time.monotonic() + timeout
-        self._enter().wait(timeout, warn)
-        self._host.acquire(min(_HOST_SECONDS, max(0.0, deadline - time.monotonic())), warn)
-
-    def announce_release(self) -> None:
-        """Makes the next one wait a moment for the release."""
-        if self._place is not None:
-            self._place.is_leaving = True
-
-    def release(self) -> None:
-        """Lets the next one in; gives the place up if it was not taken yet."""
-        self._host.release()
-        place, self._place = self._place, None
-        if place is not None:
-            place.leave()
-
-    def _enter(self) -> QueuePlace:
-        if self._place is None:
-            self._place = FAIR_QUEUE.enter(self._key)
-        return self._place
-
+WARN_AFTER_SECONDS = 3.0
+"""Whoever holds a lock for longer is told of; a queue that moves is no reason to worry."""
 
 logger = logging.getLogger(__name__)
 
@@ -91,11 +45,12 @@ class HostLock:
             os.close(file)
             return not isinstance(error, BlockingIOError)
         self._file = file
+        os.utime(file)  # tells those who wait that the queue moves
         return True
 
     def acquire(self, timeout: float, warn: Callable[[str], None] = lambda why: None) -> bool:
-        """Waits `timeout` seconds for the lock; returns False if it was not free in time, when the caller goes on
-        without it."""
+        """Waits `timeout` seconds for the lock, as long as the queue moves; returns False if it was not free in time,
+        when the caller goes on without it. `warn` is called once, with the reason, if the queue stands still."""
         if self.try_acquire():
             return True
         file = self._open()
@@ -103,7 +58,7 @@ class HostLock:
             return True
         self._file = _Waiter(file).wait(timeout, warn)
         if self._file is None:
-            logger.warning("Another process of this machine holds the file lock of %s for long", self._key)
+            logger.warning("Another writer of this machine holds the file lock of %s for long", self._key)
         return self._file is not None
 
     def _open(self) -> int | None:
@@ -139,9 +94,7 @@ class _Waiter:
     def wait(self, timeout: float, warn: Callable[[str], None]) -> int | None:
         """The locked file; None if it was not granted in time."""
         try:
-            if not self._granted.wait(min(timeout, WARN_AFTER_SECONDS)) and timeout > WARN_AFTER_SECONDS:
-                warn("Another process of this machine commits to the same table.")
-                self._granted.wait(timeout - WARN_AFTER_SECONDS)
+            self._wait(time.monotonic() + timeout, warn)
         except BaseException:
             with self._mutex:
                 self._given_up = True
@@ -152,6 +105,18 @@ class _Waiter:
             self._given_up = not self._granted.is_set()
         return None if self._given_up else self._file
 
+    def _wait(self, deadline: float, warn: Callable[[str], None]) -> None:
+        has_warned = False
+        while (left := deadline - time.monotonic()) > 0:
+            if self._granted.wait(min(left, WARN_AFTER_SECONDS, _HOST_SECONDS)):
+                return
+            held_for = time.time() - os.fstat(self._file).st_mtime
+            if held_for >= _HOST_SECONDS:
+                return
+            if held_for >= WARN_AFTER_SECONDS and not has_warned:
+                has_warned = True
+                warn("Another writer of this machine commits to the same table.")
+
     def _run(self) -> None:
         import fcntl
 
@@ -160,6 +125,7 @@ class _Waiter:
             if self._given_up:
                 _free(self._file)
             else:
+                os.utime(self._file)
                 self._granted.set()
 
 

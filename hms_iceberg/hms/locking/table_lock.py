@@ -23,11 +23,9 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.hms.connection.client import HmsClient
 from hms_iceberg.hms.connection.client_settings import current_user
-from hms_iceberg.hms.connection.pool import SentRequests
 from hms_iceberg.hms.connection.thrift_types import ttypes
-from hms_iceberg.hms.locking.fair_queue import WARN_AFTER_SECONDS
 from hms_iceberg.hms.locking.heartbeat import HEARTBEATS, Heartbeat
-from hms_iceberg.hms.locking.host_lock import LocalMutex
+from hms_iceberg.hms.locking.host_lock import WARN_AFTER_SECONDS, HostLock
 from hms_iceberg.hms.locking.lock_admin import give_back_late_locks
 from hms_iceberg.hms.locking.lock_info import ACQUIRED, AGENTS, NOT_ACQUIRED, WAITING, is_dead, lock_info
 from hms_iceberg.hms.locking.lock_settings import LockSettings
@@ -53,18 +51,13 @@ class TableLock:
         self._settings = settings
         self._agent = ""
         self._dead_since: dict[int, float] = {}
-        self._mutex = self._new_mutex()
-        self._sent: SentRequests | None = None
+        self._host = HostLock("/".join((str(client.pool), database, table)))
         self._asked_at = 0.0
-        self._row: ttypes.Table | None = None
         self._lock_id: int | None = None
         self._heartbeat: Heartbeat | None = None
         self._granted = False
         self._answer_lost = False
         self._has_told = False
-
-    def _new_mutex(self) -> LocalMutex:
-        return LocalMutex(str(self._client.pool), (self._database, self._table))
 
     @property
     def name(self) -> str:
@@ -75,32 +68,10 @@ class TableLock:
         """The metastore's number of the lock, granted or waiting; None if there is none."""
         return self._lock_id
 
-    def begin(self, with_row: bool) -> None:
-        """Asks for the lock (and the table's row) if no other writer of this machine is before this one, and does
-        not wait for the answer."""
-        try:
-            if self._lock_id is not None or self._sent is not None or not self._mutex.may_ask():
-                return
-            self._agent, self._asked_at = AGENTS.new(), time.monotonic()
-            self._sent = self._client.send_lock(self._request(), self._database, self._table, with_row)
-        except MetastoreUnavailableError as error:
-            logger.info("The lock on %s could not be asked for ahead: %s", self.name, error)
-            AGENTS.retire(self._agent)
-        except BaseException:
-            self._answer_lost = True
-            self.release()
-            raise
-
-    def take_row(self) -> tuple[ttypes.Table, float] | None:
-        """The table's row as it was under the lock, and a moment before it was read (`time.monotonic`), if `begin`
-        asked for it; given once."""
-        row, self._row = self._row, None
-        return None if row is None or not self._granted else (row, self._asked_at)
-
     def try_acquire(self) -> bool:
         """Takes the lock if it is free; else keeps a place in its queue, until `acquire` or `release`."""
         try:
-            if self._sent is None and not self._mutex.try_acquire():
+            if not self._host.try_acquire():
                 return False
             self._granted = self._create(time.monotonic() + self._settings.timeout) == ACQUIRED
         except BaseException:
@@ -118,8 +89,8 @@ class TableLock:
         began = time.monotonic()
         deadline = began + self._settings.timeout
         try:
-            if self._lock_id is None and self._sent is None:  # else it has its place in the metastore's queue
-                self._wait_for_mutex(began)
+            if self._lock_id is None:  # else it has its place in the metastore's queue
+                self._host.acquire(self._settings.timeout, lambda why: self._warn(f"{why} {self._blockers()}"))
             while True:
                 state = WAITING if self._lock_id is not None else self._create(deadline)
                 if state == ACQUIRED or self._wait_until_granted(began, deadline):
@@ -142,25 +113,11 @@ class TableLock:
                 "iceberg.hive.lock-heartbeat-interval-ms below the metastore's hive.txn.timeout."
             )
 
-    def release(self, wait: bool = True) -> None:
-        """Releases the lock. A failure is logged only: the metastore drops the lock by itself after a while.
-
-        Unless `wait`, a thread waits for the answer, and until it is there the writers of this machine are kept away:
-        the metastore would have them wait for a lock that is about to be free.
-        """
-        if not wait and self._lock_id is not None and not self._answer_lost:
-            try:
-                self._release_behind(self._lock_id)
-                return
-            except IcebergError as error:
-                logger.info("The lock on table %s could not be given back at once: %s", self.name, error)
-            except BaseException:  # an interrupt
-                self.release()
-                raise
+    def release(self) -> None:
+        """Releases the lock. A failure is logged only: the metastore drops the lock by itself after a while."""
         self._granted = False
         self._stop_heartbeat()
         try:
-            self._fetch_what_was_sent()
             for lock_id in self._numbers():
                 self._unlock(lock_id)
         finally:
@@ -168,35 +125,7 @@ class TableLock:
             if self._answer_lost:
                 self._answer_lost = False
                 give_back_late_locks(self._client, (self._database, self._table), self._agent)
-            self._mutex.release()
-
-    def _release_behind(self, lock_id: int) -> None:
-        """Releases the lock without waiting for the answer."""
-        agent, mutex = self._agent, self._mutex
-
-        def answered(error: BaseException | None) -> None:
-            AGENTS.retire(agent)
-            if error is not None:
-                self._tell_not_released(lock_id, error)
-            mutex.release()
-
-        self._stop_heartbeat()
-        mutex.announce_release()
-        self._client.unlock_behind(lock_id, self.name, _ANSWER_SECONDS, answered)
-        self._granted, self._lock_id, self._mutex = False, None, self._new_mutex()
-
-    def _fetch_what_was_sent(self) -> None:
-        """Takes the answer to a request that nobody waited for."""
-        try:
-            if self._sent is not None:
-                self._lock_id = self._ask(self._request(), _ANSWER_SECONDS).lockid
-        except MetastoreAnswerLostError:
-            self._answer_lost = True
-        except IcebergError as error:
-            logger.info("There was no lock on %s: %s", self.name, error)
-        except BaseException:
-            self._answer_lost = True
-            raise
+            self._host.release()
 
     def _forget_request(self) -> None:
         self._stop_heartbeat()
@@ -210,24 +139,18 @@ class TableLock:
 
     # ------------------------------------------------------------------------------------------- creation
 
-    def _wait_for_mutex(self, began: float) -> None:
-        try:
-            self._mutex.acquire(self._settings.timeout, lambda why: self._warn(f"{why} {self._blockers()}"))
-        except LockTimeoutError as error:
-            raise self._timeout(began, str(error)) from error
-
     def _create(self, deadline: float) -> int:
         """Asks for the lock until there is an answer; returns its state."""
         deadline = min(deadline, time.monotonic() + self._settings.creation_timeout)
-        if self._sent is None:
-            self._agent = AGENTS.new()
+        self._agent = AGENTS.new()
         request = self._request()
         refused = 0
         for wait in _waits(self._settings.creation_min_wait, self._settings.creation_max_wait, 2.0):
             timeout = max(0.1, min(_ANSWER_SECONDS, deadline - time.monotonic()))
             error: MetastoreError
             try:
-                answer = self._ask(request, timeout)
+                self._asked_at = time.monotonic()
+                answer = self._client.lock(request, self.name, timeout)
                 self._keep_alive(answer.lockid)
                 return int(answer.state)
             except MetastoreAnswerLostError as lost:
@@ -251,16 +174,6 @@ class TableLock:
             logger.info("No lock on %s yet, asking again: %s", self.name, error)
             time.sleep(wait)
         raise AssertionError("unreachable")
-
-    def _ask(self, request: ttypes.LockRequest, timeout: float) -> ttypes.LockResponse:
-        """The answer to the request that was sent ahead, or to one that is sent now."""
-        sent, self._sent = self._sent, None
-        if sent is None:
-            self._asked_at = time.monotonic()
-            return self._client.lock(request, self.name, timeout)
-        answer, row = self._client.receive_lock(sent, self.name, timeout)
-        self._row = row if answer.state == ACQUIRED else None  # else it was read while the lock was another one's
-        return answer
 
     def _request(self) -> ttypes.LockRequest:
         component = ttypes.LockComponent(
@@ -375,12 +288,10 @@ class TableLock:
                 return NOT_ACQUIRED
             raise LockError(f"The request for the lock on table {self.name} was lost: {error} Try again.") from error
 
-    def _timeout(self, began: float, why: str | None = None) -> LockTimeoutError:
+    def _timeout(self, began: float) -> LockTimeoutError:
         waited = time.monotonic() - began
-        if why is None:
-            why = self._blockers()
         return LockTimeoutError(
-            f"No lock on table {self.name} after {waited:.1f} s. {why} Wait for the holder, or raise "
+            f"No lock on table {self.name} after {waited:.1f} s. {self._blockers()} Wait for the holder, or raise "
             "iceberg.hive.lock-timeout-ms. If the holder is dead, the metastore drops its lock after hive.txn.timeout "
             f"(300 s by default), and `hms-iceberg locks list {self.name}` shows the lock to release at once."
         )
@@ -440,18 +351,15 @@ class TableLock:
         try:
             self._client.unlock(lock_id, self.name, _ANSWER_SECONDS)
         except IcebergError as error:
-            self._tell_not_released(lock_id, error)
-
-    def _tell_not_released(self, lock_id: int, error: BaseException) -> None:
-        if isinstance(error.__cause__, ttypes.NoSuchLockException):
-            logger.info("Lock %d on table %s is not there any more", lock_id, self.name)
-            return
-        logger.warning(
-            "Lock %d on table %s could not be given back, and blocks it until the metastore drops it: %s",
-            lock_id,
-            self.name,
-            error,
-        )
+            if isinstance(error.__cause__, ttypes.NoSuchLockException):
+                logger.info("Lock %d on table %s is not there any more", lock_id, self.name)
+                return
+            logger.warning(
+                "Lock %d on table %s could not be given back, and blocks it until the metastore drops it: %s",
+                lock_id,
+                self.name,
+                error,
+            )
 
 
 def _waits(shortest: float, longest: float, growth: float) -> Iterator[float]:

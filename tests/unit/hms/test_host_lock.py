@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from hms_iceberg.errors import LockTimeoutError
 from hms_iceberg.hms.locking import host_lock
-from hms_iceberg.hms.locking.host_lock import HostLock, LocalMutex
+from hms_iceberg.hms.locking.host_lock import HostLock
+from hms_iceberg.hms.locking.writer_lock import LocalLock
 
 HOLDER = """
 import sys, time
@@ -88,30 +88,55 @@ def test_a_folder_of_somebody_else_is_not_used(folder: Path, monkeypatch: pytest
     assert list((folder / "hms_iceberg-locks-4711").iterdir()) == []
 
 
-def test_the_mutex_is_taken_by_one_writer_and_kept_for_the_next() -> None:
-    first, second = LocalMutex("server", ("db", "t")), LocalMutex("server", ("db", "t"))
-    assert first.try_acquire() and first.try_acquire()
-    assert not second.try_acquire()
+def test_threads_come_in_the_order_in_which_they_asked() -> None:
+    first, came = HostLock("a"), list[int]()
+    first.try_acquire()
+
+    def work(number: int) -> None:
+        mine = HostLock("a")
+        assert mine.acquire(10)
+        came.append(number)
+        mine.release()
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+        time.sleep(0.05)
     first.release()
-    second.acquire(1)
-    second.release()
-    assert LocalMutex("server", ("db", "other")).try_acquire()
+    for thread in threads:
+        thread.join()
+    assert came == list(range(6))
 
 
-def test_a_mutex_that_is_not_free_in_time_is_an_error() -> None:
-    first, second = LocalMutex("server", ("db", "t2")), LocalMutex("server", ("db", "t2"))
-    first.acquire(1)
-    with pytest.raises(LockTimeoutError, match="other threads of this process"):
-        second.acquire(0.05)
+def test_who_waits_for_one_that_stands_still_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_lock, "WARN_AFTER_SECONDS", 0.2)
+    first, second, told = HostLock("a"), HostLock("a"), list[str]()
+    first.try_acquire()
+    assert second.acquire(0.5, told.append) is False
+    assert told == ["Another writer of this machine commits to the same table."]
     first.release()
+    told.clear()
+
+    def work() -> None:
+        mine = HostLock("a")
+        assert mine.acquire(10, told.append)
+        time.sleep(0.03)
+        mine.release()
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert told == [], "a queue that moves is no reason to worry"
 
 
-def test_another_process_that_holds_the_mutex_for_long_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_writer_that_holds_the_lock_for_long_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host_lock, "_HOST_SECONDS", 0.05)
     other = HostLock("server/db/t3")
     other.try_acquire()
-    mine = LocalMutex("server", ("db", "t3"))
+    mine = LocalLock("server", ("db", "t3"), 60)
     assert not mine.try_acquire()
-    mine.acquire(10)
+    mine.acquire()
     mine.release()
     other.release()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, cast
@@ -28,15 +27,7 @@ class Lock:
         self.excludes_all = mode == "true"
         self.is_free = True
         self.lost = False
-        self.row: tuple[Any, float] | None = None
         self.calls: list[str] = []
-
-    def begin(self, with_row: bool) -> None:
-        self.calls.append("begin with row" if with_row else "begin")
-
-    def take_row(self) -> tuple[Any, float] | None:
-        row, self.row = self.row, None
-        return row
 
     def try_acquire(self) -> bool:
         self.calls.append("try")
@@ -49,8 +40,8 @@ class Lock:
         if self.lost:
             raise LockError("lost")
 
-    def release(self, wait: bool = True) -> None:
-        self.calls.append("release" if wait else "release behind")
+    def release(self) -> None:
+        self.calls.append("release")
 
 
 class Locks:
@@ -117,7 +108,7 @@ def test_an_attempt_that_finds_the_lock_taken_keeps_its_place_for_the_next(
     lease.swap(OTHERS, NEW)
     lease.release()
     lease.release()
-    assert locks.calls == [["try", "wait", "release behind"]], "one lock, given back once"
+    assert locks.calls == [["try", "wait", "release"]], "one lock, given back once"
 
 
 def test_a_base_that_proves_old_under_the_lock_keeps_it_for_the_next_attempt(
@@ -226,42 +217,20 @@ def test_a_row_that_was_read_before_the_lock_or_long_ago_is_read_again(
     assert len(reads) == 5
 
 
-def test_a_lock_is_asked_for_while_the_metadata_is_written_and_what_it_brings_is_not_read_again(
-    lease: HiveLease[MetadataVersion], locks: Locks, client: OneRowClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    reads = count_reads(client)
-    lease.begin()
-    lease.swap(BASE, NEW)
-    assert locks.calls == [["begin", "try"]] and len(reads) == 1, "a server that does not compare tells the row last"
-    lease.release()
-    monkeypatch.setattr(locks, "compares", lambda lock: True)
-    for moment, count in ((time.monotonic(), 1), (time.monotonic() - 5, 2)):
-        lease.begin()
-        locks.taken[-1].row = (client.row, moment)
-        lease.swap(NEW, OTHERS)
-        assert len(reads) == count, "unless it is old"
-        client.show(NEW)
-        lease.release()
-    lease.begin()
-    lease.release()
-    assert locks.calls[-1] == ["begin with row", "release behind"]
-
-
 def test_a_row_that_was_read_before_the_lock_was_waited_for_is_read_again_and_one_without_comparison_always(
     lease: HiveLease[MetadataVersion], locks: Locks, client: OneRowClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads = count_reads(client)
-    lease.begin()
-    locks.taken[-1].row = (client.row, time.monotonic())
+    lease.acquire()
+    lease.load()
     lease.swap(BASE, NEW)
-    assert len(reads) == 1, "a server that does not compare tells the row last"
+    assert len(reads) == 2, "a server that does not compare tells the row last"
     lease.release()
     monkeypatch.setattr(locks, "compares", lambda lock: True)
     lease.load()
     lease.acquire()
-    lease.begin()
     lease.swap(NEW, OTHERS)
-    assert len(reads) == 3 and locks.calls[-1] == ["wait"], "what is granted is not asked for"
+    assert len(reads) == 4 and locks.calls[-1] == ["wait"]
 
 
 def test_a_late_request_is_refused_only_where_the_last_swap_compared(client: OneRowClient, locks: Locks) -> None:

@@ -116,21 +116,6 @@ def test_a_question_is_repeated_as_often_as_configured() -> None:
         assert len(server.requests) == 4
 
 
-@pytest.mark.parametrize(
-    ("handler", "sent"), [(answer_names, 1), (hang_up, 4), (stay_silent, 2)], ids=["answered", "hung up", "silent"]
-)
-def test_an_answer_that_the_caller_does_not_wait_for_is_waited_for_by_the_end(handler: Handler, sent: int) -> None:
-    told: list[BaseException | None] = []
-    with servers(handler) as (server,):
-        with pool_on(server.address) as pool:
-            pool.call_behind("get_all_databases", timeout=0.2, then=told.append)
-        assert len(server.requests) == sent
-        assert told == [None] if sent == 1 else isinstance(told[0], MetastoreUnavailableError)
-    with pytest.raises(MetastoreUnavailableError), pool_on(closed_port()) as pool:
-        pool.call_behind("get_all_databases", timeout=0.2, then=told.append)
-    assert len(told) == 1
-
-
 def test_a_question_goes_to_the_next_address_when_one_hangs_up() -> None:
     with servers(hang_up, answer_names) as (bad, good), pool_on(bad.address, good.address) as pool:
         assert pool.call("get_all_databases", repeatable=True) == ["db"]

@@ -33,7 +33,7 @@ from hms_iceberg.updates.schema.schema_update import SchemaUpdate
 from hms_iceberg.updates.since_snapshot import RequireUnchanged
 from hms_iceberg.updates.table_settings import SetProperties
 from tests.support import memory_metastore as outcomes
-from tests.support.memory_metastore import InMemoryLease, InMemoryMetastore
+from tests.support.memory_metastore import InMemoryMetastore
 from tests.support.tables import LOCATION, NAME, World, data_file, metadata
 
 
@@ -140,18 +140,6 @@ def test_a_change_that_another_one_made_impossible_says_which_commit_it_was(
     world.commit(theirs)
     with pytest.raises(CommitConflictError, match=said):
         transaction.commit()
-
-
-def test_the_lock_of_a_table_that_is_there_is_asked_for_ahead_once_an_attempt(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    begun: list[None] = []
-    monkeypatch.setattr(InMemoryLease, "begin", lambda lease: begun.append(None))
-    Transaction(("db", "new"), Created(metadata()), world.metastore, world.storage).commit()
-    assert begun == []
-    world.metastore.script.append(outcomes.conflict)
-    world.append(data_file())
-    assert len(begun) == 2
 
 
 @pytest.mark.parametrize("first", [Approach.LOOK, Approach.TRUST])
