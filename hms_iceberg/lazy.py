@@ -32,14 +32,16 @@ _OF_POLARS = re.compile(r"polars-\d|async-executor")
 
 
 def import_polars() -> ModuleType:
-    """Imports polars, and lets Ctrl-C interrupt waiting, as it does without polars.
+    """Imports polars, and lets Ctrl-C interrupt waiting as it did before; a polars that is there already is left alone.
 
     The handler that polars puts before Python's lets waiting go on, so that a thread that waits for another one would
     not notice Ctrl-C before the other one ends.
     """
     _POOL.renew()
+    is_there = "polars" in sys.modules
     module = import_module("polars")
-    signal.siginterrupt(signal.SIGINT, True)
+    if not is_there:
+        signal.siginterrupt(signal.SIGINT, True)
     return module
 
 
