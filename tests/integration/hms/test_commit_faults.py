@@ -21,7 +21,7 @@ from hms_iceberg.hms.locking.lock_admin import list_locks
 from hms_iceberg.spec.data_types import StringType
 from hms_iceberg.table import Table
 from hms_iceberg.view import ViewVersion
-from tests.integration.hms.test_fault_matrix import read_by_pyiceberg, settle
+from tests.integration.hms.test_fault_matrix import read_by_pyiceberg
 from tests.support.commit_operations import QUICK, find_out_capability, outcome
 from tests.support.thrift_proxy import Fault, ThriftProxy
 
@@ -237,7 +237,7 @@ def test_a_lost_registration_is_not_told_as_made_because_somebody_registered_a_l
 @pytest.fixture
 def loads_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every commit loads the table first, however short ago it was read."""
-    monkeypatch.setattr("hms_iceberg.transaction.outcome.VERIFIED_SECONDS", 0.0)
+    monkeypatch.setattr("hms_iceberg.transaction.retry.VERIFIED_SECONDS", 0.0)
 
 
 @pytest.mark.usefixtures("loads_first")
@@ -285,13 +285,11 @@ def test_a_failover_in_the_middle_of_a_commit_is_not_noticed(
 def test_a_commit_takes_five_calls_with_a_lock_and_three_without_and_one_less_just_after_a_read(
     harmed: Catalog, table: Table, proxy: ThriftProxy, name: str, load: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hms_iceberg.transaction.outcome.VERIFIED_SECONDS", 0.0 if load else 600.0)
+    monkeypatch.setattr("hms_iceberg.transaction.retry.VERIFIED_SECONDS", 0.0 if load else 600.0)
     victim = harmed.load_table(name)
     append(victim)  # what probes the server was done
-    settle(harmed)
     proxy.calls.clear()
     victim.append(pa.table({"id": [uuid.uuid4().int % 1000 + 10]}))
-    settle(harmed)
     with_lock = [*load, "lock", "get_table_req", ALTER, "unlock"]
     without = [*load, "get_table_req", ALTER]
     assert proxy.calls == (with_lock if "lock" in proxy.calls else without)
@@ -307,10 +305,8 @@ def test_a_commit_in_company_takes_its_lock_first_and_reads_the_row_once(
         append(victim)
         table.refresh().append(pa.table({"id": [3]}))
         victim.append(pa.table({"id": [4]}))  # finds that it is not alone
-        settle(mine)
         proxy.calls.clear()
         victim.append(pa.table({"id": [5]}))
-        settle(mine)
     without = ["get_table_req", ALTER]
     assert proxy.calls == (["lock", *without, "unlock"] if lock_enabled == "true" else without)
     assert sorted(victim.scan().to_arrow()["id"].to_pylist()) == [0, 1, 3, 4, 5]

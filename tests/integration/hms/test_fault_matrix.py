@@ -53,7 +53,7 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(params=READ if ALL else [list(READ)[SEED % 2]])
 def same_calls(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every commit makes the same calls, however busy the machine is."""
-    monkeypatch.setattr("hms_iceberg.transaction.outcome.VERIFIED_SECONDS", READ[request.param])
+    monkeypatch.setattr("hms_iceberg.transaction.retry.VERIFIED_SECONDS", READ[request.param])
 
 
 def sample(count: int, every: int) -> list[int]:
@@ -109,14 +109,8 @@ def steps_of(operation: Operation, harmed: Catalog, catalog: Catalog, proxy: Thr
     operation.prepare(catalog, name)
     proxy.calls.clear()
     operation.make(harmed, name)
-    settle(harmed)
     assert operation.is_made(catalog, name)
     return list(proxy.calls)
-
-
-def settle(catalog: Catalog) -> None:
-    """Waits for what a commit does not wait for: that its lock is given back."""
-    catalog.metastore.client.pool.close()  # type: ignore[attr-defined]
 
 
 # --------------------------------------------------------------------------------------- a network that fails
@@ -149,7 +143,6 @@ def test_a_commit_over_a_network_that_fails_is_reported_truly(
                 rule = proxy.at(number, fault)
                 be_patient(harmed, monkeypatch, IMPATIENT if fault is Fault.NO_ANSWER else 600.0)
                 reported = outcome(lambda: operation.make(harmed, name))  # noqa: B023
-                settle(harmed)
                 proxy.heal()
                 assert rule.is_done, "the call was never made"
                 check_after(operation, catalog, name, reported)
@@ -413,7 +406,6 @@ def test_a_commit_whose_metastore_is_killed_is_reported_truly_and_the_next_one_i
                     number, fault, before=None if done else server.kill, after=server.kill if done else None
                 )
                 reported = outcome(lambda: operation.make(harmed, name))  # noqa: B023
-                settle(harmed)
                 proxy.heal()
                 assert rule.is_done, "the call was never made"
                 start(server)
