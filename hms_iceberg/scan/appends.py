@@ -51,20 +51,6 @@ def plan_appends(request: AppendRequest, storage: Storage, manifest_cache: Manif
 
     Other snapshots are passed over, and deletes are not applied: the plan is of rows that were appended, whatever
     became of them since.
-
-    Args:
-        request: the table, the snapshots and the filter.
-        storage: where manifest lists and manifests are read from.
-        manifest_cache: decoded manifests; None uses the cache that all scans of the process share.
-
-    Returns:
-        a plan without delete files.
-
-    Raises:
-        NoSuchSnapshotError: the table has no such snapshot.
-        InvalidInputError: the first snapshot is no ancestor of the last.
-        UnknownColumnError, TypeMismatchError: the filter does not fit the schema.
-        MissingFileError, CorruptManifestError: metadata is gone or damaged.
     """
     started = time.perf_counter()
     metadata = request.metadata
@@ -80,30 +66,13 @@ def plan_appends(request: AppendRequest, storage: Storage, manifest_cache: Manif
 
 
 def added_files(planner: Planner, snapshots: Sequence[Snapshot], storage: Storage) -> KeptFiles:
-    """The data files that some snapshots added and that may match, each once.
-
-    Args:
-        planner: the plan of the scan.
-        snapshots: the snapshots.
-        storage: where the files are.
-
-    Raises:
-        MissingFileError, CorruptManifestError: metadata is gone or damaged.
-    """
+    """The data files that some snapshots added and that may match, each once."""
     data = planner.data_files(_added_manifests(snapshots, storage), {})
     return replace(data, frame=_added_by(data.frame, snapshots))
 
 
 def snapshot_or_current(metadata: TableMetadata, snapshot_id: int | None) -> Snapshot | None:
-    """A snapshot by its id; the current one (None if the table has none) if that is None.
-
-    Args:
-        metadata: the table's metadata.
-        snapshot_id: id of the snapshot; None for the current one.
-
-    Raises:
-        NoSuchSnapshotError: the table has no such snapshot.
-    """
+    """A snapshot by its id; the current one (None if the table has none) if that is None."""
     if snapshot_id is None:
         return metadata.current_snapshot()
     snapshot = metadata.snapshot_by_id(snapshot_id)
@@ -118,18 +87,7 @@ def snapshot_or_current(metadata: TableMetadata, snapshot_id: int | None) -> Sna
 def snapshots_between(
     metadata: TableMetadata, from_snapshot_id: int | None, last: Snapshot | None, from_inclusive: bool = False
 ) -> list[Snapshot]:
-    """The snapshots after one up to another, oldest first.
-
-    Args:
-        metadata: the table.
-        from_snapshot_id: the snapshot before the first; None begins with the first that has not expired.
-        last: the last snapshot; None for a table without any.
-        from_inclusive: True begins with ``from_snapshot_id`` itself.
-
-    Raises:
-        NoSuchSnapshotError: the first snapshot is to be included and has expired.
-        InvalidInputError: the first snapshot is no ancestor of the last.
-    """
+    """The snapshots after one (None: from the first that has not expired on) up to another, oldest first."""
     if from_snapshot_id is not None and from_inclusive:
         snapshot_or_current(metadata, from_snapshot_id)
     found: list[Snapshot] = []

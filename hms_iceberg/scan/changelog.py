@@ -151,19 +151,6 @@ def plan_changelog(
     """Finds the files in which snapshots inserted or deleted rows, snapshot by snapshot, oldest first.
 
     Snapshots with the operation ``replace`` change no rows and are passed over; they have no ordinal.
-
-    Args:
-        request: the table, the snapshots and the filter.
-        storage: where manifest lists and manifests are read from.
-        manifest_cache: decoded manifests; None uses the cache of the storage's catalog.
-
-    Returns:
-        An iterator that plans a snapshot when it is asked for it.
-
-    Raises:
-        NoSuchSnapshotError: the table has no such snapshot, or not the one before the first.
-        InvalidInputError: the first snapshot is no ancestor of the last.
-        UnknownColumnError, TypeMismatchError: the filter does not fit the schema.
     """
     metadata = request.metadata
     last = snapshot_or_current(metadata, request.to_snapshot_id)
@@ -191,15 +178,7 @@ def _check_parent(metadata: TableMetadata, snapshot: Snapshot) -> None:
 
 
 class _SnapshotDiffer:
-    """Compares snapshots with their parents.
-
-    Args:
-        metadata: the table.
-        schema: the columns of the filter.
-        row_filter: the filter, bound.
-        storage: where manifest lists and manifests are.
-        cache: decoded manifests.
-    """
+    """Compares snapshots with their parents."""
 
     def __init__(
         self,

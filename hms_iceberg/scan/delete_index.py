@@ -33,32 +33,15 @@ _Side = Literal["left", "right"]
 
 @dataclass(frozen=True)
 class DeleteIndex:
-    """Finds the deletes of data files.
-
-    Args:
-        partitions: the table's partition columns.
-        unpartitioned: ids of the specs whose equality deletes apply everywhere.
-        key_types: types of the fields that are keys of equality deletes, by id.
-    """
+    """Finds the deletes of data files; equality deletes of `unpartitioned` specs apply everywhere."""
 
     partitions: PartitionColumns
     unpartitioned: Collection[int]
     key_types: Mapping[int, IcebergType]
 
     def assign(self, files: pl.DataFrame, deletes: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """The delete files that apply to any file, and which of them apply to which.
-
-        Args:
-            files: data files, with the metrics of all keys (see `hms_iceberg.scan.delete_keys.key_metric_columns`).
-            deletes: delete files with the same, and the column ``referenced_data_file`` filled in from bounds.
-
-        Returns:
-            The delete files that apply to any file, in an order of their own; and the runs of them that do, as in
-            `hms_iceberg.scan.tasks.ScanPlan.assignments`.
-
-        Raises:
-            CorruptManifestError: two deletion vectors for one file, or one that is older than its file.
-        """
+        """The delete files that apply to any file, and the runs of them that apply to which, as `ScanPlan.assignments`
+        has them. Deletion vectors that contradict each other or their file are refused."""
         if files.height == 0 or deletes.height == 0:
             return deletes.clear(), no_runs()
         data = files.with_row_index("data_file")
@@ -118,14 +101,8 @@ class DeleteIndex:
     def _same_partition(
         self, data: pl.DataFrame, deletes: pl.DataFrame, spec_id: int | None, side: _Side
     ) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Delete files by partition and sequence number, and which of them apply to which data file.
-
-        Args:
-            data: the data files.
-            deletes: delete files of one spec.
-            spec_id: the spec; None if partitions do not matter.
-            side: left if a delete file applies to files as new as itself, right if to older ones only.
-        """
+        """Delete files by partition (of one spec; None if partitions do not matter) and sequence number, and which of
+        them apply to which data file; on the left `side` also to files as new as themselves."""
         columns = () if spec_id is None else self.partitions.columns(spec_id)
         keys = [name for name in columns if data.height and data.schema[name] != pl.Null]
         known = pl.col("sequence_number").is_not_null()
@@ -155,12 +132,7 @@ class _Order:
     _length: int = 0
 
     def add(self, deletes: pl.DataFrame, runs: pl.DataFrame) -> None:
-        """Puts delete files behind those that there are.
-
-        Args:
-            deletes: the delete files.
-            runs: which rows of these apply to which data file.
-        """
+        """Puts delete files behind those that there are."""
         self._runs.append(runs.with_columns(pl.col("first", "end") + pl.lit(self._length, pl.UInt32)))
         self._deletes.append(deletes["delete_file"])
         self._length += deletes.height

@@ -26,13 +26,7 @@ def key_metric_columns(field_id: int) -> tuple[str, str, str, str, str]:
 
 
 class CommonKeys:
-    """Compares the metrics of keys.
-
-    Args:
-        data: the data files, with the metrics of all keys.
-        key_types: types of the key fields, by id.
-        files: data and delete files together, by which the work is measured.
-    """
+    """Compares the metrics of keys."""
 
     def __init__(self, data: pl.DataFrame, key_types: Mapping[int, IcebergType], files: int) -> None:
         self._types = {key: each for key, each in key_types.items() if isinstance(each, PrimitiveType)}
@@ -41,13 +35,7 @@ class CommonKeys:
         self._most = max(_FEW, _FOR_EACH_FILE * files)
 
     def possible(self, runs: pl.DataFrame, deletes: pl.DataFrame, ids: Collection[int]) -> pl.DataFrame:
-        """The parts of some runs in which a delete file may have a key in common with the data file.
-
-        Args:
-            runs: at most one for each data file, whose rows are those of ``deletes``.
-            deletes: delete files of one key.
-            ids: its fields.
-        """
+        """The parts of some runs in which a delete file may have a key in common with the data file."""
         known = [each for each in ids if each in self._types]
         if not known or runs.height == 0:
             return runs

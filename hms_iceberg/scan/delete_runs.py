@@ -15,12 +15,7 @@ def no_runs() -> pl.DataFrame:
 
 
 def used_deletes(runs: pl.DataFrame, deletes: int) -> tuple[pl.Series, pl.DataFrame]:
-    """Which delete files are in any run, and the runs numbered by these alone.
-
-    Args:
-        runs: the runs.
-        deletes: how many delete files there are.
-    """
+    """Which delete files are in any run, and the runs numbered by these alone."""
     edges = pl.concat(
         [
             runs.select(pl.col("first").alias("row"), pl.lit(1, pl.Int64).alias("open")),
@@ -36,13 +31,7 @@ def used_deletes(runs: pl.DataFrame, deletes: int) -> tuple[pl.Series, pl.DataFr
 
 
 def sums_of_runs(runs: pl.DataFrame, values: pl.Series, data_files: int) -> pl.Series:
-    """For each data file, the sum of a column over the delete files that apply to it.
-
-    Args:
-        runs: the runs.
-        values: a number, or a truth, for each delete file.
-        data_files: how many data files there are.
-    """
+    """For each data file, the sum of a column over the delete files that apply to it."""
     before = _sums(values)
     sums = runs.select("data_file", sum=before.gather(runs["end"]) - before.gather(runs["first"]))
     sums = sums.group_by("data_file").agg(pl.col("sum").sum())
@@ -56,12 +45,7 @@ def pairs_of(runs: pl.DataFrame) -> pl.DataFrame:
 
 
 def joined(runs: pl.DataFrame, within: str) -> pl.DataFrame:
-    """Runs that follow each other without a gap as one.
-
-    Args:
-        runs: the runs, sorted.
-        within: the column that parts of one run have in common.
-    """
+    """Sorted runs that follow each other without a gap as one; parts of one run have the column `within` in common."""
     is_new = (pl.col(within) != pl.col(within).shift()) | (pl.col("first") != pl.col("end").shift())
     numbered = runs.with_columns(is_new.fill_null(True).cum_sum().alias("run"))
     found = numbered.group_by("run", maintain_order=True).agg(

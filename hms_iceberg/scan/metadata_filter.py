@@ -35,13 +35,8 @@ from hms_iceberg.spec.schema import Schema
 def keep_manifests(
     manifests: Iterable[ManifestFile], projection: Callable[[int], BooleanExpression], partitions: PartitionColumns
 ) -> list[ManifestFile]:
-    """The manifests that may hold a live file whose partition matches, in their order.
-
-    Args:
-        manifests: rows of a manifest list.
-        projection: spec id to the predicate over the spec's partition tuples, bound to its partition type.
-        partitions: the table's partition columns.
-    """
+    """The manifests that may hold a live file whose partition matches, in their order; `projection` leads from a spec
+    id to the predicate, bound to the spec's partition type."""
     live = [manifest for manifest in manifests if manifest.has_live_files()]
     kept: set[int] = set()
     for spec_id in {manifest.partition_spec_id for manifest in live}:
@@ -57,13 +52,7 @@ def keep_manifests(
 def manifests_may_match(
     predicate: BooleanExpression, partition_type: StructType, manifests: Sequence[ManifestFile]
 ) -> list[bool]:
-    """Of each manifest False only if certainly none of its partitions matches.
-
-    Args:
-        predicate: bound to the partition type, such as an inclusive projection.
-        partition_type: of the manifests' partition spec.
-        manifests: rows of a manifest list, all of that spec.
-    """
+    """Of each manifest of one spec False only if certainly none of its partitions matches."""
     if isinstance(predicate, AlwaysTrue):
         return [True] * len(manifests)
     return rows_may_match(predicate, _PartitionSummaries(partition_type, manifests)).to_list()
@@ -159,24 +148,14 @@ _OF_FILE = frozenset((FILE.field_id, SPEC_ID.field_id, DELETED.field_id, PARTITI
 
 
 def filter_schema(metadata: TableMetadata, schema: Schema, expression: BooleanExpression) -> Schema:
-    """The columns that a filter may name: those of a schema, and the metadata columns that it does name.
-
-    Args:
-        metadata: the table.
-        schema: the columns of the rows; one of the name of a metadata column comes before it.
-        expression: the filter, not bound.
-    """
+    """The columns that a filter may name: those of a schema, which come first, and the metadata columns that it does
+    name."""
     return with_metadata_columns(metadata, schema, {name.split(".")[0] for name in fold(expression, _Names())})
 
 
 def with_metadata_columns(metadata: TableMetadata, schema: Schema, names: Iterable[str] = METADATA_COLUMNS) -> Schema:
-    """A schema, and some metadata columns with the ids that they have in filters.
-
-    Args:
-        metadata: the table.
-        schema: the columns of the rows; one of the name of a metadata column comes before it.
-        names: the columns that are wanted; those that are no metadata columns are left out.
-    """
+    """A schema, whose columns come first, and some metadata columns with the ids that they have in filters; other names
+    are left out."""
     columns = (
         metadata_column(name, metadata.partition_specs, schema)
         for name in sorted(names)
@@ -196,12 +175,7 @@ def _renumbered(column: NestedField) -> NestedField:
 
 
 class FileFilter:
-    """The part of a filter that is about files as wholes.
-
-    Args:
-        expression: the filter, bound.
-        partitions: the table's partition columns.
-    """
+    """The part of a filter that is about files as wholes."""
 
     def __init__(self, expression: BooleanExpression, partitions: PartitionColumns) -> None:
         self._partitions = partitions
@@ -214,15 +188,8 @@ class FileFilter:
         return bool(self._types)
 
     def mask(self, spec_id: int, files: pl.DataFrame) -> pl.Series | None:
-        """Finds which files may hold a row that matches, by what all rows of a file have in common.
-
-        Args:
-            spec_id: the spec of all files.
-            files: the files of a manifest.
-
-        Returns:
-            a boolean column in the order of `files`; None if all may.
-        """
+        """Finds which files of a spec may hold a row that matches, by what all rows of a file have in common; None if
+        all may."""
         if isinstance(self._filter, AlwaysTrue):
             return None
         struct, names = self._partitions.structs[spec_id], self._partitions.columns(spec_id)
@@ -237,13 +204,7 @@ class FileFilter:
 
 
 def file_constants(file: DataFile, partition_ids: Sequence[int], wanted: Iterable[int]) -> dict[int, Any]:
-    """The values that all rows of a file have in metadata columns, by field id.
-
-    Args:
-        file: the data file.
-        partition_ids: the ids of its spec's partition fields.
-        wanted: the field ids of a filter that are about files as wholes.
-    """
+    """The values that all rows of a file have in metadata columns, by field id."""
     known: Mapping[int, Any] = {
         FILE.field_id: file.file_path,
         SPEC_ID.field_id: file.spec_id,
@@ -267,12 +228,7 @@ def is_of_table(predicate: BoundPredicate) -> bool:
 
 
 def only_tests(expression: BooleanExpression, kept: Callable[[BoundPredicate], bool]) -> BooleanExpression:
-    """A filter that takes some tests to match.
-
-    Args:
-        expression: the filter, bound.
-        kept: which tests are still made.
-    """
+    """A filter that takes some tests to match."""
     return fold(expression, _OnlyTests(kept))
 
 

@@ -88,41 +88,20 @@ class ValueSummaries(Protocol):
 def rows_may_match(
     expression: BooleanExpression, known: ValueSummaries, only: Collection[int] | None = None
 ) -> pl.Series:
-    """Finds which sets of rows may hold one that matches.
-
-    Args:
-        expression: a tree bound to the schema of the rows.
-        known: what is known of the rows.
-        only: if given, tests of other fields than these are taken to match.
-
-    Returns:
-        a boolean column without nulls: false only if certainly none matches.
-    """
+    """Finds which sets of rows may hold one that matches: false only if certainly none does. Tests of other fields than
+    `only`, if given, are taken to match."""
     return fold(expression, _MayMatch(known, only))
 
 
 def may_match(expression: BooleanExpression, metrics: MetricColumns, only: Collection[int] | None = None) -> pl.Series:
-    """Finds which files may hold a row that matches, by their metrics.
-
-    Args:
-        expression: the bound predicate.
-        metrics: the metrics of the files.
-        only: numbers of the files to look at; None for all.
-
-    Returns:
-        a boolean column without nulls: false only if certainly none matches.
-    """
+    """Finds which files may hold a row that matches, by their metrics: false only if certainly none does. Tests of
+    other fields than `only`, if given, are taken to match."""
     # Writers that did not know the number of rows left it negative; a file without rows has nothing to match.
     return rows_may_match(expression, metrics, only) & (metrics.record_counts != 0)
 
 
 def files_may_match(expression: BooleanExpression, files: Sequence[ContentMetrics]) -> list[bool]:
-    """Whether files (or row groups), as objects, may hold a matching row: False only if certainly none matches.
-
-    Args:
-        expression: the bound predicate.
-        files: the files with their metrics.
-    """
+    """Whether files (or row groups), as objects, may hold a matching row: False only if certainly none matches."""
     return may_match(expression, MetricColumns(ObjectMetrics(files))).to_list()
 
 
@@ -367,12 +346,7 @@ class _MayMatch(BoundExpressionVisitor["pl.Series"]):
 
 
 class VariantFields:
-    """What is known of a value within variants, as `ValueSummaries` of a column of its type.
-
-    Args:
-        variants: what is known of the variants.
-        term: which value.
-    """
+    """What is known of a value within variants, as `ValueSummaries` of a column of its type."""
 
     def __init__(self, variants: ValueSummaries, term: BoundVariantGet) -> None:
         self._variants = variants

@@ -134,12 +134,7 @@ def _same_field(one: PartitionField, other: PartitionField) -> bool:
 
 
 def partition_predicate(expression: BooleanExpression, columns: Mapping[int, str]) -> pl.Expr:
-    """A predicate over partition tuples as a polars expression; true if the predicate is true, never null.
-
-    Args:
-        expression: a tree bound to the spec's partition type.
-        columns: partition field id to the name of its column.
-    """
+    """A predicate over partition tuples as a polars expression; true if the predicate is true, never null."""
     return fold(expression, _PartitionPredicate(columns)).fill_null(False)
 
 
@@ -231,15 +226,7 @@ def has_bounds(field_type: IcebergType) -> bool:
 
 
 def decode_bounds(stored: pl.Series, field_type: IcebergType) -> pl.Series:
-    """A column of stored bounds as a column that compares as values of the type do.
-
-    Args:
-        stored: single-value bytes, null if there is no bound.
-        field_type: the type that the column has now.
-
-    Returns:
-        A column to compare with what :func:`comparable` makes of a value; null if no bound is known.
-    """
+    """A column of stored bounds (null if there is none) as one that compares with `comparable` values of the type."""
     if isinstance(field_type, StringType):
         return as_text(stored).cast(pl.Binary)
     if isinstance(field_type, UUIDType):
@@ -268,12 +255,7 @@ def decode_bounds(stored: pl.Series, field_type: IcebergType) -> pl.Series:
 
 
 def stored_bounds(stored: pl.Series, field_type: IcebergType) -> pl.Series:
-    """A column of stored bounds as stored values of the type; null if there is no bound of the type.
-
-    Args:
-        stored: single-value bytes, null if there is no bound.
-        field_type: the type that the column has now.
-    """
+    """A column of stored bounds as stored values of the type; null if there is no bound of the type."""
     dtype = polars_dtype(field_type)
     if isinstance(field_type, StringType):
         return as_text(stored)
@@ -294,12 +276,7 @@ def corners(stored: pl.Series) -> tuple[pl.Series, pl.Series]:
 
 
 def stored_value(field_type: IcebergType, bound: bytes | None) -> Any:
-    """A bound as a stored value; None if there is none, or bytes that are none of the type.
-
-    Args:
-        field_type: the type of the field.
-        bound: the bytes of the bound; None if there is none.
-    """
+    """A bound as a stored value; None if there is none, or bytes that are none of the type."""
     try:
         return None if bound is None else from_bytes(field_type, bound)
     except CorruptFileError:
@@ -333,12 +310,7 @@ def bound_dtype(field_type: IcebergType) -> Any:
 
 
 def comparable(field_type: IcebergType, value: Any) -> Any:
-    """A stored value in the form that decoded bounds are compared with.
-
-    Args:
-        field_type: the type of the field.
-        value: the stored value.
-    """
+    """A stored value in the form that decoded bounds are compared with."""
     if isinstance(field_type, StringType):
         return value.encode("utf-8")
     if isinstance(field_type, UUIDType):

@@ -49,22 +49,8 @@ _DELETE_COLUMNS = FILE_COLUMNS
 
 
 def plan_scan(request: ScanRequest, storage: Storage, manifest_cache: ManifestCache | None = None) -> ScanPlan:
-    """Finds the files that a scan must read and the deletes that apply to them.
-
-    Args:
-        request: the table, the snapshot and the filter.
-        storage: where manifest lists and manifests are read from.
-        manifest_cache: decoded manifests; None uses the cache of the storage's catalog.
-
-    Returns:
-        The plan. It may hold files without matching rows, but lacks none that has one.
-
-    Raises:
-        NoSuchSnapshotError: the table has no such snapshot.
-        UnknownColumnError, TypeMismatchError: the filter does not fit the schema.
-        MissingFileError: a manifest list or manifest is gone; names it.
-        CorruptManifestError: one cannot be read, or deletes contradict each other.
-    """
+    """Finds the files that a scan must read and the deletes that apply to them; it may find files without matching
+    rows, but misses none that has one."""
     (plan,) = plan_parts(request, storage, manifest_cache, entries=None)
     return plan
 
@@ -75,19 +61,8 @@ def plan_parts(
     manifest_cache: ManifestCache | None = None,
     entries: int | None = _PART_ENTRIES,
 ) -> Iterator[ScanPlan]:
-    """The plan of a scan in parts that are made as they are asked for, each of some of the data manifests.
-
-    Memory is bounded by one part and the table's delete files. Arguments and errors are those of :func:`plan_scan`.
-
-    Args:
-        request: the table, the snapshot and the filter.
-        storage: where manifest lists and manifests are read from.
-        manifest_cache: decoded manifests.
-        entries: about how many files a part looks at; None makes one part.
-
-    Yields:
-        At least one plan; ``metrics`` are those of the part.
-    """
+    """The plan of a scan in parts (at least one) that are made as they are asked for, each of data manifests of about
+    so many entries; None makes one part. Memory is bounded by one part and the table's delete files."""
     started = time.perf_counter()
     begun = begin_plan(request, storage, manifest_cache)
     planner, snapshot = begun.planner, begun.snapshot
@@ -103,15 +78,7 @@ def plan_parts(
 def plan_part(
     request: ScanRequest, storage: Storage, part: int, entries: int, manifest_cache: ManifestCache | None = None
 ) -> ScanPlan | None:
-    """One of the parts that :func:`plan_parts` makes, without those before it; None if there are not so many.
-
-    Args:
-        request: the table, the snapshot and the filter.
-        storage: where manifest lists and manifests are read from.
-        part: its number, from 0.
-        entries: about how many files a part looks at.
-        manifest_cache: decoded manifests.
-    """
+    """One of the parts that :func:`plan_parts` makes, without those before it; None if there are not so many."""
     started = time.perf_counter()
     begun = begin_plan(request, storage, manifest_cache)
     planner = begun.planner
@@ -125,13 +92,7 @@ def plan_part(
 
 @dataclass(frozen=True)
 class BegunPlan:
-    """A plan whose manifest list was read, and no manifest yet.
-
-    Args:
-        planner: makes the plan.
-        snapshot: the snapshot; None for a table without one.
-        listed: its manifests; none if the filter is never true.
-    """
+    """A plan whose manifest list was read, and no manifest yet."""
 
     planner: Planner
     snapshot: Snapshot | None
@@ -177,16 +138,7 @@ def begin_plan(request: ScanRequest, storage: Storage, manifest_cache: ManifestC
 
 
 def file_metrics(plan: ScanPlan, storage: Storage, types: Mapping[int, IcebergType]) -> pl.DataFrame:
-    """The data files of a plan with the metrics of some fields.
-
-    Args:
-        plan: the plan.
-        storage: where manifest lists and manifests are read from.
-        types: field ids and types.
-
-    Returns:
-        Columns as in ``plan.files``, and those of :func:`~hms_iceberg.scan.delete_keys.key_metric_columns`.
-    """
+    """The data files of a plan with the metrics of some fields."""
     planner = Planner(plan.metadata, plan.schema, plan.row_filter, manifest_source(plan.metadata, storage, None))
     manifests = [] if plan.snapshot is None else manifests_of(plan.snapshot, storage)
     found = planner.data_files([each for each in manifests if each.content is ManifestContent.DATA], types).frame
@@ -327,12 +279,7 @@ class Planner:
         )
 
     def data_files(self, manifests: Sequence[ManifestFile], key_types: Mapping[int, IcebergType]) -> KeptFiles:
-        """The data files that may hold a row that matches.
-
-        Args:
-            manifests: the data manifests.
-            key_types: types of the key columns of equality deletes, by field id.
-        """
+        """The data files that may hold a row that matches."""
         kept, key_types = self.keep(manifests), {**key_types, **self._stats}
         found = self._source.map(
             kept,
@@ -345,14 +292,7 @@ class Planner:
         return KeptFiles(frame, key_types, len(manifests), len(kept), sum(total for _, total in found))
 
     def plan(self, snapshot: Snapshot | None, data: KeptFiles, deletes: KeptFiles | None, started: float) -> ScanPlan:
-        """The plan of the files that were kept; without deletes if those are None.
-
-        Args:
-            snapshot: the snapshot; None for a table without one.
-            data: the data files that were kept.
-            deletes: the delete files that were kept; None for a plan without deletes.
-            started: when planning began (`time.perf_counter`).
-        """
+        """The plan of the files that were kept; without deletes if those are None."""
         deletes = deletes or KeptFiles(self._frame([], _DELETE_COLUMNS))
         unpartitioned = [spec.spec_id for spec in self.metadata.partition_specs if spec.is_unpartitioned()]
         index = DeleteIndex(self._partitions, unpartitioned, deletes.key_types)
@@ -403,13 +343,7 @@ class Planner:
         return self._projections[key]
 
     def _partition_mask(self, spec_id: int, frame: pl.DataFrame, strict: bool = False) -> pl.Series | None:
-        """A mask of the files whose partition matches; None if all do.
-
-        Args:
-            spec_id: the spec of all files.
-            frame: the files.
-            strict: True asks for partitions of which every row matches.
-        """
+        """A mask of the files whose partition matches, or `strict` of which every row does; None if all do."""
         projected = self._projection(spec_id, strict)
         if isinstance(projected, AlwaysTrue):
             return None
@@ -427,13 +361,7 @@ class Planner:
     def keep_files(
         self, spec_id: int, decoded: ManifestFrame, key_types: Mapping[int, IcebergType]
     ) -> tuple[pl.DataFrame, int]:
-        """The files of a manifest that may hold a row that matches, and of how many.
-
-        Args:
-            spec_id: of the manifest.
-            decoded: its columns.
-            key_types: types of the fields whose metrics are wanted, by id.
-        """
+        """The files of a manifest that may hold a row that matches, and of how many."""
         mask = self._partition_mask(spec_id, decoded.frame)
         if self._of_files.has_tests:
             of_files = self._of_files.mask(spec_id, decoded.frame)

@@ -37,15 +37,7 @@ class SplitOptions:
 
     @classmethod
     def of(cls, properties: Mapping[str, str], options: Mapping[str, str]) -> SplitOptions:
-        """The splitting options: those of the scan, else those of the table.
-
-        Args:
-            properties: the table's properties.
-            options: the options of the scan.
-
-        Raises:
-            ConfigurationError: a value is no number, or out of range.
-        """
+        """The splitting options: those of the scan, else those of the table."""
         values = {**properties, **options}
         sizes = {}
         for setting, least in ((SPLIT_TARGET_SIZE, 1), (SPLIT_LOOKBACK, 1), (SPLIT_OPEN_FILE_COST, 0)):
@@ -81,33 +73,15 @@ class ScanTaskGroup:
 
 
 def task_groups(tasks: Iterable[FileScanTask], options: SplitOptions) -> Iterator[ScanTaskGroup]:
-    """Groups parts of files so that each group has about the target size.
-
-    Args:
-        tasks: whole files.
-        options: how large groups are to be.
-
-    Returns:
-        the groups; tasks are taken as groups are asked for.
-    """
+    """Groups parts of files so that each group has about the target size."""
     parts = (part for task in tasks for part in split(task, options.target_size))
     for group in _packed(parts, options):
         yield ScanTaskGroup(tuple(_merged(group)))
 
 
 def split(task: FileScanTask, target_size: int) -> Iterator[FileScanTask]:
-    """Cuts a task into parts that together read every row once.
-
-    A file with split offsets is cut at each, so that a part is a row group or a stripe; another one every so many
-    bytes. Deletes are loaded for each part again.
-
-    Args:
-        task: a whole file.
-        target_size: bytes of a part where the file has no split offsets.
-
-    Returns:
-        the parts in order; the task itself if it cannot be cut.
-    """
+    """Cuts a task into parts that together read every row once; the task itself if it cannot be cut. A file with split
+    offsets is cut at each, so that a part is a row group or a stripe; another one every `target_size` bytes."""
     file = task.file
     size = file.file_size_in_bytes
     if task.byte_range is not None or file.file_format.upper() not in _SPLITTABLE:

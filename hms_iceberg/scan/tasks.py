@@ -218,12 +218,7 @@ def residuals(plan: ScanPlan) -> Callable[[DataFile], BooleanExpression]:
 
 
 def content_files(frame: pl.DataFrame, partitions: PartitionColumns) -> list[DataFile]:
-    """The rows of a plan's frame as data files without metrics, in order.
-
-    Args:
-        frame: the files or delete files of a plan.
-        partitions: the plan's partition columns.
-    """
+    """The rows of a plan's frame as data files without metrics, in order."""
     columns = frame.to_dict(as_series=False)
     spec_ids = columns["spec_id"]
     partition_lists = {

@@ -34,12 +34,7 @@ class Pointers(Protocol[_V]):
         ...
 
     def shows(self, location: str, new: _V) -> bool:
-        """Whether the metadata file at a location is that of `new`.
-
-        Args:
-            location: location of the metadata file.
-            new: the version.
-        """
+        """Whether the metadata file at a location is that of `new`."""
         ...
 
 

@@ -303,13 +303,7 @@ class Transaction:
 
 
 def table_commit(identifier: Identifier, metastore: Metastore, storage: Storage) -> Commit[MetadataVersion]:
-    """A commit to a table that is no transaction: one that makes a metadata file the current one.
-
-    Args:
-        identifier: the name, as (namespace, name).
-        metastore: the metastore.
-        storage: where the files are.
-    """
+    """A commit to a table that is no transaction: one that makes a metadata file the current one."""
     named = f"table {'.'.join(identifier)}"
     return Commit(
         named, identifier, metastore, lambda location: read_version(location, storage), FileWorkspace(storage)
@@ -321,16 +315,7 @@ def _by_location(metadata: TableMetadata) -> str:
 
 
 def apply_all(updates: Sequence[Update], base: TableMetadata, workspace: FileWorkspace) -> TableMetadata:
-    """The updates applied one after the other.
-
-    Args:
-        updates: the updates in order.
-        base: the committed metadata that the change is applied to.
-        workspace: reads and creates files, and records those that it creates.
-
-    Returns:
-        the metadata after the last one; it is not written.
-    """
+    """The updates applied one after the other."""
     metadata = base
     for update in updates:
         metadata = update.apply(metadata, workspace)
@@ -361,12 +346,7 @@ class Origin(Protocol):
         ...
 
     def metadata_on(self, base: MetadataVersion | None, identifier: Identifier) -> TableMetadata:
-        """The metadata that the updates are applied to, given the newest version.
-
-        Args:
-            base: the version that has to be current still; None to create the table.
-            identifier: the name, as (namespace, name).
-        """
+        """The metadata that the updates are applied to, given the newest version."""
         ...
 
 
@@ -380,16 +360,8 @@ class Existing:
     either: bool = False
 
     def metadata_on(self, base: MetadataVersion | None, identifier: Identifier) -> TableMetadata:
-        """The newest metadata, on which the updates are replayed.
-
-        Args:
-            base: the version that has to be current still; None to create the table.
-            identifier: the name, as (namespace, name).
-
-        Raises:
-            NoSuchTableError: the table was dropped since.
-            CommitConflictError: it was dropped and another one created under its name.
-        """
+        """The newest metadata, on which the updates are replayed; refused if the table was dropped, or another one has
+        its name."""
         name = ".".join(identifier)
         if base is None:
             raise NoSuchTableError(
@@ -415,12 +387,7 @@ class Created:
     either: bool = False
 
     def metadata_on(self, base: MetadataVersion | None, identifier: Identifier) -> TableMetadata:
-        """The initial metadata; the swap fails if the name is taken.
-
-        Args:
-            base: the version that has to be current still; None to create the table.
-            identifier: the name, as (namespace, name).
-        """
+        """The initial metadata; the swap fails if the name is taken."""
         return self.initial
 
 
@@ -444,15 +411,7 @@ class CreatedOrReplaced:
         return not self.must_exist
 
     def metadata_on(self, base: MetadataVersion | None, identifier: Identifier) -> TableMetadata:
-        """The replaced metadata if the table exists, else the created.
-
-        Args:
-            base: the version that has to be current still; None to create the table.
-            identifier: the name, as (namespace, name).
-
-        Raises:
-            NoSuchTableError: it does not exist, and only replacing was asked for.
-        """
+        """The replaced metadata if the table exists, else the created."""
         if base is not None:
             return self.replace(base.metadata)
         if self.must_exist:

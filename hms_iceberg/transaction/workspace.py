@@ -80,16 +80,8 @@ class FileWorkspace:
         return self._numbers[kind] - 1
 
     def create(self, location: str, data: bytes) -> None:
-        """Writes a new file; it is recorded first, so that a write that fails half-way is cleaned up as well.
-
-        Args:
-            location: the new file.
-            data: all that it holds.
-
-        Raises:
-            FileAlreadyExistsError: there is one already; it was not touched.
-            StorageError: it cannot be written.
-        """
+        """Writes a new file; it is recorded first, so that a write that fails half-way is cleaned up as well. A file
+        that is there already is not touched."""
         self._created[location] = None
         self._used.add(location)
         try:
@@ -99,15 +91,8 @@ class FileWorkspace:
             raise
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Does some work once for all attempts of a commit.
-
-        Args:
-            key: identifies the work over attempts.
-            make: does the work, and gives its result.
-
-        Returns:
-            the result of the first `make` that succeeded for `key`; its files count as used by the current attempt.
-        """
+        """Does some work once for all attempts of a commit; its files count as used by each attempt that asks for
+        `key`."""
         if key not in self._once:
             before = set(self._created)
             result = make()
@@ -134,13 +119,8 @@ class FileWorkspace:
         return frozenset(self._used)
 
     def clean_up(self, committed: frozenset[str] | None) -> list[str]:
-        """Deletes the files that are not used, once the outcome is certain.
-
-        Args:
-            committed: what the committed attempt uses; None after a failure.
-
-        Returns the locations deleted. A file that cannot be deleted is logged and left: the outcome stands.
-        """
+        """Deletes the files that the committed attempt (None after a failure) does not use, once the outcome is
+        certain, and returns them. A file that cannot be deleted is logged and left: the outcome stands."""
         doomed = [each for each in (*self._created, *self._tracked) if each not in (committed or ())]
         deleted = []
         for location in doomed:
@@ -161,18 +141,7 @@ class FileWorkspace:
 
 
 def read_current(pointer: TablePointer, storage: Storage) -> MetadataVersion:
-    """Reads the metadata file that a metastore names, and makes sure of that of an encrypted table.
-
-    Args:
-        pointer: what the metastore knows of the table.
-        storage: where the files are.
-
-    Raises:
-        MissingFileError: it is not there.
-        CorruptMetadataError: it does not hold table metadata, or that of another folder than the table is.
-        TamperedFileError: the table is encrypted, and the file is not the one that was committed.
-        UnsupportedError: it is of a newer format version.
-    """
+    """Reads the metadata file that a metastore names, and checks that of an encrypted table, and of a folder."""
     location = pointer.metadata_location
     data = storage.read(location)
     version = MetadataVersion(location, _metadata(data, location, storage))
@@ -194,43 +163,20 @@ _VERSION = re.compile(r"(\d+)-[^/]*$")
 
 
 def read_version(location: str, storage: Storage) -> MetadataVersion:
-    """Reads a metadata file.
-
-    Args:
-        location: location of the metadata file.
-        storage: where the files are.
-
-    Raises:
-        MissingFileError: it is not there.
-        CorruptMetadataError: it does not hold table metadata.
-        UnsupportedError: it is of a newer format version.
-    """
+    """Reads a metadata file."""
     data = storage.read(location)
     return MetadataVersion(location, _metadata(data, location, storage))
 
 
 def storage_of(metadata: TableMetadata, storage: Storage) -> Storage:
-    """The storage that the files of a table are read from, which may show a draft's metadata in today's form.
-
-    Args:
-        metadata: the table's metadata.
-        storage: the storage that the metadata were read from.
-    """
+    """The storage that the files of a table are read from, which may show a draft's metadata in today's form."""
     if metadata.format_version == PREVIEWED_FORMAT_VERSION and isinstance(storage, PreviewsVersions):
         return storage.of_table(metadata.location)
     return storage
 
 
 def refuse_previewed(metadata: TableMetadata, name: str) -> None:
-    """Refuses to change a table of a format version of which only a preview is read.
-
-    Args:
-        metadata: the table's metadata.
-        name: of the table, for the message.
-
-    Raises:
-        UnsupportedError: it is of such a version.
-    """
+    """Refuses to change a table of a format version of which only a preview is read."""
     if metadata.format_version == PREVIEWED_FORMAT_VERSION:
         raise UnsupportedError(
             f"Cannot change table {name}: it has format version {PREVIEWED_FORMAT_VERSION}, of which only a preview "
@@ -239,12 +185,7 @@ def refuse_previewed(metadata: TableMetadata, name: str) -> None:
 
 
 def next_location(base_location: str | None, metadata: TableMetadata) -> str:
-    """A fresh location for the version that follows the one at `base_location`: `<V>-<uuid>.metadata.json`.
-
-    Args:
-        base_location: the metadata file before; None for a new table.
-        metadata: the table's metadata.
-    """
+    """A fresh location for the version that follows the one at `base_location`: `<V>-<uuid>.metadata.json`."""
     version = 0
     if base_location is not None:
         match = _VERSION.search(base_location)
@@ -255,20 +196,8 @@ def next_location(base_location: str | None, metadata: TableMetadata) -> str:
 
 
 def write_version(base: MetadataVersion | None, metadata: TableMetadata, workspace: FileWorkspace) -> MetadataVersion:
-    """Writes the metadata JSON that follows `base`, with `base` added to its metadata log.
-
-    Args:
-        base: the version that has to be current still; None to create the table.
-        metadata: the table's metadata.
-        workspace: reads and creates files, and records those that it creates.
-
-    Returns:
-        the new version with its location, which the metastore does not know yet.
-
-    Raises:
-        InvalidInputError: the table cannot be encrypted so, or its key would change.
-        StorageError: the file cannot be written.
-    """
+    """Writes the metadata JSON that follows `base`, with `base` added to its metadata log; the metastore does not know
+    the new version yet."""
     check_encryption(base.metadata if base else None, metadata)
     if base is not None:
         metadata = suppress_intermediate_snapshots(metadata, base.metadata)
@@ -286,11 +215,6 @@ def delete_dropped_versions(base: MetadataVersion, new: MetadataVersion, workspa
 
     As in Apache Iceberg, nobody is asked: a table that was registered from one of them, and never changed, loses it. To
     ask the metastore for all its tables would cost more than the commit.
-
-    Args:
-        base: the version before the commit.
-        new: the new version.
-        workspace: reads and creates files, and records those that it creates.
     """
     if not METADATA_DELETE_AFTER_COMMIT.of(new.metadata.properties):
         return
@@ -307,15 +231,6 @@ def check_new_ids(start: TableMetadata, written: TableMetadata, replayed: TableM
 
     Columns that a transaction adds draw their ids anew. One that the table had can get another id as well: a
     concurrent commit dropped or renamed it, and the transaction's own change, such as a union by name, brings it back.
-
-    Args:
-        start: the table that the transaction was begun on.
-        written: the table as its files were written for.
-        replayed: the table after the replay.
-        table: its name, for messages.
-
-    Raises:
-        CommitConflictError: a concurrent commit added columns or specs as well, or took away columns that come back.
     """
     old, mine, new = start.schema(), written.schema(), replayed.schema()
     if not mine.same_as(old):
@@ -358,16 +273,7 @@ def _taken(table: str, what: str, now: object) -> CommitConflictError:
 
 
 def check_same_ids(planned: TableMetadata, now: TableMetadata, table: str) -> None:
-    """Refuses to replace or create a table if its files have other ids than the table would have.
-
-    Args:
-        planned: the new table as it was when its files were written.
-        now: the new table on what is there now.
-        table: its name, for messages.
-
-    Raises:
-        CommitConflictError: the table came, went or was evolved meanwhile.
-    """
+    """Refuses to replace or create a table if its files have other ids than the table would have."""
     if now.schema().same_as(planned.schema()) and now.spec().fields == planned.spec().fields:
         return
     raise CommitConflictError(

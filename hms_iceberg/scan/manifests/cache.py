@@ -61,11 +61,7 @@ class ManifestFrame:
 
 
 class FrameMetrics:
-    """Files of a frame of which no metrics are known; what others that have some begin with.
-
-    Args:
-        files: the files, with ``record_count`` and ``split_offsets``.
-    """
+    """Files of a frame of which no metrics are known; what others that have some begin with."""
 
     def __init__(self, files: pl.DataFrame) -> None:
         self._files = files
@@ -95,15 +91,7 @@ class FrameMetrics:
 
 
 class EncodedMetrics(FrameMetrics):
-    """The metrics of a manifest, of which only those are decoded that are asked for.
-
-    Args:
-        files: its files.
-        manifest: its row in the manifest list.
-        partitions: names and types of the partition columns.
-        read: reads its bytes again.
-        data: its bytes, if they are kept.
-    """
+    """The metrics of a manifest, of which only those are decoded that are asked for."""
 
     def __init__(
         self,
@@ -169,18 +157,7 @@ def _load(sources: Sequence[FrameMetrics], metrics: Sequence[Metric]) -> list[Ma
 
 
 def alike(files: Sequence[tuple[bytes, ManifestFile]], partitions: PartitionColumns) -> list[list[int]]:
-    """Groups manifests that can be decoded together.
-
-    Args:
-        files: manifests with their bytes.
-        partitions: names and types of the partition columns.
-
-    Returns:
-        numbers of `files`, a list for each group.
-
-    Raises:
-        CorruptManifestError: a file cannot be read as a manifest.
-    """
+    """Groups manifests that can be decoded together: numbers of `files`, a list for each group."""
     if len(files) == 1:
         return [[0]]
     groups: dict[bytes, list[int]] = {}
@@ -195,20 +172,7 @@ def decode_manifests(
     metrics: Sequence[Metric],
     read: Callable[[ManifestFile], bytes],
 ) -> list[ManifestFrame]:
-    """Decodes manifests of one spec with some metrics; other metrics are decoded when they are looked at.
-
-    Args:
-        files: manifests with their bytes.
-        partitions: names and types of the partition columns.
-        metrics: those that are certain to be looked at.
-        read: reads the bytes of a manifest again.
-
-    Returns:
-        the files of each manifest, in the order of `files`.
-
-    Raises:
-        CorruptManifestError: a manifest cannot be read, or is not what its manifest list says.
-    """
+    """Decodes manifests of one spec with some metrics; other metrics are decoded when they are looked at."""
     frames: dict[int, ManifestFrame] = {}
     for numbers in alike(files, partitions) if files else ():
         decoded = ManifestDecoder([files[number] for number in numbers], partitions).files(metrics)
@@ -241,11 +205,7 @@ class _Slot:
 
 
 class ManifestCache:
-    """Decoded manifests by location, least recently used first out. Safe for use by several threads.
-
-    Args:
-        max_bytes: bound of what is kept; 0 keeps nothing.
-    """
+    """Decoded manifests by location, least recently used first out; safe for threads. A bound of 0 keeps nothing."""
 
     def __init__(self, max_bytes: int = DEFAULT_CACHE_BYTES) -> None:
         self.max_bytes = max_bytes
@@ -300,11 +260,7 @@ def shared_cache() -> ManifestCache:
 
 
 def cache_for(properties: Mapping[str, str]) -> ManifestCache:
-    """The cache for the tables of a catalog: of the bound that ``CACHE_BYTES`` says, and else the shared one.
-
-    Raises:
-        ConfigurationError: the value is not an integer.
-    """
+    """The cache for the tables of a catalog: of the bound that ``CACHE_BYTES`` says, and else the shared one."""
     bound = CACHE_BYTES.of(properties)
     return _of_bound.setdefault(bound, ManifestCache(bound))
 

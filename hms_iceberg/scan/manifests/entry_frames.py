@@ -235,12 +235,7 @@ def portions(
     containers: Sequence[AvroContainer], manifests: Sequence[ManifestFile], counts: list[int]
 ) -> Iterator[list[tuple[int, bytes]]]:
     """Decompressed blocks, each with its number of entries: at a time as many as fit into the processor's cache.
-
-    Args:
-        containers: the manifests' bytes.
-        manifests: their rows in the manifest list.
-        counts: gets the number of entries of each manifest.
-    """
+    `counts` gets the number of entries of each manifest."""
     blocks: list[tuple[int, bytes]] = []
     size = 0
     for number, (container, manifest) in enumerate(zip(containers, manifests, strict=True)):

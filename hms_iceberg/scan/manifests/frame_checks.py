@@ -26,16 +26,7 @@ MANIFEST = "manifest"
 
 
 def check_frame(entries: pl.DataFrame, manifests: Sequence[ManifestFile], partitions: PartitionColumns) -> None:
-    """Compares entries with the rows of the manifest list: counts, contents, and the range of partitions.
-
-    Args:
-        entries: all entries, with the columns of the files and `MANIFEST`.
-        manifests: the manifests that they are of.
-        partitions: the table's partition columns.
-
-    Raises:
-        CorruptManifestError: a manifest is not what its manifest list says.
-    """
+    """Compares entries with the rows of the manifest list: counts, contents, and the range of partitions."""
     fields = _ordered_fields(entries, manifests[0], partitions)
     width = len(partitions.columns(manifests[0].partition_spec_id))
     found: list[dict[int, Count]] = [{} for _ in manifests]

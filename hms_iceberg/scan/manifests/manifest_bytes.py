@@ -39,11 +39,7 @@ class EntryBytes:
 
     @classmethod
     def of(cls, decoder: ManifestDecoder) -> EntryBytes | None:
-        """The entries of a decoder's only manifest; None if their bytes are not laid out as most writers do.
-
-        Raises:
-            CorruptManifestError: the manifest cannot be read, or is not what its list says.
-        """
+        """The entries of a decoder's only manifest; None if their bytes are not laid out as most writers do."""
         body = decoder.body()
         columns, files = decoder.every_column()
         types = {field["name"]: field["type"] for field in json.loads(decoder.flat_schema)["fields"]}
@@ -69,12 +65,7 @@ class EntryBytes:
         return self._types.keys() >= set(names)
 
     def with_values(self, rows: np.ndarray, values: Mapping[str, Sequence[Any]]) -> Iterator[bytes]:
-        """The bytes of some entries, with other values for some fields.
-
-        Args:
-            rows: which entries.
-            values: an integer or null for each of the rows, by field.
-        """
+        """The bytes of some entries, with other values (integers or null, for each of the rows) for some fields."""
         names = sorted(values, key=list(self._types).index)
         numbers = [list(self._types).index(name) for name in names]
         encoders = [_Integers(self._types[name]) for name in names]

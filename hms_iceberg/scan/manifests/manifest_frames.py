@@ -33,18 +33,9 @@ _ADDED = int(ManifestEntryStatus.ADDED)
 
 
 class ManifestDecoder:
-    """The bytes of one manifest, or of several of one spec and schema, and the columns that can be made of them.
-
-    Several small manifests are decoded as one, because most of the cost of a small one is the call.
-
-    Args:
-        files: each manifest's bytes with its row in the manifest list, which entries inherit from. All are of one
-            partition spec, and :func:`columnar_schema` is the same for all.
-        partitions: names and types of the partition columns.
-
-    Raises:
-        CorruptManifestError: a file cannot be read as a manifest.
-    """
+    """The bytes of one manifest, or of several of one partition spec and one `columnar_schema`, and the columns that
+    can be made of them. Several small manifests are decoded as one, because most of the cost of a small one is the
+    call."""
 
     def __init__(self, files: Sequence[tuple[bytes, ManifestFile]], partitions: PartitionColumns) -> None:
         self.manifests = [manifest for _, manifest in files]
@@ -59,18 +50,9 @@ class ManifestDecoder:
         return sum(len(each.data) for each in self._containers)
 
     def files(self, metrics: Sequence[Metric] = ()) -> pl.DataFrame:
-        """One row for each live file, inherited values filled in.
-
-        Args:
-            metrics: metrics to decode in the same pass, to columns of their :func:`metric_name`.
-
-        Returns:
-            A frame of ``FILE_COLUMNS`` (of data manifests without ``DELETE_ONLY``), the partition columns of the
-            manifests' spec, ``metrics``, and ``MANIFEST``: the number of the manifest among those of the decoder.
-
-        Raises:
-            CorruptManifestError: an entry is damaged, or a manifest is not what its manifest list says.
-        """
+        """One row for each live file, inherited values filled in: `FILE_COLUMNS` (of data manifests without
+        `DELETE_ONLY`), partition columns, metrics by their `metric_name`, and `MANIFEST`, the number of the manifest
+        among those of the decoder."""
         rows = self._checked((), metrics)
         live = self._without_removed(rows)
         dtypes = {**file_dtypes(), **{name: self._partitions.dtypes[name] for name in self._names}}
@@ -82,15 +64,8 @@ class ManifestDecoder:
         return frame
 
     def entries(self, metrics: Sequence[str] | None = None) -> pl.DataFrame:
-        """One row for each entry, removed files included.
-
-        Args:
-            metrics: which maps of metrics to decode; None takes ``METRIC_COLUMNS`` and ``column_sizes``.
-
-        Returns:
-            A frame of ``status``, ``FILE_COLUMNS``, the partition columns of the manifests' spec, ``MANIFEST`` and the
-            metrics.
-        """
+        """One row for each entry, removed files included: `status`, `FILE_COLUMNS`, partition columns, `MANIFEST` and
+        maps of metrics, which are all if none are named."""
         metrics = ("column_sizes", *METRIC_COLUMNS) if metrics is None else metrics
         rows = self._checked(metrics)
         dtypes = {**file_dtypes(), **{name: self._partitions.dtypes[name] for name in self._names}}
@@ -108,11 +83,7 @@ class ManifestDecoder:
         return self._flat.text
 
     def body(self) -> bytes:
-        """The bytes of all entries, inflated.
-
-        Raises:
-            CorruptManifestError: a block is damaged.
-        """
+        """The bytes of all entries, inflated."""
         try:
             found = portions(self._containers, self.manifests, [0] * len(self.manifests))
             return b"".join(raw for blocks in found for _, raw in blocks)
@@ -153,16 +124,7 @@ class ManifestDecoder:
 
 
 def columnar_schema(data: bytes, manifest: ManifestFile, partitions: PartitionColumns) -> bytes:
-    """A key that is equal for manifests that can be decoded as one.
-
-    Args:
-        data: the manifest's bytes.
-        manifest: its row in the manifest list.
-        partitions: names and types of the partition columns.
-
-    Raises:
-        CorruptManifestError: the file cannot be read as a manifest.
-    """
+    """A key that is equal for manifests that can be decoded as one."""
     names = partitions.columns(manifest.partition_spec_id)
     container = _container(data, manifest)
     return container.codec.encode() + _flat_schema_of(container, manifest, names).text

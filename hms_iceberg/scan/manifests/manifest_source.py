@@ -40,15 +40,7 @@ _GROUP_ENTRIES = (2_000, 8_000)
 
 @contextmanager
 def named_snapshot(snapshot_id: int | None, location: str) -> Iterator[None]:
-    """Has errors of files that are gone, damaged or locked also name the snapshot and the table that need them.
-
-    Args:
-        snapshot_id: the snapshot; None for none.
-        location: of the table.
-
-    Returns:
-        a context manager.
-    """
+    """Has errors of files that are gone, damaged or locked also name the snapshot and the table that need them."""
     try:
         yield
     except (MissingFileError, CorruptFileError, KeyUnavailableError) as error:
@@ -60,15 +52,7 @@ def named_snapshot(snapshot_id: int | None, location: str) -> Iterator[None]:
 
 @contextmanager
 def named_table(location: str, name: str | None = None) -> Iterator[None]:
-    """Has errors of unknown columns and wrong types name the table, or its location if it has no name.
-
-    Args:
-        location: of the table.
-        name: of the table; None for none.
-
-    Returns:
-        a context manager.
-    """
+    """Has errors of unknown columns and wrong types name the table, or its location if it has no name."""
     try:
         yield
     except (UnknownColumnError, TypeMismatchError) as error:
@@ -77,17 +61,7 @@ def named_table(location: str, name: str | None = None) -> Iterator[None]:
 
 
 def manifests_of(snapshot: Snapshot, storage: FileSource, *, checked: bool = True) -> list[ManifestFile]:
-    """The manifests of a snapshot, in order.
-
-    Args:
-        snapshot: the snapshot.
-        storage: where its files are.
-        checked: whether rows that contradict themselves are refused.
-
-    Raises:
-        MissingFileError: the manifest list is gone.
-        CorruptManifestError: it cannot be read.
-    """
+    """The manifests of a snapshot, in order; `checked`, rows that contradict themselves are refused."""
     if snapshot.manifest_list is not None:
         return decode_manifest_list(
             list_bytes(snapshot, storage), snapshot.manifest_list, snapshot.snapshot_id, checked=checked
@@ -112,13 +86,7 @@ def _unlisted(location: str, snapshot: Snapshot, storage: FileSource) -> Manifes
 
 
 class ManifestSource:
-    """Reads manifests through the cache, several at a time.
-
-    Args:
-        storage: where manifests are.
-        partitions: the table's partition columns.
-        cache: decoded manifests.
-    """
+    """Reads manifests through the cache, several at a time."""
 
     def __init__(self, storage: FileSource, partitions: PartitionColumns, cache: ManifestCache) -> None:
         self._storage = storage
@@ -139,20 +107,8 @@ class ManifestSource:
         function: Callable[[int, ManifestFrame], T],
         metrics: Callable[[int], Sequence[Metric]] = lambda spec_id: (),
     ) -> list[T]:
-        """Applies a function to the manifests, in order; decoding and function run in threads.
-
-        Args:
-            manifests: the manifests.
-            function: gets a spec id and the columns of one manifest, or of several small ones, of that spec.
-            metrics: which metrics the function is certain to look at, by spec id.
-
-        Returns:
-            the results, one for each call of `function`.
-
-        Raises:
-            MissingFileError: a manifest is gone; names it.
-            CorruptManifestError: a manifest cannot be read.
-        """
+        """Applies a function to the manifests (or to several small ones of a spec together), in order; decoding and
+        function run in threads. `metrics` are those that the function is certain to look at, by spec id."""
         groups = _groups(manifests)
         decoding = threading.BoundedSemaphore(_CORES)
 

@@ -256,12 +256,7 @@ def _in_optional(ref: BoundReference) -> bool:
 
 
 def map_values(maps: pl.Series, keys: Sequence[int]) -> list[pl.Series]:
-    """The values of some keys in each of a column of maps, null if a map lacks one; the last of several counts.
-
-    Args:
-        maps: lists of key/value structs.
-        keys: the keys, each once.
-    """
+    """The values of some keys in each of a column of maps, null if a map lacks one; the last of several counts."""
     value_type = maps.dtype.inner.to_schema()["value"]  # type: ignore[attr-defined]
     sizes = maps.list.len().fill_null(0).to_numpy()
     if not sizes.any():

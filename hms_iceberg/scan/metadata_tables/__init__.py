@@ -21,20 +21,7 @@ METADATA_TABLES: dict[str, Callable[[MetadataRequest], MetadataTable]] = {
 
 
 def metadata_table(name: str, request: MetadataRequest) -> MetadataTable:
-    """A metadata table by its name.
-
-    Args:
-        name: such as ``files``; one of ``METADATA_TABLES``.
-        request: the table, and for tables about one snapshot, which.
-
-    Returns:
-        its rows, and its columns as Iceberg has them.
-
-    Raises:
-        InvalidInputError: there is no such metadata table.
-        NoSuchSnapshotError: the table has no such snapshot.
-        MissingFileError, CorruptManifestError: metadata is gone or damaged.
-    """
+    """A metadata table by its name."""
     make = METADATA_TABLES.get(name.lower())
     if make is None:
         raise InvalidInputError(f"No metadata table {name!r}: expected one of {', '.join(sorted(METADATA_TABLES))}")
@@ -42,24 +29,13 @@ def metadata_table(name: str, request: MetadataRequest) -> MetadataTable:
 
 
 def metadata_table_parts(name: str, request: MetadataRequest, most: int) -> list[MetadataRequest]:
-    """Requests whose tables, below one another, are a metadata table: so several threads can make it.
-
-    Args:
-        name: such as ``files``; one of ``METADATA_TABLES``.
-        request: the whole request.
-        most: how many parts to make at most; those that are not of files are made as a whole.
-    """
+    """Requests, at most `most`, whose tables, below one another, are a metadata table: so several threads can make it.
+    Tables that are not of files are made as a whole."""
     return file_tables.parts(name, request, most) if name in file_tables.TABLES else [request]
 
 
 def metadata_table_start(name: str, request: MetadataRequest, rows: int) -> MetadataRequest:
-    """A request for at least so many rows of a metadata table, if it has them, that reads as few manifests as it can.
-
-    Args:
-        name: such as ``files``; one of ``METADATA_TABLES``. Those that are not of files are made as a whole.
-        request: the whole request.
-        rows: how many rows are wanted.
-    """
+    """A request for so many rows of a metadata table, if it has them, that reads as few manifests as it can."""
     return file_tables.start(name, request, rows) if name in file_tables.TABLES else request
 
 

@@ -100,16 +100,8 @@ def all_entries(request: MetadataRequest) -> MetadataTable:
 
 
 def parts(name: str, request: MetadataRequest, most: int) -> list[MetadataRequest]:
-    """Requests for some manifests each, whose rows below one another are a table's.
-
-    Args:
-        name: the table, one of ``TABLES``.
-        request: the whole request.
-        most: how many parts to make if there are enough files.
-
-    Returns:
-        At least one request; only one if no maps of metrics are asked for, as the rest takes no time.
-    """
+    """Requests, at most `most`, for some manifests each, whose rows below one another are a table's; one if no maps of
+    metrics are asked for, as the rest takes no time."""
     if request.columns is not None and {*metric_dtypes(), _METRICS, "data_file"}.isdisjoint(request.columns):
         return [request]
     manifests = _listed(name, request)
@@ -122,13 +114,7 @@ def parts(name: str, request: MetadataRequest, most: int) -> list[MetadataReques
 
 
 def start(name: str, request: MetadataRequest, rows: int) -> MetadataRequest:
-    """A request for the first manifests that have at least so many live files of a table's kind.
-
-    Args:
-        name: the table, one of ``TABLES``.
-        request: the whole request.
-        rows: how many rows are wanted.
-    """
+    """A request for the first manifests that have at least so many live files of a table's kind."""
     kept: list[ManifestFile] = []
     left = rows
     for manifest in _listed(name, request):
@@ -145,13 +131,7 @@ def _listed(name: str, request: MetadataRequest) -> list[ManifestFile]:
 def entry_frame(
     request: MetadataRequest, manifests: Sequence[ManifestFile], metrics: Sequence[str] = ()
 ) -> pl.DataFrame:
-    """All entries of some manifests, with the partition columns of all specs, and with some maps of metrics.
-
-    Args:
-        request: the table.
-        manifests: the manifests that are read, several at once.
-        metrics: names of the maps.
-    """
+    """All entries of some manifests, with the partition columns of all specs, and with some maps of metrics."""
 
     def read(manifest: ManifestFile) -> pl.DataFrame:
         data = manifest_bytes(manifest, request.storage)

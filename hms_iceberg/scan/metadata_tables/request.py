@@ -64,11 +64,7 @@ class MetadataRequest:
 
     @property
     def snapshot(self) -> Snapshot | None:
-        """The snapshot; None for a table without any.
-
-        Raises:
-            NoSuchSnapshotError: the table has no such snapshot.
-        """
+        """The snapshot; None for a table without any."""
         if self.snapshot_id is None:
             return self.metadata.current_snapshot()
         snapshot = self.metadata.snapshot_by_id(self.snapshot_id)
@@ -110,13 +106,7 @@ class MetadataRequest:
 
 
 def partition_struct(frame: pl.DataFrame, fields: StructType, dtypes: Sequence[object]) -> pl.Expr:
-    """The partition columns of a frame as one struct; null if the row's spec lacks the field.
-
-    Args:
-        frame: a frame with partition columns.
-        fields: all partition fields of the table.
-        dtypes: their polars types.
-    """
+    """The partition columns of a frame as one struct; null if the row's spec lacks the field."""
 
     def value(name: str, field_id: int, dtype: object) -> pl.Expr:
         column = f"p{field_id}"
