@@ -26,6 +26,7 @@ from hms_iceberg.arrow.columns.legacy_calendar import (
 )
 from hms_iceberg.arrow.columns.projection import file_leaves, identified, leaf_count
 from hms_iceberg.arrow.formats.avro.avro_blocks import AvroBlocks
+from hms_iceberg.arrow.formats.avro.avro_frames import AvroFrames
 from hms_iceberg.arrow.formats.parquet_reader import RowRange, WholeRanges, empty_batches
 from hms_iceberg.arrow.storage.filesystems import decoding
 from hms_iceberg.errors import UnsupportedError
@@ -58,6 +59,8 @@ _LOGICAL = {
 }
 # Records are Python objects, far larger than in a column.
 _MOST_ROWS = 1 << 16
+# Bytes of decompressed blocks that Polars decodes at once.
+_PORTION_BYTES = 8 * 1024 * 1024
 # Turns a decoded value into what pyarrow.array takes; None if it takes it as it is.
 _Convert = Callable[[Any], Any]
 
@@ -78,7 +81,9 @@ class AvroReader(WholeRanges):
                 self._fields = [plain.field(field) for field in schema["fields"]]
                 self._unknown = plain.unknown
                 self._uuids = frozenset(plain.uuids)
-                self._decoder = parsed_schema(json.dumps(_without_logical_types(schema)).encode())
+                physical = _without_logical_types(schema)
+                self._decoder = parsed_schema(json.dumps(physical).encode())
+                self._frames = AvroFrames(physical)
                 self._names = [field["name"] for field in schema["fields"]]
                 self.file_schema = pa.schema([field for field, _ in self._fields])
                 self.schema = identified(self.file_schema, mapping)
@@ -106,8 +111,15 @@ class AvroReader(WholeRanges):
         """Some top-level columns as the file holds them."""
         position = rows.start
         waiting: list[dict[str, Any]] = []
-        for block in self._blocks.blocks(rows):
-            waiting.extend(self._records(block))
+        for blocks in self._portions(rows, chosen):
+            whole = None if waiting else self._whole(blocks, chosen)
+            if whole is not None:
+                for first in range(0, whole.num_rows, batch_rows):
+                    yield position, whole.slice(first, batch_rows)
+                    position += min(batch_rows, whole.num_rows - first)
+                continue
+            for block, raw in blocks:
+                waiting.extend(self._records(block, raw))
             while len(waiting) >= batch_rows:
                 yield position, self._batch(waiting[:batch_rows], chosen)
                 waiting = waiting[batch_rows:]
@@ -115,9 +127,34 @@ class AvroReader(WholeRanges):
         if waiting:
             yield position, self._batch(waiting, chosen)
 
-    def _records(self, block: AvroBlock) -> list[dict[str, Any]]:
+    def _portions(self, rows: RowRange, chosen: Sequence[int]) -> Iterator[list[tuple[AvroBlock, bytes]]]:
+        """The decompressed blocks of a range: some at once for Polars, one at a time for fastavro."""
+        found: list[tuple[AvroBlock, bytes]] = []
+        size = 0
+        for block in self._blocks.blocks(rows):
+            with self._decoding(f"the Avro block at byte {block.first}"):
+                found.append((block, self._blocks.content(block)))
+            size += len(found[-1][1])
+            if size >= _PORTION_BYTES or not self._is_quick(chosen):
+                yield found
+                found, size = [], 0
+        if found:
+            yield found
+
+    def _is_quick(self, chosen: Sequence[int]) -> bool:
+        """Whether Polars may decode columns."""
+        return all(self._frames.can_read(self._names[index], self._fields[index][0].type) for index in chosen)
+
+    def _whole(self, blocks: Sequence[tuple[AvroBlock, bytes]], chosen: Sequence[int]) -> pa.RecordBatch | None:
+        """Some columns of blocks as Polars decodes them; None if fastavro has to."""
+        if not self._is_quick(chosen):
+            return None
+        rows = sum(block.records for block, _ in blocks)
+        fields, names = [self._fields[index][0] for index in chosen], [self._names[index] for index in chosen]
+        return self._frames.read([raw for _, raw in blocks], rows, fields, names)
+
+    def _records(self, block: AvroBlock, raw: bytes) -> list[dict[str, Any]]:
         with self._decoding(f"the Avro block at byte {block.first}"):
-            raw = self._blocks.content(block)
             stream = io.BytesIO(raw)
             decode: Callable[..., Any] = fastavro.schemaless_reader
             records = [decode(stream, self._decoder, None) for _ in range(block.records)]
