@@ -48,11 +48,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name on first use (PEP 562).
-
-    Raises:
-        AttributeError: the package has no such public name.
-    """
+    """Loads a public name on first use (PEP 562)."""
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -17,6 +17,8 @@ from typing import Any
 
 from hms_iceberg.errors import ConfigurationError
 
+__all__ = ["CommitReport", "Listening", "ScanReport", "listen"]
+
 logger = logging.getLogger(__name__)
 
 REPORTER = "metrics-reporter-impl"
@@ -106,7 +108,7 @@ Reporter = Callable[[Report], object]
 
 
 class _Listeners:
-    """Those of this process; every change makes another tuple, so that telling needs no lock."""
+    """The listeners of this process; every change makes another tuple, so that telling needs no lock."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -135,7 +137,7 @@ class Listening:
         self._reporter = reporter
 
     def close(self) -> None:
-        """It hears no more reports."""
+        """Ends the listening: the function hears no more reports."""
         _LISTENERS.remove(self._reporter)
 
     def __enter__(self) -> Listening:
@@ -163,11 +165,7 @@ def listen(reporter: Reporter) -> Listening:
 
 
 def tell(make: Callable[[], Report]) -> None:
-    """Reports, if anybody listens.
-
-    Args:
-        make: makes the report.
-    """
+    """Reports, if anybody listens."""
     listeners, is_logged = _LISTENERS.all, logger.isEnabledFor(logging.INFO)
     if not listeners and not is_logged:
         return
@@ -184,13 +182,8 @@ def tell(make: Callable[[], Report]) -> None:
 def listen_as_named(properties: Mapping[str, str]) -> None:
     """Has the listener hear reports that the properties of a catalog or of a session name, if any.
 
-    It hears those of the whole process, once, however many catalogs name it.
-
-    Args:
-        properties: a class that they name is called once, without arguments, for its listener.
-
-    Raises:
-        ConfigurationError: there is none of that name.
+    It is a class that is called once, without arguments; it hears those of the whole process, once, however many
+    catalogs name it.
     """
     named = properties.get(REPORTER)
     if not named or named in _LISTENERS.named:

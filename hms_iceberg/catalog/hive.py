@@ -11,11 +11,8 @@ from hms_iceberg.spec.json_model import text_properties
 
 
 class HiveCatalog(Catalog):
-    """Namespaces, tables and views of a Hive Metastore; `load_catalog` gives one that is configured.
-
-    Args:
-        name: the catalog's name.
-        properties: `uri` and others, as of `load_catalog`.
+    """Namespaces, tables and views of a Hive Metastore; `load_catalog` gives one that is configured, from the same
+    properties.
     """
 
     def __init__(self, name: str, **properties: Any) -> None:

@@ -77,9 +77,7 @@ class RestStorage(ArrowStorage):
 class RestCatalog(Catalog):
     """Namespaces, tables and views of a REST catalog; `load_catalog` gives one that is configured.
 
-    Args:
-        name: the catalog's name.
-        properties: `uri` and others, as of `load_catalog` and `RestChannel`.
+    Its properties are those of `load_catalog` and of `RestChannel`.
     """
 
     def __init__(self, name: str, **properties: Any) -> None:

@@ -54,11 +54,7 @@ OUTPUT_OPTION = click.option(
 
 
 def log_options(default: str) -> Callable[[Command], Command]:
-    """Adds `--log-format` and `--log-level` to a command.
-
-    Args:
-        default: the level unless one is given.
-    """
+    """Adds `--log-format` and `--log-level` to a command, with a default level."""
 
     def decorated(command: Command) -> Command:
         levels = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=False)

@@ -31,13 +31,7 @@ class SuggestingGroup(click.Group):
 
 
 def near_names(catalog: Catalog, name: str, of_hive: bool = False) -> list[str]:
-    """The tables or namespaces whose names come near a missing one; empty if they cannot be listed.
-
-    Args:
-        catalog: where it is missing.
-        name: the missing name.
-        of_hive: whether a Hive table is meant, not one of Iceberg.
-    """
+    """Tables (`of_hive`: Hive's) or namespaces whose names come near a missing one; empty if they cannot be listed."""
     namespace, _, table = name.partition(".")
     try:
         namespaces = [".".join(each) for each in catalog.list_namespaces()]

@@ -111,11 +111,7 @@ def _getting_started(root: Path) -> str:
 
 
 def search(words: str) -> list[tuple[Page, Section]]:
-    """The sections that have all of some words, in the order of the book.
-
-    Args:
-        words: separated by spaces; upper and lower case are the same.
-    """
+    """The sections that have all of some words, parted by spaces, in whatever case, in the order of the book."""
     wanted = words.lower().split()
     return [
         (page, section)
@@ -135,14 +131,7 @@ def _topic(place: str) -> str:
 
 
 def book_page(chosen: Sequence[Page] | None = None) -> str:
-    """One HTML page of the guides: contents at its side, a field to search in, every guide as an article.
-
-    Args:
-        chosen: the guides; all that are installed by default.
-
-    Returns:
-        The page. Style and script are inside of it.
-    """
+    """One HTML page of some guides (by default of all), with contents and a search field, style and script inside."""
     from importlib.metadata import version
 
     from jinja2 import Environment, PackageLoader
@@ -161,12 +150,7 @@ def book_page(chosen: Sequence[Page] | None = None) -> str:
 
 
 def anchor(topic: str, heading: str) -> str:
-    """The name of a heading in the page; headings of two guides may be the same.
-
-    Args:
-        topic: name of the guide.
-        heading: the heading's text.
-    """
+    """The name of a heading in the page; headings of two guides may be the same."""
     return f"{topic}--{slug(heading)}"
 
 
@@ -237,11 +221,8 @@ def code_style() -> str:
 
 
 def terminal_text(page: Page, known: Sequence[Page]) -> str:
-    """The page for a terminal: a link to another guide says the command that shows it, one to a section its text alone.
-
-    Args:
-        page: the guide.
-        known: all guides.
+    """The page for a terminal: a link to another guide says the command that shows it, one to a section its text
+    alone.
     """
     topics = {each.place: each.topic for each in known}
 

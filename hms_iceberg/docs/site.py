@@ -26,14 +26,7 @@ _API = Page("api", "API.md", "# API reference\n\n[Classes and functions](api/ind
 
 
 def write_site(folder: Path) -> None:
-    """Writes the guides as `index.html`, and the API reference below `api/`.
-
-    Args:
-        folder: made if it is not there; files of before are written over.
-
-    Raises:
-        MissingDependencyError: pdoc, which makes the reference, is not installed.
-    """
+    """Writes the guides as `index.html`, and the API reference below `api/`, over files of before."""
     try:
         from pdoc import pdoc, render
     except ImportError as error:

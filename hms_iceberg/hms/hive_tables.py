@@ -184,10 +184,8 @@ class HiveTables:
         """Moves a name from one external table to another: `first` (old name, new name) gives it up, `second` takes it.
 
         Both requests are sent before the first answer is read, so that the name is unresolved only while the server
-        works on the second. The second cannot succeed without the first, because its name is taken until then.
-
-        Returns:
-            milliseconds between the two answers, as long as which the name was unresolved at most.
+        works on the second; the result is how many milliseconds at most. The second cannot succeed without the first,
+        because its name is taken until then.
         """
         requests = [
             (database, first[0], self._renamed(database, *first, UNCHANGED)),

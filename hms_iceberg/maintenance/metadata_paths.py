@@ -49,7 +49,9 @@ class PrefixChange:
         return _joined(self.target, self._relative(path))
 
     def staged_path(self, path: str) -> str:
-        """The same relative path below the staging folder; InvalidInputError if it is not under the source."""
+        """Where a rewritten file is staged: below the staging folder; InvalidInputError if it is not under the
+        source.
+        """
         return _joined(self.staging, self._relative(path))
 
     def _relative(self, path: str) -> str:

@@ -78,8 +78,7 @@ def plan_handback(
 ) -> Handback:
     """Plans which files and partitions the Hive table lacks; what an earlier attempt gave it counts as lacking.
 
-    Raises:
-        UnsupportedError: Hive would not read the same rows; every reason is in the message, and nothing was changed.
+    An UnsupportedError, before anything is changed, has every reason for which Hive would not read the same rows.
     """
     found = _Plan(catalog, hive, table, backup, given)
     reasons = found.reasons()

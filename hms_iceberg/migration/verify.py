@@ -229,17 +229,12 @@ class VerifyResult:
 
 
 def verify(hive: str, table: Table, level: str, reader: HiveReader, progress: Progress = silent) -> VerifyResult:
-    """Compares a Hive table with an Iceberg table.
+    """Compares a Hive table (`db.table`) with an Iceberg table, whose rows `progress` is told of.
 
-    Args:
-        hive: the Hive table, `db.table`.
-        table: the Iceberg table.
-        level: `counts` (rows and nulls, of Iceberg's side from metadata), `sums` (per column sums, least and greatest
-            values and a checksum that does not depend on the order; Iceberg's side is read by this package, and then
-            with filters by the least and greatest values, which must find them) or `rows`
-            (every row against every other; Iceberg's side is read by this package, in Spark's Python workers).
-        reader: reads the Hive table.
-        progress: is told which table is read: of the Iceberg table, how many of its rows.
+    `counts` compares rows and nulls, of Iceberg's side from metadata; `sums`, per column, sums, least and greatest
+    values and a checksum that does not depend on the order (Iceberg's side is read by this package, and then with
+    filters by the least and greatest values, which must find them); `rows` every row with every other (Iceberg's side
+    is read by this package, in Spark's Python workers).
     """
     if level not in LEVELS:
         raise InvalidInputError(f"Cannot verify {level!r}. Expected one of {', '.join(LEVELS)}.")

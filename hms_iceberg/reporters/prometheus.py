@@ -13,6 +13,8 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 from hms_iceberg.errors import ConfigurationError, MissingDependencyError
 from hms_iceberg.reports import CONFLICT, FAILED, MADE, UNKNOWN, CommitReport, Report
 
+__all__ = ["TableMetrics"]
+
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
@@ -24,11 +26,7 @@ Probe = Callable[[], str | None]
 
 
 def prometheus() -> Any:
-    """The package `prometheus_client`.
-
-    Raises:
-        MissingDependencyError: it is not installed.
-    """
+    """The package `prometheus_client`, or an error that says how to install it."""
     try:
         import prometheus_client
     except ImportError as error:
@@ -119,20 +117,9 @@ class _Quiet(WSGIRequestHandler):
 def metrics_server(
     host: str, port: int, registry: CollectorRegistry, probes: Mapping[str, Probe] | None = None
 ) -> Iterator[int]:
-    """Serves `/metrics`, and probes such as `/ready`, at a port of their own while the context is open.
+    """Serves `/metrics`, and probes such as `/ready`, at a port of their own (0: a free one) while the context is open.
 
-    Args:
-        host: name or address to listen at.
-        port: TCP port; 0 for one that is free.
-        registry: the metrics.
-        probes: by path: answer 200, or 503 with the reason.
-
-    Returns:
-        a context manager with the port.
-
-    Raises:
-        ConfigurationError: the address is taken.
-        MissingDependencyError: `prometheus_client` is not installed.
+    A probe answers 200, or 503 with the reason. The context gives the port.
     """
     told = prometheus().make_wsgi_app(registry, disable_compression=True)
     known = dict(probes or {})

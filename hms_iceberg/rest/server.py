@@ -152,11 +152,7 @@ def event_loop() -> asyncio.AbstractEventLoop:
 
 
 def serve(settings: ServerSettings) -> None:
-    """Serves until SIGTERM or SIGINT comes; requests under way are answered before it ends.
-
-    Raises:
-        ConfigurationError: the settings cannot be, or the address is taken.
-    """
+    """Serves until SIGTERM or SIGINT comes; requests under way are answered before it ends."""
     settings.check()
     import uvicorn
     from uvicorn.supervisors import Multiprocess

@@ -99,13 +99,10 @@ _TIMEOUT_MS = IntProperty("rest.timeout-ms", "Longest wait for an answer.", "res
 class RestChannel:
     """Requests to one catalog. Their `what` names the object for error messages; paths are below the catalog's prefix.
 
-    Args:
-        properties: `uri`; `warehouse`, `prefix`; `token`, or `credential` (`id:secret`) with `oauth2-server-uri` and
-            `scope`; `header.*` for further headers; `ssl.cabundle`; `rest.timeout-ms` (60000), `rest.attempts` (5).
-
-    Attributes:
-        endpoints: endpoints that the server advertises; empty if it advertises none.
-        properties: the given properties, between the server's defaults and its overrides.
+    Properties: `uri`; `warehouse`, `prefix`; `token`, or `credential` (`id:secret`) with `oauth2-server-uri` and
+    `scope`; `header.*` for further headers; `ssl.cabundle`; `rest.timeout-ms` (60000), `rest.attempts` (5).
+    `properties` are those between the server's defaults and its overrides; `endpoints` are empty if the server
+    advertises none.
     """
 
     def __init__(self, properties: Mapping[str, str]) -> None:

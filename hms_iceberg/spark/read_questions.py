@@ -11,7 +11,7 @@ import msgspec
 
 
 class AskVersion(msgspec.Struct, frozen=True):
-    """What version of Iceberg this is (`VersionFunction`)."""
+    """Asks which version of Iceberg this is (`VersionFunction`)."""
 
 
 class NameVersion(msgspec.Struct, frozen=True):
@@ -34,7 +34,7 @@ class LoadTable(msgspec.Struct, frozen=True):
 
 
 class ChangelogRange(msgspec.Struct, frozen=True):
-    """What follows CHANGES: which commits are wanted."""
+    """The commits that CHANGES asks for."""
 
     kind: Literal["version", "timestamp", "unbounded"]
     start: str | int | None = None
@@ -44,7 +44,7 @@ class ChangelogRange(msgspec.Struct, frozen=True):
 
 
 class ChangelogForm(msgspec.Struct, frozen=True):
-    """What follows CHANGES (`IcebergChangelog`)."""
+    """The options that follow CHANGES (`IcebergChangelog`)."""
 
     range: ChangelogRange
     deduplication: Literal["none", "dropCarryovers", "netChanges"]
@@ -52,7 +52,7 @@ class ChangelogForm(msgspec.Struct, frozen=True):
 
 
 class DescribeChanges(LoadTable, frozen=True, kw_only=True):
-    """What the changes of a table are."""
+    """Asks for the columns and size of a table's changes."""
 
     changelog: ChangelogForm | None = None
 

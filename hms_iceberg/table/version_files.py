@@ -67,8 +67,7 @@ class VersionFiles:
     def current(self) -> VersionFile | None:
         """The version that the hint names, or a later one; the newest if no hint can be read; None without versions.
 
-        Raises:
-            CorruptMetadataError: the hint names a version that is not there, and others are.
+        A hint at a version that is not there, while others are, is a CorruptMetadataError.
         """
         hinted = self.hinted()
         if hinted is None:

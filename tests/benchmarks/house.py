@@ -29,7 +29,19 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 SECTIONS = re.compile(r"^(Args|Returns|Raises|Yields):$", re.M)
 
 # Rooms that a user imports from, beside the modules at the top, and modules whose classes others implement or catch.
-IMPORTED = {"catalog", "expressions", "maintenance", "migration", "report", "rest", "spark", "table", "view", "io"}
+IMPORTED = {
+    "catalog",
+    "expressions",
+    "maintenance",
+    "migration",
+    "report",
+    "reporters",
+    "rest",
+    "spark",
+    "table",
+    "view",
+    "io",
+}
 PORTS = {"storage", "metastore", "errors"}
 
 Key = tuple[str, str]

@@ -71,12 +71,7 @@ class EqualityDeletes:
         return replace(top, required=False)  # files that were rewritten after a key was dropped lack it
 
     def keys(self, deletes: DeleteFiles) -> list[KeySet]:
-        """Lookup tables of deleted keys.
-
-
-        Raises:
-            MissingFileError, CorruptDataFileError: a delete file cannot be read.
-        """
+        """Lookup tables of deleted keys."""
         found = []
         few: dict[tuple[int, ...], list[DataFile]] = {}
         for group in deletes.equality_groups():
@@ -176,12 +171,7 @@ class KeySet:
         self._since = since
 
     def deleted(self, columns: Sequence[pa.Array]) -> Any:
-        """Which rows are deleted.
-
-
-        Returns:
-            A numpy array of booleans.
-        """
+        """A numpy array of booleans: which rows are deleted."""
         return self._deleted.mask(_frame(self.ids, self.columns, columns), self._since)
 
 

@@ -36,7 +36,9 @@ class UnitedDeletes(Generic[T]):
         return group.plan.in_order and len(group) > FEW_FILES
 
     def since_first(self, group: DeleteGroup) -> T:
-        """What all delete files of a plan from the first of the group on say, and perhaps some before it."""
+        """The united deletes of all delete files of a plan from the first of the group on, and perhaps some
+        before it.
+        """
         name = group.plan, group.whole
         united = self._groups.get(name, lambda: _United(*group.whole))
         value = united.since(group, self._read)

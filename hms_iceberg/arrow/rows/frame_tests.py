@@ -53,9 +53,8 @@ class _NoTestError(Exception):
 
 @dataclass(frozen=True)
 class FrameTest:
-    """What Polars decides of a bound filter on a file, by the `leaves` that it needs, and the `rest` of the filter.
-
-    A row must match both; one for which the test is unknown does not.
+    """The part of a bound filter that Polars decides on a file, by the `leaves` that it needs, and the `rest` of the
+    filter.
     """
 
     test: pl.Expr | None

@@ -146,7 +146,7 @@ class _Stop:
 def _told(
     service: MaintenanceService, printer: _StepPrinter, host: str, port: int | None
 ) -> Iterator[tuple[Callable[[RunReport], None], Callable[[IcebergError], None]]]:
-    """What is called after runs: the printer, and if there is a port, the metrics there."""
+    """The function that is called after runs: the printer, and if there is a port, the metrics there."""
     if port is None:
         yield printer.report, lambda error: None
         return
@@ -173,7 +173,7 @@ def _told(
 
 
 def _say_left(report: RunReport, printer: _StepPrinter) -> None:
-    """What a run that was stopped did not do."""
+    """Says which work a run that was stopped left."""
     left = [step for step in report.steps if step.outcome == "left"]
     names = [*(f"{step.table}: {step.action}" if step.action else step.table for step in left), *report.not_looked_at]
     if names and not printer.is_json:

@@ -90,10 +90,8 @@ class PointerSwap(ABC, Generic[V]):
     def create(self, identifier: Identifier, new: V) -> None:
         """Creates the row of a new table; of several creates at once one gets the name, so no lock is needed.
 
-        Raises:
-            CommitStateUnknownError: the answer was lost, and the table is not there (yet); or it was an error that may
-                be
-                about our own table, and the table cannot be looked at, or is not as it was created.
+        The state is unknown if the answer was lost and the table is not there (yet), or after an error that may be
+        about our own table, if that cannot be looked at or is not as it was created.
         """
         name = self.named(identifier)
         try:
@@ -130,13 +128,8 @@ class PointerSwap(ABC, Generic[V]):
         """Makes the row of an existing table show `new` instead of `base`.
 
         `row` is the present row, if it was read a moment ago under the guard; with `compare` the server compares once
-        more while it alters (see `capability`).
-
-        Raises:
-            StaleBaseError: another writer was first, and nothing was sent.
-            CommitFailedError: another writer was first, or the lock was lost before anything was sent.
-            CommitStateUnknownError: the outcome is unknown.
-            MetastoreError: the metastore refused, and nothing was changed.
+        more while it alters (see `capability`). After a StaleBaseError, CommitFailedError or MetastoreError nothing was
+        changed.
         """
         name = self.named(identifier)
         row = row or self.read(identifier)

@@ -32,11 +32,7 @@ def rename_row(
 ) -> None:
     """Gives a row another, lower-case name; with `compare` the server compares once more while it alters.
 
-    Raises:
-        TableAlreadyExistsError: `target` is taken.
-        CommitFailedError: the row was changed meanwhile.
-        MetastoreAnswerLostError: the outcome is unknown.
-        IcebergError: `pointer_of` or the metastore refuses; nothing was changed.
+    Only a MetastoreAnswerLostError leaves the outcome unknown.
     """
     row = client.get_table(*source)
     pointer = pointer_of(row)

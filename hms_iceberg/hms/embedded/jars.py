@@ -44,11 +44,8 @@ def find_metastore_jars() -> list[Path]:
 
 
 def find_java(user: str = EMBEDDED, minimum: int = MINIMUM_JAVA) -> Path:
-    """The Java of JAVA_HOME, or else the first on PATH, as Spark's launcher looks for it.
-
-    Args:
-        user: what is to run on it, the first words of an error.
-        minimum: the oldest that this runs on.
+    """The Java of JAVA_HOME, or else the first on PATH, as Spark's launcher looks for it; `user` runs on it, for
+    errors.
     """
     home = os.environ.get("JAVA_HOME")
     found = Path(home) / "bin" / "java" if home else None

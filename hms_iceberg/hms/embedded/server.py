@@ -38,32 +38,23 @@ class EmbeddedMetastore:
 
     It listens on loopback only, and it ends when its owner ends, even if that is killed: the server reads a pipe that
     the owner holds open. A program that forks while it holds one should close it in the child.
-
-    Args:
-        data_dir: folder of its database, configuration and log; a temporary one, removed by `stop`, by default.
-        warehouse: URI or path of the warehouse; `<data_dir>/warehouse` by default.
-        port: TCP port; a free one by default.
-        host: address to listen on.
-        start_timeout: seconds until a server is given up that does not answer and does nothing either; one that works
-            is waited for, however slow the machine is.
-        lock_expiry_seconds: a lock without a heartbeat for so long is dropped by the server.
-        properties: further settings for its hive-site.xml.
-        detached: whether the server lives on when its owner ends (see `hms_iceberg.hms.embedded.detached`).
-        jars: further jars for its class path, such as those of `s3a` for a warehouse there.
     """
 
     def __init__(
         self,
+        # of its database, configuration and log; a temporary one, removed by `stop`, by default
         data_dir: str | os.PathLike[str] | None = None,
-        warehouse: str | os.PathLike[str] | None = None,
-        port: int = 0,
+        warehouse: str | os.PathLike[str] | None = None,  # `<data_dir>/warehouse` by default
+        port: int = 0,  # a free one
         *,
         host: str = LOOPBACK,
+        # seconds until a server is given up that does not answer and does nothing either; one that works is waited
+        # for, however slow the machine is
         start_timeout: float = 60.0,
-        lock_expiry_seconds: int = 300,
-        properties: Mapping[str, str] | None = None,
-        detached: bool = False,
-        jars: Sequence[str | os.PathLike[str]] = (),
+        lock_expiry_seconds: int = 300,  # so long without a heartbeat, a lock is dropped by the server
+        properties: Mapping[str, str] | None = None,  # further settings for its hive-site.xml
+        detached: bool = False,  # lives on when its owner ends (see `hms_iceberg.hms.embedded.detached`)
+        jars: Sequence[str | os.PathLike[str]] = (),  # further ones, such as those of `s3a` for a warehouse there
     ) -> None:
         self._temporary = data_dir is None
         self._data_dir = None if data_dir is None else Path(data_dir).absolute()
@@ -86,11 +77,7 @@ class EmbeddedMetastore:
 
     @property
     def port(self) -> int:
-        """The port it listens on. It stays the same when the server is started again.
-
-        Raises:
-            ConfigurationError: the port was left to the system, and the server was never started.
-        """
+        """The port it listens on, the same when the server is started again; an error before its first start."""
         if not self._port:
             raise ConfigurationError("The embedded metastore has no port yet: call start() first.")
         return self._port
@@ -136,14 +123,7 @@ class EmbeddedMetastore:
         self.stop()
 
     def start(self) -> None:
-        """Starts the server and returns when it answers; does nothing if it runs already.
-
-        Raises:
-            JavaNotFoundError: no Java, or an older one than Java 17.
-            MissingDependencyError: PySpark, whose jars hold the metastore, is not installed.
-            ConfigurationError: the port is taken, or another metastore uses the data folder.
-            MetastoreUnavailableError: the server ended, or neither answered nor did anything; names its log.
-        """
+        """Starts the server and returns when it answers; does nothing if it runs already."""
         if self.is_running():
             return
         jars, java = find_metastore_jars(), find_java()

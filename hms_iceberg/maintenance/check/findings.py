@@ -117,7 +117,7 @@ class WrongManifestCount(Finding):
 
 @dataclass(frozen=True)
 class WrongPartitionSummary(Finding):
-    """What a manifest list says of a partition field leaves out a live file, so that scans lose its rows."""
+    """A manifest list's summary of a partition field leaves out a live file, so that scans lose its rows."""
 
     manifest: str
     partition_field: str

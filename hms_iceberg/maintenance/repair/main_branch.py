@@ -94,7 +94,7 @@ def _is_newest(members: Mapping[str, Any], snapshot: Mapping[str, Any], logged: 
 
 
 def _beside(chosen: Mapping[str, Any], other: Mapping[str, Any], storage: Storage) -> str | None:
-    """What a snapshot did that is not in another one, by their live files; None if they have the same ones."""
+    """The changes of a snapshot that are not in another one, by their live files; None if they have the same ones."""
     said = f"what snapshot {other['snapshot-id']} changed"
     try:
         kept, left = _live(chosen, storage), _live(other, storage)

@@ -26,11 +26,7 @@ class Login(Protocol):
     """Identifies callers by the header `Authorization`."""
 
     def caller(self, header: str) -> Caller:
-        """Identifies the caller of a request.
-
-        Raises:
-            RefusedError: 401 for no login or a wrong one, 419 for one that has expired.
-        """
+        """Identifies the caller of a request; 401 for no login or a wrong one, 419 for one that has expired."""
         ...
 
 
@@ -111,10 +107,8 @@ def read_yaml(path: Path, what: str) -> Mapping[str, Any]:
 
 
 def read_tokens(path: Path) -> StaticTokens:
-    """The tokens of a file.
-
-    Raises:
-        ConfigurationError: an entry is not complete, or a token is too short to be safe; the message holds no token.
+    """The tokens of a file; refused if an entry is not complete, or a token too short to be safe. Errors hold no
+    token.
     """
     entries = read_yaml(path, "file of tokens").get("tokens")
     if not isinstance(entries, list) or not entries:

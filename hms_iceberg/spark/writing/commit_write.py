@@ -98,7 +98,7 @@ def _data_file(
 
 
 def _counted(file: WrittenFile, schema: Schema, modes: Mapping[int, MetricsMode]) -> ColumnMetrics:
-    """What the task counted, as manifests hold it."""
+    """The counts and values that the task told, as manifests hold them."""
     metrics = ColumnMetrics()
     for text, (nulls, nans, low, high) in file.columns.items():
         field_id = int(text)

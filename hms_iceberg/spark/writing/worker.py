@@ -37,7 +37,7 @@ _IDLE_SECONDS = 60
 
 @dataclass(frozen=True)
 class _Job:
-    """What all files of a write have in common."""
+    """The settings that all files of a write have in common."""
 
     file_format: str
     schema: Schema

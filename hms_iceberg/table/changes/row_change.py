@@ -222,13 +222,8 @@ class RowChange:
     ) -> None:
         """Writes new files and adds the update to the transaction.
 
-        Args:
-            affected: rows to delete, or to replace if there is a replacement.
-            conflict_filter: the filter of the rows that the change has read.
-            replacement: makes the new values of affected rows.
-            whole: data files that go with all of their rows.
-            added: data files, written already, to add.
-            inserted: further rows to write.
+        Affected rows are deleted, or replaced if there is a `replacement`; `conflict_filter` is that of the rows which
+        the change has read; files of `whole` go with all of their rows; those of `added` are written already.
         """
         copies = self.mode == COPY_ON_WRITE or not affected
         refusal = row_deletes_refusal(self.metadata, self.operation, f"{self.action} table {self.table}")

@@ -39,27 +39,14 @@ class OwnFolders:
 
     @classmethod
     def of(cls, metadata: TableMetadata, metadata_location: str, places: Places) -> OwnFolders:
-        """The folders of a table.
-
-        Args:
-            metadata: the table's metadata.
-            metadata_location: the table's metadata file.
-            places: of the storage that the table is in.
-        """
+        """The folders of a table."""
         return cls.by_properties(metadata.location, metadata.properties, metadata_location, places)
 
     @classmethod
     def by_properties(
         cls, location: str, properties: Mapping[str, str], metadata_location: str, places: Places
     ) -> OwnFolders:
-        """The folders of a table of some properties.
-
-        Args:
-            location: the table's base location.
-            properties: the table's properties.
-            metadata_location: the table's metadata file.
-            places: of the storage that the table is in.
-        """
+        """The folders of a table of some properties."""
         folders = {metadata_folder(location, properties), metadata_location.rpartition("/")[0]}
         data = LocationRules.of(location, properties).folder
         metadata = frozenset(places.anywhere(folder) for folder in folders if folder)
@@ -73,12 +60,7 @@ class OwnFolders:
 
 
 def folders_of_row(row: TableRow, places: Places) -> Iterator[Place]:
-    """The folders that a row of a metastore tells of: an Iceberg table's own ones, or where another table is.
-
-    Args:
-        row: the row.
-        places: of the storage that the tables are in.
-    """
+    """The folders that a row of a metastore tells of: an Iceberg table's own ones, or where another table is."""
     folders: Iterable[Place] = ()
     if row.is_iceberg:
         file = row.properties.get(METADATA_LOCATION, "")
@@ -117,19 +99,8 @@ def files_of(
 ) -> TableFiles:
     """Every file that a version of a table names: of all snapshots, of its log, and statistics.
 
-    Args:
-        metadata: the version.
-        metadata_location: its metadata file.
-        storage: where manifests are.
-        on_unreadable: gets the error of a manifest list or manifest that cannot be read, which is passed over; raised
-            if it is None.
-
-    Returns:
-        data and delete files once each; then what describes them, in an order in which they can be deleted: the
-        metadata file is the last.
-
-    Raises:
-        StorageError, CorruptManifestError: a manifest list or manifest cannot be read.
+    Data and delete files once each; then what describes them, in an order in which they can be deleted: the metadata
+    file is the last. Without `on_unreadable`, errors are raised.
     """
     manifests = manifests_of_all(metadata.snapshots, storage, on_unreadable)
     data: dict[str, None] = {}
@@ -150,17 +121,7 @@ _AT_ONCE = 100
 
 
 def delete_files(storage: Storage, locations: Iterable[str], name: str, workers: int = _DELETERS) -> dict[str, str]:
-    """Deletes files, several at once.
-
-    Args:
-        storage: where they are.
-        locations: the files; one that is gone already counts as deleted.
-        name: the table whose files they are, for messages.
-        workers: how many are deleted at once.
-
-    Returns:
-        Those that could not be deleted, by location with the reason.
-    """
+    """Deletes files, several at once; one that is gone counts as deleted. Others are returned, each with the reason."""
 
     def delete(part: Sequence[str]) -> dict[str, str]:
         left = {}
@@ -186,15 +147,7 @@ _MOST_ASKED = 1000
 
 
 def check_right_to_purge(metadata_location: str, storage: Storage) -> None:
-    """Finds out, with a file of no bytes beside the metadata, whether a table's files could be deleted.
-
-    Args:
-        metadata_location: the table's metadata file.
-        storage: where the files are.
-
-    Raises:
-        StorageDeniedError: this user lacks the right.
-    """
+    """Finds out, with a file of no bytes beside the metadata, whether a table's files could be deleted."""
     probe = f"{metadata_location.rpartition('/')[0]}/.purge-{uuid.uuid4().hex[:12]}"
     storage.create(probe, b"")
     storage.delete(probe)
@@ -203,13 +156,7 @@ def check_right_to_purge(metadata_location: str, storage: Storage) -> None:
 def check_rights_to_delete(files: Iterable[str], storage: Storage, kept: Mapping[str, str]) -> None:
     """Finds out whether this user may delete files that may be of others, in folders with the sticky bit.
 
-    Args:
-        files: of the table; of very many a spread is asked for.
-        storage: where they are.
-        kept: those that stay.
-
-    Raises:
-        StorageDeniedError: this user lacks the right.
+    Of very many files a spread is asked for.
     """
     if isinstance(storage, TellsRights):
         doomed = [location for location in files if location not in kept]
@@ -218,17 +165,10 @@ def check_rights_to_delete(files: Iterable[str], storage: Storage, kept: Mapping
 
 
 def purge_files(files: Iterable[str], storage: Storage, name: str, kept: Mapping[str, str]) -> int:
-    """Deletes files of a table that was dropped.
+    """Deletes files of a dropped table in their order, and says how many; what stays, or cannot be deleted, is logged.
 
-    Args:
-        files: in the order in which they go; the metadata file last, so that a purge that was interrupted can be
-            repeated from it.
-        storage: where they are.
-        name: the table.
-        kept: those that stay, each with who needs it.
-
-    Returns:
-        how many files were deleted; what stays, or cannot be deleted, is logged.
+    The metadata file comes last, so that a purge that was interrupted can be repeated from it. `kept` has those that
+    stay, each with who needs it.
     """
     for who, count in Counter(kept.values()).items():
         logger.warning("Dropped table %s, and left %d of its files, which %s needs", name, count, who)

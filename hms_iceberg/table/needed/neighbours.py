@@ -39,11 +39,7 @@ class Neighbours:
         return in_folders or any(each.needs(place) for each in self.hive)
 
     def refuse(self, what: str) -> None:
-        """Refuses to delete the folder as a whole.
-
-        Raises:
-            UnsupportedError: others have files in it.
-        """
+        """Refuses to delete the folder as a whole if others have files in it."""
         others = (*self.folders.values(), *(each.name for each in self.hive), *map(str, self.sharers))
         if others:
             raise UnsupportedError(
@@ -53,16 +49,7 @@ class Neighbours:
 
 
 class Search:
-    """Looks for the neighbours of a table.
-
-    Args:
-        identifier: the table.
-        metadata: the table.
-        metadata_location: its metadata file.
-        folder: the folder whose files are asked about.
-        places: of the storage that the table is in.
-        but: a table that does not count.
-    """
+    """Looks for the neighbours of a table in a folder; `but` is a table that does not count."""
 
     def __init__(
         self,
@@ -89,11 +76,7 @@ class Search:
         return Neighbours(self._folders, tuple(hive), tuple(self._sharers))
 
     def in_metastore(self, rows: TableRows) -> None:
-        """Finds those that a metastore knows: every table's folders, and every partition's.
-
-        Raises:
-            NoSuchTableError: tables are renamed again and again while they are looked for.
-        """
+        """Finds those that a metastore knows: every table's folders, and every partition's."""
         looked_for(lambda: self._in_rows(rows))
 
     def _in_rows(self, rows: TableRows) -> None:
@@ -113,12 +96,7 @@ class Search:
                 self._of_hive(str(row), place)
 
     def in_listing(self, listed: Iterable[FileInfo], storage: Storage) -> None:
-        """Finds tables by metadata files in the folder, also those that no metastore has.
-
-        Args:
-            listed: the files below the folder.
-            storage: where the files are.
-        """
+        """Finds tables by metadata files in the folder, also those that no metastore has."""
         newest: dict[str, FileInfo] = {}
         for file in listed:
             if file.location.endswith(_METADATA_FILES):
@@ -147,11 +125,8 @@ class Search:
     def in_own_folders(self, unnamed: Iterable[FileInfo], storage: Storage) -> None:
         """Finds tables that lived in the folder before this one did, by the metadata files that they left in it.
 
-        A table whose location was moved away still names the files that it wrote before.
-
-        Args:
-            unnamed: files that the table does not name.
-            storage: where they are.
+        A table whose location was moved away still names the files that it wrote before. `unnamed` are files that this
+        table does not name.
         """
         for file in unnamed:
             location = file.location

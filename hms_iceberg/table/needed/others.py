@@ -78,17 +78,7 @@ class HiveFolders:
 
 
 def hive_folders(row: TableRow, own: OwnFolders, rows: TableRows, places: Places) -> HiveFolders:
-    """Where the files of a Hive table are.
-
-    Args:
-        row: the Hive table.
-        own: the folders of an Iceberg table that may be in them.
-        rows: the metastore.
-        places: of the storage that both are in.
-
-    Raises:
-        NoSuchTableError: the table was dropped or renamed meanwhile.
-    """
+    """The folders with files of a Hive table; `own` are those of an Iceberg table that may be in them."""
     folders: Iterable[str] = rows.partition_locations(row.identifier) if row.has_partitions else (row.location,)
     return HiveFolders(str(row), frozenset(places.anywhere(each) for each in folders), own)
 
@@ -99,27 +89,13 @@ def backup_of(
     """The Hive table that a migrated table was, while it is kept as the way back; None if there is none.
 
     It is known by the mark of the migration in its row, or (of a migration by Apache Iceberg) by its name and place.
-
-    Args:
-        identifier: the Iceberg table.
-        metadata: the Iceberg table.
-        metadata_location: its metadata file.
-        rows: the metastore.
-        places: of the storage that the table is in.
-
-    Raises:
-        NoSuchTableError: it is renamed again and again while it is looked for.
     """
     own = OwnFolders.of(metadata, metadata_location, places)
     return looked_for(lambda: _backup_of(identifier, metadata, own, rows, places))
 
 
 def looked_for(look: Callable[[], T]) -> T:
-    """The result of a search in a metastore's rows; the search is repeated if a table is renamed during it.
-
-    Raises:
-        NoSuchTableError: they are renamed again and again.
-    """
+    """The result of a search in a metastore's rows; the search is repeated if a table is renamed during it."""
     for _ in range(_TRIES):
         try:
             return look()
@@ -158,26 +134,11 @@ def needed_by_others(
     *,
     keep_backup: bool = True,
 ) -> dict[str, str]:
-    """Files of a table that others need, each with who does.
+    """Files of a table that others need, each with who does as part of a sentence; without `rows` no other is known.
 
     Others are the Hive table that it was before its migration, while that is kept as the way back, tables that were
     registered from metadata of it, and whoever has a file in its folder: the deepest folder decides, whether it is a
     table's or a partition's. If it is the table's own and another Iceberg table's too, what that one names is its own.
-
-    Args:
-        identifier: the table.
-        version: the table.
-        locations: files that it names, or named.
-        storage: where they are.
-        rows: the metastore; None if it does not tell of other tables.
-        keep_backup: whether the Hive table counts.
-
-    Returns:
-        location of each file that has to stay, as `locations` has it, to who needs it: part of a sentence for people.
-
-    Raises:
-        StorageError, CorruptManifestError, CorruptMetadataError: what a copy names cannot be told.
-        NoSuchTableError: a table is renamed again and again while it is looked at.
     """
     places = Places(storage)
     asked: dict[Place, list[str]] = {}
@@ -212,16 +173,7 @@ def files_of_others(
 ) -> frozenset[str]:
     """Files that are in the folders of other tables, or that another table in the same folder names.
 
-    Args:
-        identifier: the table that is asked about; its copies are no others, nor is the Hive table that it was.
-        version: the table.
-        locations: files in or around its folders.
-        storage: where they are.
-        rows: the metastore.
-
-    Raises:
-        StorageError, CorruptManifestError, CorruptMetadataError: what another table names cannot be told.
-        NoSuchTableError: a table is renamed again and again while it is looked at.
+    Copies of the table that is asked about are no others, nor is the Hive table that it was.
     """
     places = Places(storage)
     asked = {location: places.anywhere(location) for location in locations}
@@ -236,20 +188,10 @@ def files_of_others(
 
 
 class Owners:
-    """Whose folders some files are in: the deepest folder decides.
+    """Whose folders some files are in, on whatever server: the deepest folder decides.
 
-    Args:
-        asked: the files, on whatever server.
-        own: the folders of the table that is asked about.
-        but: names of tables that do not count, in lower case.
-        rows: the metastore, all of whose tables are looked at: none can be asked for by its place.
-        places: of the storage.
-
-    Attributes:
-        sharers: Iceberg tables with a folder that is one of the table's own, and in which files are.
-
-    Raises:
-        NoSuchTableError: a table was dropped or renamed meanwhile.
+    Tables named in `but` (in lower case) do not count. All tables of the metastore are looked at: none can be asked for
+    by its place. `sharers` are Iceberg tables with a folder that is one of the table's own, and in which files are.
     """
 
     def __init__(
@@ -289,18 +231,10 @@ class Owners:
 def locations_of_partitions(
     rows: TableRows, partitioned: Sequence[TableRow], kept: Callable[[Iterable[str]], Iterable[str]]
 ) -> Iterator[tuple[TableRow, list[str]]]:
-    """Where the partitions of some tables are, several tables asked at once.
+    """Pairs, in order, of a table and what `kept` chose of the locations of its partitions, of which there may be very
+    many.
 
-    Args:
-        rows: the metastore.
-        partitioned: the tables.
-        kept: chooses among a table's locations, of which there may be very many.
-
-    Returns:
-        pairs of a table and what `kept` chose of the locations of its partitions, in the order of `partitioned`.
-
-    Raises:
-        NoSuchTableError: one was dropped or renamed meanwhile.
+    Several tables are asked for at once.
     """
     with ThreadPoolExecutor(_ASKED_AT_ONCE, thread_name_prefix="iceberg-partitions") as pool:
         asked = pool.map(lambda row: list(kept(rows.partition_locations(row.identifier))), partitioned)
@@ -308,16 +242,7 @@ def locations_of_partitions(
 
 
 def copies_of(version: MetadataVersion, rows: TableRows, places: Places) -> tuple[TableRow, ...]:
-    """The Iceberg tables that may be copies of a table, and itself.
-
-    Args:
-        version: the version of the table.
-        rows: the metastore's rows.
-        places: of the storage that the table is in.
-
-    Raises:
-        MetastoreError: the metastore cannot be asked.
-    """
+    """The Iceberg tables that may be copies of a table, and itself."""
     metadata = version.metadata
     own = OwnFolders.of(metadata, version.location, places)
     logged = (places.anywhere(entry.metadata_file).parent for entry in metadata.metadata_log)
@@ -328,16 +253,8 @@ def copies_of(version: MetadataVersion, rows: TableRows, places: Places) -> tupl
 def may_be_copy(row: TableRow, table_uuid: str | None, folders: Collection[Place], places: Places) -> bool:
     """Whether a row of a metastore may be a table, or a copy that was registered from its metadata.
 
-    Not all writers of rows tell the UUID. Of theirs the place counts.
-
-    Args:
-        row: the row.
-        table_uuid: the table's; None if it has none.
-        folders: folders of the table, on whatever server.
-        places: of the storage that the table is in.
-
-    Returns:
-        True if the UUIDs are equal; if one is not told, if the row's folder or metadata file is in one of `folders`.
+    Not all writers of rows tell the UUID: of theirs it counts whether the row's folder or metadata file is in one of
+    `folders`.
     """
     if not row.is_iceberg:
         return False
@@ -349,15 +266,7 @@ def may_be_copy(row: TableRow, table_uuid: str | None, folders: Collection[Place
 
 
 def names_of(row: TableRow, storage: Storage) -> Iterator[str]:
-    """Every file that another Iceberg table names; nothing if its metadata file is gone, so that nobody can read it.
-
-    Args:
-        row: the row of the table.
-        storage: where the files are.
-
-    Raises:
-        StorageError, CorruptManifestError, CorruptMetadataError: it cannot be told.
-    """
+    """Every file that another Iceberg table names; nothing if its metadata file is gone, so that nobody can read it."""
     location = row.properties.get(METADATA_LOCATION, "")
     try:
         metadata = read_version(location, storage).metadata

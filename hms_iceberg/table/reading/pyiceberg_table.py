@@ -24,12 +24,7 @@ _HIGHEST_VERSION = 3
 def pyiceberg_table(
     identifier: Identifier, metadata: TableMetadata, metadata_location: str, storage: Storage
 ) -> pyiceberg.table.Table:
-    """The table at its version, which PyIceberg can read and not change.
-
-    Raises:
-        MissingDependencyError: PyIceberg is not installed.
-        UnsupportedError: PyIceberg cannot read the table.
-    """
+    """The table at its version, which PyIceberg can read and not change."""
     name = ".".join(identifier)
     refuse_encrypted(metadata.properties, name, "Cannot give PyIceberg", "PyIceberg has no keys; use to_arrow().")
     if metadata.format_version > _HIGHEST_VERSION:

@@ -40,7 +40,7 @@ def parent_on(base: TableMetadata, branch: str) -> Snapshot | None:
 
 @dataclass(frozen=True)
 class SnapshotDraft:
-    """What an operation has decided about its snapshot, before the base gives it a number and a parent.
+    """A snapshot as an operation has decided it, before the base gives it a number and a parent.
 
     Attributes:
         snapshot_id: drawn once for the operation.
