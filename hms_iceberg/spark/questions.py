@@ -188,7 +188,7 @@ def _worker_command(tables: OpenTables, asked: WorkerCommand, question: Mapping[
     metadata, storage = tables.version(question).metadata, tables.storage(question)
     schema = metadata.schema_by_id(asked.schema_id)
     nanoseconds = chosen(asked.lacking_types)
-    reading = what_to_read(metadata, schema, asked.columns, storage, asked.deleted_column, nanoseconds)
+    reading = what_to_read(metadata, schema, asked.columns, storage, asked.deleted_column, nanoseconds, asked.types)
     return AnswerWriter({}).blobs([worker_command(reading)]).done()
 
 

@@ -146,7 +146,7 @@ class StreamBatch(msgspec.Struct, frozen=True):
 
 
 class PlanScan(msgspec.Struct, frozen=True):
-    """The files of a scan (`PlanScans`)."""
+    """The files of a scan (`ScanQuestion`)."""
 
     name: str
     metadata_location: str
@@ -171,12 +171,13 @@ class WorkerCommand(msgspec.Struct, frozen=True):
     metadata_location: str
     schema_id: int
     columns: list[str]
+    types: list[Any] = []  # what of each the query uses, as a type in Spark's JSON; none for all of it
     deleted_column: bool = False  # whether `_deleted` is one of the columns
     lacking_types: tuple[str, ...] = ()  # the names of Iceberg's types that this Spark does not have
 
 
 class CheckStream(msgspec.Struct, frozen=True):
-    """Whether a stream can be (`IcebergSource`)."""
+    """Whether a stream can be (`CheckStreams`)."""
 
     name: str
     options: dict[str, str]
@@ -189,7 +190,7 @@ class FirstOffset(msgspec.Struct, frozen=True):
 
 
 class LatestOffset(msgspec.Struct, frozen=True):
-    """How far the next batch of a stream goes (`IcebergStream`)."""
+    """How far the next batch of a stream goes (`AppendedRows`)."""
 
     name: str
     everything: bool  # whether the stream's limits are to be left aside

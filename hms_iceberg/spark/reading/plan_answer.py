@@ -85,20 +85,13 @@ def plan_answer(
         "files": plan.files.height,
         "keyed": is_keyed,
         "formats": kinds,
-        "rows": int(plan.files["record_count"].sum() or 0),
-        "location": plan.metadata.location,
-        "description": _description(whole, table),
+        "rows": int(whole.files["record_count"].sum() or 0),
+        "description": _description(whole, table, in_workers.files.height if in_workers else 0),
         "aggregates": aggregates,
         "statistics": statistics or {},
         "deleted_column": form.deleted_column,
         "worker_files": in_workers.files.height if in_workers else 0,
         "name_mapping": _name_mapping(plan),
-        "plain": (
-            set(kinds) <= {"PARQUET"}
-            and not plan.has_deletes
-            and plan.metadata.name_mapping() is None
-            and not partitions.has_leftovers
-        ),
         "partition_schema": partitions.schema,
         "partitions": partitions.tuples,
         "specs": partitions.specs,
@@ -126,7 +119,7 @@ def plan_answer(
     return answer.done()
 
 
-def _description(plan: ScanPlan, table: str) -> str:
+def _description(plan: ScanPlan, table: str, in_workers: int) -> str:
     snapshot = "no snapshot" if plan.snapshot is None else f"snapshot {plan.snapshot.snapshot_id}"
     metrics = plan.metrics
     skipped = metrics.manifests_total - metrics.manifests_kept
@@ -135,6 +128,8 @@ def _description(plan: ScanPlan, table: str) -> str:
         text += f" ({skipped} of {metrics.manifests_total} manifests skipped)"
     if plan.delete_files.height:
         text += f", {plan.delete_files.height} delete files"
+    if in_workers:
+        text += f", {in_workers} read by Python"
     wanted = plan.row_filter if plan.file_filter is None else plan.file_filter
     return f"{text}, planned for {wanted}"
 
@@ -191,10 +186,8 @@ class _Partitions:
         # Plans with further constants are read together, so that all have the same partition columns.
         self._common = [] if constants else self._known.shared(spec_ids)
         self._constants = [spark_value(each.field_type, value) for each, value in constants]
-        common = {field.field_id for field in self._common}
         columns = sorted({column for spec_id in spec_ids for column in plan.partitions.columns(spec_id)})
         tuples, self.numbers = _numbered(plan.files, columns)
-        self.has_leftovers = any(set(each) - common for each in identities.values())
         told = [*self._common, *(each for each, _ in constants)]
         self.schema = {"type": "struct", "fields": [_nullable(spark_field(each, table)) for each in told]}
         self.tuples = [self._tuple(row, identities[row["spec_id"]]) for row in tuples.iter_rows(named=True)]

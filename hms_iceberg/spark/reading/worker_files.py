@@ -32,8 +32,11 @@ from hms_iceberg.spec.data_types import (
     GeographyType,
     GeometryType,
     IcebergType,
+    ListType,
+    MapType,
     NestedField,
     NestedType,
+    StructType,
     TimeType,
     UUIDType,
     VariantType,
@@ -205,6 +208,7 @@ def what_to_read(
     storage: Storage,
     marks_deleted: bool = False,
     nanoseconds: str | None = None,
+    types: Sequence[Any] = (),
 ) -> bytes:
     """Pickles what every task of a scan has in common, for `read_in_worker`.
 
@@ -215,12 +219,16 @@ def what_to_read(
         storage: where the files are.
         marks_deleted: whether the query uses the column ``_deleted``, and so gets deleted rows too.
         nanoseconds: what the session takes timestamps in nanoseconds for.
+        types: of each column its type in Spark's JSON, in which structs have the fields that are read; none for all.
 
     Raises:
         UnsupportedError: a column of a type that Spark cannot hold.
     """
     filter_schema = with_metadata_columns(metadata, schema)
     projected = _projected(metadata, schema, columns)
+    if types:
+        read = (_with_type(each, _parts(each.field_type, of)) for each, of in zip(projected.fields, types, strict=True))
+        projected = Schema(*read)
     slim = slim_metadata(metadata)
     return pickle.dumps(_Reading(filter_schema, projected, slim, storage, marks_deleted, nanoseconds))
 
@@ -265,6 +273,26 @@ def _projected(metadata: TableMetadata, schema: Schema, columns: Sequence[str]) 
             raise UnsupportedError(f"Cannot read the column {name!r} of ORC and Avro files from Spark.")
         fields.append(field)
     return Schema(*fields)
+
+
+def _parts(kind: IcebergType, read: Any) -> IcebergType:
+    """A type whose structs have only the fields that they have in a type of Spark's JSON."""
+    if isinstance(kind, StructType):
+        own = {field.name: field for field in kind.fields}
+        found = ((own[each["name"]], each["type"]) for each in read["fields"])
+        return StructType(*(_with_type(field, _parts(field.field_type, of)) for field, of in found))
+    if isinstance(kind, ListType):
+        return ListType(kind.element_id, _parts(kind.element_type, read["elementType"]), kind.element_required)
+    if isinstance(kind, MapType):
+        key, value = _parts(kind.key_type, read["keyType"]), _parts(kind.value_type, read["valueType"])
+        return MapType(kind.key_id, key, kind.value_id, value, kind.value_required)
+    return kind
+
+
+def _with_type(field: NestedField, kind: IcebergType) -> NestedField:
+    return NestedField(
+        field.field_id, field.name, kind, field.required, field.doc, field.initial_default, field.write_default
+    )
 
 
 def slim_metadata(metadata: TableMetadata) -> TableMetadata:

@@ -58,7 +58,7 @@ def rows(table: Table) -> list[tuple[Any, ...]]:
 
 
 def is_read_by_python(spark: SparkSession, name: str) -> bool:
-    return "InArrow" in spark.sql(f"select * from {name}")._jdf.queryExecution().executedPlan().toString()
+    return "read by Python" in spark.sql(f"select * from {name}")._jdf.queryExecution().executedPlan().toString()
 
 
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])

@@ -15,6 +15,7 @@ from hms_iceberg.spec.data_types import (
     ListType,
     LongType,
     NestedField,
+    StringType,
     StructType,
     TimestampNanoType,
     TimestamptzNanoType,
@@ -23,9 +24,11 @@ from hms_iceberg.spec.partition_transforms import BucketTransform, DayTransform,
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from tests.support.pyspark_home import spark_release
-from tests.support.spark_tables import data_files, rows_of
+from tests.support.spark_tables import data_files, plan_text, rows_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import SparkSession
 
     from hms_iceberg.catalog import Catalog
@@ -204,3 +207,37 @@ def test_parts_of_microseconds_are_an_error_in_microseconds(
     session.conf.unset(SETTING)
     with pytest.raises(Exception, match="Cannot read the column at"):
         session.table(name).collect()
+
+
+def test_rows_of_python_are_tested_by_their_partitions_and_streamed(
+    session: SparkSession, catalog: Catalog, namespace: str, tmp_path: Path
+) -> None:
+    name = f"{namespace}.kinds"
+    inner = StructType(NestedField(4, "b", StringType()), NestedField(5, "a", LongType()))
+    many = ListType(7, StructType(NestedField(8, "x", LongType()), NestedField(9, "y", LongType())), False)
+    schema = Schema(
+        NestedField(1, "kind", StringType()), NestedField(2, "at", TimestampNanoType()), NestedField(3, "s", inner),
+        NestedField(6, "many", many),
+    )  # fmt: skip
+    spec = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "kind"))
+    catalog.create_table(name, schema, partition_spec=spec, properties={"format-version": "3"})
+    session.conf.set(SETTING, "bigint")
+    kinds = "case id % 3 when 0 then 'a' when 1 then 'B' end"
+    session.sql(
+        f"insert into {name} select {kinds}, id, named_struct('b', string(id), 'a', id), "
+        "array(named_struct('x', id, 'y', -id)) from range(30)"
+    )
+    frame = session.sql(f"select s.a from {name} where upper(kind) = 'A' and at > 20")
+    assert "read by Python" in plan_text(frame) and "upper(kind" not in plan_text(frame)
+    assert sorted(row.a for row in frame.collect()) == [21, 24, 27]
+    assert rows_of(session, f"select sum(many[0].y), max(many.y[0]) from {name}") == [(-435, 0)]
+    assert rows_of(session, f"select count(*) from {name} where lower(kind) = 'b'") == [(10,)]
+    assert rows_of(session, f"select l.s.b from {name} l join {name} r on l.at = r.s.a + 28") == [("28",), ("29",)]
+    found: list[int] = []
+    query = (
+        session.readStream.table(name).where("kind = 'a'").select("s.a").writeStream
+        .foreachBatch(lambda batch, _: found.extend(row.a for row in batch.collect()))
+        .option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
+    )  # fmt: skip
+    assert query.awaitTermination(120)
+    assert sorted(found) == list(range(0, 30, 3))

@@ -210,6 +210,20 @@ def test_a_merge_on_read_joins_only_rows_that_a_small_source_has(
 
 
 @pytest.mark.parametrize("mode", [COPY, MERGE])
+def test_spark_asks_no_query_of_its_own_which_files_and_partitions_a_statement_reads(
+    spark: SparkSession, make: Callable[..., Table], mode: str
+) -> None:
+    table, source = make("t", 2, mode), make("s", 2, mode)
+    with table.update_spec() as spec:
+        spec.add_field("kind", IdentityTransform())
+    for each in (table, source):
+        each.append(ROWS([(1, "a", 1, 0.0), (2, "b", 2, 0.0)]))
+    statement = f"update {name_of(table)} set v = 7 where id in (select id from {name_of(source)} where x = 0)"
+    ((plan,),) = spark.sql(f"explain {statement}").collect()
+    assert "BatchScan" in plan and "dynamicpruning" not in plan
+
+
+@pytest.mark.parametrize("mode", [COPY, MERGE])
 def test_a_merge_of_tables_in_the_same_buckets_of_its_key_shuffles_nothing(
     spark: SparkSession, make: Callable[..., Table], mode: str
 ) -> None:

@@ -92,5 +92,4 @@ def test_a_table_without_snapshots_is_described_and_planned(ask: Callable[..., R
     assert described["row_count"] == 0
     planned = ask("plan", snapshot_id=None, schema_id=described["schema_id"])
     assert planned.header["files"] == 0
-    assert planned.header["plain"] is True
     assert planned.texts(0) == []

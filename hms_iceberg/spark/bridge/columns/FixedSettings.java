@@ -5,8 +5,6 @@ import org.apache.parquet.hadoop.ParquetInputFormat;
 import org.apache.spark.internal.config.ConfigEntry;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.internal.SQLConf$;
-import scala.collection.immutable.Map;
-import scala.collection.immutable.Map$;
 
 /** What settings of a session, or of Hadoop, must not change in what a read of an Iceberg table returns. */
 public final class FixedSettings {
@@ -22,11 +20,6 @@ public final class FixedSettings {
   };
 
   private FixedSettings() {}
-
-  /** Options of a relation, which go before settings: no file of a snapshot is ever passed over. */
-  public static Map relationOptions() {
-    return (Map) Map$.MODULE$.empty().updated("ignoreMissingFiles", "false").updated("ignoreCorruptFiles", "false");
-  }
 
   /** Puts them into the configuration that goes to the executors. */
   public static void apply(Configuration conf) {

@@ -138,13 +138,13 @@ public final class UnsupportedTypes {
     return field.metadata().contains(TYPE) ? null : Values.of(field.dataType(), value);
   }
 
-  /** Refuses a query that uses such a column; if all of a column is read, also for what is in it. */
-  public static void refuse(String table, StructType schema, List columns, boolean whole) {
+  /** Refuses a query that uses such a column. */
+  public static void refuse(String table, StructType schema, List columns) {
     StructField[] known = schema.fields();
     for (int i = 0; i < columns.size(); i++) {
       String name = ((AttributeReference) columns.get(i)).name();
       for (int j = 0; j < known.length; j++) {
-        if (known[j].name().equals(name) && (whole || known[j].metadata().contains(TYPE))) {
+        if (known[j].name().equals(name) && known[j].metadata().contains(TYPE)) {
           refuse(table, known[j], "");
         }
       }

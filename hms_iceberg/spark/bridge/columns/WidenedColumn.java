@@ -1,7 +1,6 @@
 package hms_iceberg.bridge.columns;
 
 import org.apache.parquet.schema.Type;
-import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
@@ -17,11 +16,6 @@ public final class WidenedColumn {
   /** How a wanted column is made of what was read with `typeToRead`. */
   public static ColumnView of(DataType wanted, DataType read) {
     return ColumnView.same();
-  }
-
-  /** Whether the vectors of a batch can be those that the session's settings say. */
-  public static boolean keepsVectors(SQLConf conf) {
-    return true;
   }
 
   /** A batch whose vectors are those. */

@@ -15,7 +15,6 @@ import scala.collection.immutable.Nil$;
 /** The session's settings for reading files, carried to the executors; a task has its own. */
 public final class ReadSettings implements Serializable {
   public boolean returnBatches;
-  public boolean unsafeRows;
   public boolean offHeap;
   public int batchSize;
   public boolean pushFilters;

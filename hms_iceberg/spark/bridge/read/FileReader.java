@@ -20,7 +20,6 @@ import java.util.List;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.mapred.JobConf;
 import org.apache.spark.TaskContext;
-import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.StructField;
@@ -28,10 +27,9 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import org.apache.spark.util.TaskCompletionListener;
-import scala.runtime.AbstractFunction1;
 
 /** Runs on the executors: reads one split of one data file as Iceberg says. */
-public final class FileReader extends AbstractFunction1 implements Serializable {
+public final class FileReader implements Serializable {
   private final ExecutorConf conf;
   private final Wanted wanted;
   private final String nameMapping;
@@ -59,8 +57,7 @@ public final class FileReader extends AbstractFunction1 implements Serializable 
     return settings.returnBatches;
   }
 
-  public Object apply(Object split) {
-    PartitionedFile file = (PartitionedFile) split;
+  Rows read(PartitionedFile file) {
     FileTask task = (FileTask) file.otherConstantMetadataColumnValues().apply(FileTask.KEY);
     FileBatches batches = null;
     try {
@@ -107,19 +104,7 @@ public final class FileReader extends AbstractFunction1 implements Serializable 
     DeletedMarks marks = marksDeleted ? new DeletedMarks() : null;
     BatchColumns batchColumns = new BatchColumns(batches, task, marks);
     DeletedRows deleted = DeletedRows.of(task, batchColumns, conf.value(), settings);
-    return new Rows(batches, wanted.ordered(batchColumns.output(wanted.ofFiles)), deleted, marks, row());
-  }
-
-  /** Spark expects batches, or rows; if it does not make its own unsafe rows of them, that is done here. */
-  private Rows.Shape row() {
-    if (settings.returnBatches) {
-      return new Rows.Shape(true, null);
-    }
-    if (!settings.unsafeRows) {
-      return new Rows.Shape(false, null);
-    }
-    StructType full = Structs.concat(wanted.ofFiles, wanted.partition);
-    return new Rows.Shape(false, UnsafeProjection.create(full));
+    return new Rows(batches, wanted.ordered(batchColumns.output(wanted.ofFiles)), deleted, marks, returnsBatches());
   }
 
   private static void closeQuietly(FileBatches batches) {
@@ -139,7 +124,7 @@ public final class FileReader extends AbstractFunction1 implements Serializable 
     /** Of each column, its place among those of files and then of the partition; null if they come in that order. */
     private final int[] order;
 
-    public Wanted(StructType ofFiles, StructType partition, int[] order) {
+    private Wanted(StructType ofFiles, StructType partition, int[] order) {
       this.ofFiles = ofFiles;
       this.partition = partition;
       this.order = order;

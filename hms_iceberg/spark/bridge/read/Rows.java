@@ -8,8 +8,6 @@ import hms_iceberg.bridge.files.FileBatches;
 import java.io.Closeable;
 import java.io.IOException;
 import java.util.Iterator;
-import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import scala.collection.AbstractIterator;
@@ -20,21 +18,21 @@ final class Rows extends AbstractIterator implements Closeable {
   private ColumnarBatch batch;
   private DeletedRows deleted;
   private final DeletedMarks marks;
-  private final Shape shape;
+  private final boolean inBatches;
   private ColumnarBatch next;
   private Iterator rows;
   private boolean closed;
 
-  Rows(FileBatches file, ColumnarBatch batch, DeletedRows deleted, DeletedMarks marks, Shape shape) {
+  Rows(FileBatches file, ColumnarBatch batch, DeletedRows deleted, DeletedMarks marks, boolean inBatches) {
     this.file = file;
     this.batch = batch;
     this.deleted = deleted;
     this.marks = marks;
-    this.shape = shape;
+    this.inBatches = inBatches;
   }
 
   public boolean hasNext() {
-    if (shape.batches) {
+    if (inBatches) {
       return next != null || advance();
     }
     while (rows == null || !rows.hasNext()) {
@@ -51,13 +49,12 @@ final class Rows extends AbstractIterator implements Closeable {
     if (!hasNext()) {
       throw new java.util.NoSuchElementException();
     }
-    if (shape.batches) {
+    if (inBatches) {
       ColumnarBatch given = next;
       next = null;
       return given;
     }
-    InternalRow row = (InternalRow) rows.next();
-    return shape.projection == null ? row : shape.projection.apply(row);
+    return rows.next();
   }
 
   /** The next batch that has a row to show. */
@@ -108,16 +105,6 @@ final class Rows extends AbstractIterator implements Closeable {
         batch = null;
         deleted = null;
       }
-    }
-  }
-
-  static final class Shape {
-    public final boolean batches;
-    public final UnsafeProjection projection;
-
-    Shape(boolean batches, UnsafeProjection projection) {
-      this.batches = batches;
-      this.projection = projection;
     }
   }
 }

@@ -17,6 +17,9 @@ public final class SplitReaders implements PartitionReaderFactory, Serializable 
   }
 
   public PartitionReader createReader(InputPartition partition) {
+    if (partition instanceof WorkerRows) {
+      return ((WorkerRows) partition).reader();
+    }
     return new Splits(files, ((FilePartition) partition).files());
   }
 
@@ -46,7 +49,7 @@ public final class SplitReaders implements PartitionReaderFactory, Serializable 
         }
         PartitionedFile split = splits[opened++];
         InputFileBlockHolder$.MODULE$.set(split.urlEncodedPath(), split.start(), split.length());
-        rows = (Rows) files.apply(split);
+        rows = files.read(split);
       }
       return true;
     }

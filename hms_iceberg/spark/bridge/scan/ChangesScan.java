@@ -7,7 +7,6 @@ import hms_iceberg.bridge.columns.Structs;
 import hms_iceberg.bridge.columns.UnsupportedTypes;
 import hms_iceberg.bridge.files.ReadSettings;
 import hms_iceberg.bridge.read.ChangesReaders;
-import hms_iceberg.bridge.read.FileReader;
 import hms_iceberg.bridge.table.DescribedTable;
 import hms_iceberg.bridge.wire.Json;
 import hms_iceberg.bridge.wire.CollectionTools;

@@ -29,7 +29,7 @@ final class PlannedChanges {
     byte[][] plans = answer.takeBlobs(answer.header().get("plans").asInt());
     this.plans = new ScanFiles[plans.length];
     for (int i = 0; i < plans.length; i++) {
-      this.plans[i] = new ScanFiles(null, new Answer(plans[i]));
+      this.plans[i] = new ScanFiles(new Answer(plans[i]));
     }
   }
 

@@ -11,7 +11,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.InputPartition;
@@ -40,21 +39,9 @@ final class PlannedScan {
     }
     this.files = files;
     this.wholeFiles = wholeFiles;
-    this.kept = files.keptBy(CollectionTools.seq(ofPartitions(conditions, files.partitionSchema())));
-    this.bytes = files.bytes(files.numbers(kept, null));
-  }
-
-  /** Those that a partition answers for all of its rows. */
-  private static List ofPartitions(List conditions, StructType partition) {
-    List names = Arrays.asList(partition.fieldNames());
-    List decided = new ArrayList();
-    for (int i = 0; i < conditions.size(); i++) {
-      Expression condition = (Expression) conditions.get(i);
-      if (ScanQuestion.isOn(condition, names)) {
-        decided.add(condition);
-      }
-    }
-    return decided;
+    List names = Arrays.asList(files.partitionSchema().fieldNames());
+    this.kept = files.keptBy(CollectionTools.seq(ScanQuestion.on(conditions, names)));
+    this.bytes = files.bytes(files.numbers(kept, null)) + files.workerBytes();
   }
 
   boolean keepsSame(PlannedScan other) {
@@ -120,7 +107,7 @@ final class PlannedScan {
   /** By what the files are grouped, and in how many groups. */
   public Partitioning partitioning(StructType read) {
     org.apache.spark.sql.connector.expressions.Expression[] keys = files.plannedPartitions().keys(read);
-    if (keys.length == 0) {
+    if (keys.length == 0 || files.workerFiles() != null) {
       return new UnknownPartitioning(0);
     }
     InternalRow[] values = files.plannedPartitions().keyValues(read);

@@ -6,41 +6,32 @@ import hms_iceberg.bridge.conditions.PartitionFilter;
 import hms_iceberg.bridge.files.DeleteFile;
 import hms_iceberg.bridge.files.EqualityDeletes;
 import hms_iceberg.bridge.files.FileTask;
-import hms_iceberg.bridge.table.DescribedTable;
 import hms_iceberg.bridge.wire.Answer;
 import hms_iceberg.bridge.wire.Json;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Base64;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.paths.SparkPath;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
-import org.apache.spark.sql.execution.datasources.FileIndex;
-import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
-import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
-import scala.Option;
 import scala.collection.immutable.Map$;
 import scala.collection.immutable.Seq;
-import scala.jdk.javaapi.CollectionConverters;
 
-/** The files of one planned scan, as Spark's file index. */
-public final class ScanFiles implements FileIndex, Cloneable {
+/** The files of one planned scan. */
+public final class ScanFiles implements Cloneable {
   private static final DeleteFile[] NO_DELETES = new DeleteFile[0];
   private static final EqualityDeletes[] NO_KEYS = new EqualityDeletes[0];
 
-  private final DescribedTable table;
   private final JsonNode header;
   private final StructType partitionSchema;
   private final InternalRow[] partitions;
@@ -60,14 +51,11 @@ public final class ScanFiles implements FileIndex, Cloneable {
   private final DeleteFile[][] positionDeletes;
   private final EqualityDeletes[][] equalityDeletes;
   private final long totalSize;
-  private WorkerFiles workerFiles;
+  private final WorkerFiles workerFiles;
   private long planningNanos;
   private PlannedPartitions planned;
-  /** Which of the files are replaced by what is read; null if nothing is. */
-  private RowChange replaced;
 
-  ScanFiles(DescribedTable table, Answer plan) {
-    this.table = table;
+  ScanFiles(Answer plan) {
     this.header = plan.header();
     int count = header.get("files").asInt();
     this.paths = plan.takeTexts(count);
@@ -95,7 +83,7 @@ public final class ScanFiles implements FileIndex, Cloneable {
     this.positionDeletes = perFile(plan, deletes, NO_DELETES);
     this.equalityDeletes = perFile(plan, groups(header.get("equality_deletes"), deletes), NO_KEYS);
     int others = header.get("worker_files").asInt();
-    this.workerFiles = others == 0 ? null : new WorkerFiles(description(), others, plan, marksDeleted());
+    this.workerFiles = others == 0 ? null : new WorkerFiles(others, plan, marksDeleted());
     long total = 0;
     for (int i = 0; i < count; i++) {
       total += sizes[i];
@@ -188,18 +176,13 @@ public final class ScanFiles implements FileIndex, Cloneable {
     return (EqualityDeletes[][]) spread(plan, all, none);
   }
 
-  /** Columns that come from the partition of a file and not from its content. */
-  public Set partitionColumns() {
-    return new HashSet(Arrays.asList(partitionSchema.fieldNames()));
-  }
-
   /** The table's name mapping as JSON text, or null if it has none. */
   public String nameMapping() {
     JsonNode mapping = header.get("name_mapping");
     return mapping == null || mapping.isNull() ? null : mapping.toString();
   }
 
-  /** The files that Spark's Parquet scan cannot read, which are not in this index; null if there are none. */
+  /** The files that only Python reads, and that are not among the others here; null if there are none. */
   public WorkerFiles workerFiles() {
     return workerFiles;
   }
@@ -219,11 +202,6 @@ public final class ScanFiles implements FileIndex, Cloneable {
     return header.get("statistics");
   }
 
-  /** Whether every file can be handed to Spark as it is read: no deletes, nothing to fill in. */
-  public boolean isPlain() {
-    return header.get("plain").asBoolean();
-  }
-
   /** Whether deleted rows are among those that are read, and marked, because the query uses the column _deleted. */
   public boolean marksDeleted() {
     return header.get("deleted_column").asBoolean();
@@ -234,46 +212,16 @@ public final class ScanFiles implements FileIndex, Cloneable {
   }
 
   public long sizeInBytes() {
-    return totalSize;
+    return totalSize + workerBytes();
+  }
+
+  long workerBytes() {
+    return workerFiles == null ? 0 : workerFiles.bytes();
   }
 
   /** How many rows the files have, deleted ones among them. */
   public long rowCount() {
     return header.get("rows").asLong();
-  }
-
-  public Seq rootPaths() {
-    List roots = new ArrayList();
-    roots.add(new Path(header.get("location").asText()));
-    return CollectionConverters.asScala(roots).toSeq();
-  }
-
-  public String[] inputFiles() {
-    return (String[]) paths.clone();
-  }
-
-  public void refresh() {}
-
-  /** Spark does not look at partition filters again after this, so they are evaluated here on each partition. */
-  public Seq listFiles(Seq partitionFilters, Seq dataFilters) {
-    boolean[] kept = PartitionFilter.keep(partitionFilters, partitionSchema, partitions);
-    List[] files = new List[partitions.length];
-    for (int i = 0; i < paths.length; i++) {
-      int partition = partitionOf[i];
-      if (kept[partition] && (replaced == null || replaced.filesToRead().contains(paths[i]))) {
-        if (files[partition] == null) {
-          files[partition] = new ArrayList();
-        }
-        files[partition].add(file(i));
-      }
-    }
-    List directories = new ArrayList();
-    for (int i = 0; i < partitions.length; i++) {
-      if (files[i] != null) {
-        directories.add(new PartitionDirectory(partitions[i], CollectionConverters.asScala(files[i]).toSeq()));
-      }
-    }
-    return CollectionConverters.asScala(directories).toSeq();
   }
 
   /** By what the files are partitioned. */
@@ -342,11 +290,6 @@ public final class ScanFiles implements FileIndex, Cloneable {
     return planningNanos;
   }
 
-  private FileStatusWithMetadata file(int i) {
-    FileStatus status = new FileStatus(sizes[i], false, 1, 128L * 1024 * 1024, 0, new Path(paths[i]));
-    return new FileStatusWithMetadata(status, told(i));
-  }
-
   /** What travels with a file's splits. */
   private scala.collection.immutable.Map told(int i) {
     int partition = partitionOf[i];
@@ -358,17 +301,6 @@ public final class ScanFiles implements FileIndex, Cloneable {
     return (scala.collection.immutable.Map) Map$.MODULE$.empty().updated(FileTask.KEY, task);
   }
 
-  /** Two scans of one snapshot with the same filter hold the same files: plans that use both can share the work. */
-  public boolean equals(Object other) {
-    return other instanceof ScanFiles && table.equals(((ScanFiles) other).table)
-        && Arrays.equals(paths, ((ScanFiles) other).paths) && replaced == ((ScanFiles) other).replaced
-        && marksDeleted() == ((ScanFiles) other).marksDeleted();
-  }
-
-  public int hashCode() {
-    return 31 * table.hashCode() + paths.length;
-  }
-
   /** What is read and how it was planned, for EXPLAIN and the user interface. */
   public String description() {
     return header.get("description").asText();
@@ -378,16 +310,9 @@ public final class ScanFiles implements FileIndex, Cloneable {
   public List paths() {
     List all = new ArrayList(Arrays.asList(paths));
     if (workerFiles != null) {
-      all.addAll(Arrays.asList(workerFiles.inputFiles()));
+      all.addAll(Arrays.asList(workerFiles.paths()));
     }
     return all;
-  }
-
-  /** The same files, of which those with rows that change are replaced, and no others read. */
-  public ScanFiles replacedBy(RowChange change) {
-    replaced = change;
-    workerFiles = workerFiles == null ? null : workerFiles.replacedBy(replaced);
-    return this;
   }
 
   /** The same files for another query, which got them in so much time. */
@@ -399,11 +324,6 @@ public final class ScanFiles implements FileIndex, Cloneable {
     } catch (CloneNotSupportedException e) {
       throw new IllegalStateException(e);
     }
-  }
-
-  /** Spark shows this as the scan's metadata time. */
-  public Option metadataOpsTimeNs() {
-    return Option.apply(Long.valueOf(planningNanos));
   }
 
   public String toString() {

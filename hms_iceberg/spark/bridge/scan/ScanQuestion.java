@@ -59,6 +59,14 @@ public final class ScanQuestion {
     }
   }
 
+  /** Asks for the files of a statement that changes rows, if it is one. */
+  public static void addChange(ObjectNode question, RowChange change) {
+    if (change != null) {
+      question.put("whole_files", change.replacesFiles());
+      question.put("all_deletes", true);
+    }
+  }
+
   /** What conditions say of columns, all of which must hold; null if there are none. */
   public static ObjectNode filter(List conditions, List columns) {
     Expression all = null;
@@ -87,6 +95,17 @@ public final class ScanQuestion {
     return condition.deterministic() && !condition.references().isEmpty() && columns.containsAll(names(condition));
   }
 
+  /** Those of some conditions. */
+  static List on(List conditions, List columns) {
+    List found = new ArrayList();
+    for (int i = 0; i < conditions.size(); i++) {
+      if (isOn((Expression) conditions.get(i), columns)) {
+        found.add(conditions.get(i));
+      }
+    }
+    return found;
+  }
+
   /** The names of the attributes of a condition. */
   static List names(Expression condition) {
     List names = new ArrayList();
@@ -100,7 +119,7 @@ public final class ScanQuestion {
   /** The files, which are asked for once. */
   public static ScanFiles ask(DescribedTable table, ObjectNode asked) {
     long started = System.nanoTime();
-    ScanFiles files = (ScanFiles) table.planner().askOnce(asked, new Planned(table));
+    ScanFiles files = (ScanFiles) table.planner().askOnce(asked, new Planned());
     return files.plannedIn(System.nanoTime() - started);
   }
 
@@ -119,14 +138,8 @@ public final class ScanQuestion {
   }
 
   static final class Planned implements Planner.AnswerReader {
-    private final DescribedTable table;
-
-    Planned(DescribedTable table) {
-      this.table = table;
-    }
-
     public Object read(Answer plan) {
-      return new ScanFiles(table, plan);
+      return new ScanFiles(plan);
     }
   }
 }

@@ -5,6 +5,7 @@ import hms_iceberg.bridge.batches.MetadataColumns;
 import hms_iceberg.bridge.columns.Structs;
 import hms_iceberg.bridge.columns.UnsupportedTypes;
 import hms_iceberg.bridge.files.ReadSettings;
+import hms_iceberg.bridge.parquet.VariantGroups;
 import hms_iceberg.bridge.read.FileReader;
 import hms_iceberg.bridge.read.SplitReaders;
 import hms_iceberg.bridge.table.DescribedTable;
@@ -12,6 +13,7 @@ import hms_iceberg.bridge.wire.ExecutorConf;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Set;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.classic.SparkSession;
@@ -68,17 +70,19 @@ public final class TableScan
     this.streams = streams;
     this.change = change;
     this.table = table;
-    this.required = required;
     this.conditions = conditions;
+    this.required = required;
     this.question = ScanQuestion.of(table, required, filter());
     SQLConf conf = session.sessionState().conf();
     if (conf.cboEnabled() || conf.planStatsEnabled()) {
       ScanQuestion.addStatistics(question, required);
     }
-    if (change != null) {
-      question.put("whole_files", change.replacesFiles());
-      question.put("all_deletes", true);
-    }
+    ScanQuestion.addChange(question, change);
+  }
+
+  /** The files that only Python reads; null if there are none. */
+  private WorkerFiles workerFiles() {
+    return planned().files.workerFiles();
   }
 
   private synchronized PlannedScan planned() {
@@ -121,7 +125,17 @@ public final class TableScan
   }
 
   private boolean returnsBatches() {
-    return new ParquetFileFormat().supportBatch(session, required);
+    boolean ofStream = streams == null && change == null;
+    return mayReturnBatches(table, required) || !ofStream && areBatches(required) && workerFiles() == null;
+  }
+
+  /** Whether all that is ever read of a table, as of a stream, is read in batches. */
+  public static boolean mayReturnBatches(DescribedTable table, StructType columns) {
+    return table.isReadBySpark() && areBatches(columns);
+  }
+
+  private static boolean areBatches(StructType columns) {
+    return new ParquetFileFormat().supportBatch((SparkSession) SparkSession.active(), columns);
   }
 
   /** The size of the files, as much of it as the columns take that are read; who plans by cost wants that of the rows. */
@@ -165,8 +179,18 @@ public final class TableScan
   public InputPartition[] planInputPartitions() {
     SparkSession sized = (SparkSession) table.sized(session);
     int[] numbers = numbers();
-    return outputPartitioning() instanceof KeyGroupedPartitioning
-        ? planned().keyed(sized, required, numbers) : planned().partitions(sized, required, numbers);
+    if (outputPartitioning() instanceof KeyGroupedPartitioning) {
+      return planned().keyed(sized, required, numbers);
+    }
+    InputPartition[] partitions = planned().partitions(sized, required, numbers);
+    if (workerFiles() == null) {
+      return partitions;
+    }
+    List all = new ArrayList(Arrays.asList(partitions));
+    List ofPartitions = ScanQuestion.on(conditions, table.identityColumns());
+    Set named = change == null ? null : change.filesToRead();
+    all.addAll(Arrays.asList(workerFiles().partitions(sized, table, required, ofPartitions, named)));
+    return (InputPartition[]) all.toArray(new InputPartition[0]);
   }
 
   /** The numbers of the files that are read. */
@@ -182,7 +206,7 @@ public final class TableScan
     settings.returnBatches = returnsBatches();
     FileReader reader = new FileReader(
         ExecutorConf.of(session, conf), columns, scan.files.nameMapping(), filters(),
-        null, scan.files.marksDeleted(), settings);
+        replacesFiles() ? null : VariantGroups.tests(question.get("filter")), scan.files.marksDeleted(), settings);
     return new SplitReaders(reader);
   }
 

@@ -5,7 +5,6 @@ import hms_iceberg.bridge.table.DescribedTable;
 import hms_iceberg.bridge.wire.CollectionTools;
 import java.util.ArrayList;
 import java.util.List;
-import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.types.StructType;
@@ -38,12 +37,8 @@ public final class TableScanBuilder extends FilteredBuilder {
       return filters;
     }
     conditions = SimpleFirst.of(CollectionConverters.asJava(filters));
-    List ofRows = new ArrayList();
-    for (int i = 0; i < conditions.size(); i++) {
-      if (!ScanQuestion.isOn((Expression) conditions.get(i), table.identityColumns())) {
-        ofRows.add(conditions.get(i));
-      }
-    }
+    List ofRows = new ArrayList(conditions);
+    ofRows.removeAll(ScanQuestion.on(conditions, table.identityColumns()));
     return CollectionTools.seq(ofRows);
   }
 

@@ -7,7 +7,7 @@ import hms_iceberg.bridge.plan.CarriedOnce;
 import hms_iceberg.bridge.plan.CheckStreams;
 import hms_iceberg.bridge.plan.NamedMetadata;
 import hms_iceberg.bridge.plan.OneVersion;
-import hms_iceberg.bridge.plan.PlanScans;
+import hms_iceberg.bridge.plan.PrepareScans;
 import hms_iceberg.bridge.plan.QueriedOnce;
 import hms_iceberg.bridge.plan.StreamColumns;
 import hms_iceberg.bridge.sql.LikeTables;
@@ -82,7 +82,7 @@ final class ExtendedSession {
     own.injectPlanNormalizationRule(new RuleBuilder(extension, RuleBuilder.ONE_VERSION));
     own.injectPlanNormalizationRule(new RuleBuilder(extension, RuleBuilder.CARRIED_ONCE));
     own.injectPlanNormalizationRule(new RuleBuilder(extension, RuleBuilder.QUERIED_ONCE));
-    own.injectPreCBORule(new RuleBuilder(extension, RuleBuilder.PLAN));
+    own.injectPreCBORule(new RuleBuilder(extension, RuleBuilder.PREPARE));
     own.injectPreCBORule(new RuleBuilder(extension, RuleBuilder.STREAM_COLUMNS));
     own.injectResolutionRule(new RuleBuilder(extension, RuleBuilder.CHECK_STREAMS));
     own.injectResolutionRule(new RuleBuilder(extension, RuleBuilder.VIEWS));
@@ -110,7 +110,7 @@ final class ExtendedSession {
 
   /** Makes a rule for each session that Spark makes of an extended one. */
   static final class RuleBuilder extends AbstractFunction1 {
-    static final int PLAN = 0;
+    static final int PREPARE = 0;
     static final int REFUSE = 1;
     static final int OPTIONS = 2;
     static final int JOIN = 3;
@@ -158,8 +158,8 @@ final class ExtendedSession {
       }
       extension.adopt(session);
       switch (kind) {
-        case PLAN:
-          return new PlanScans(session);
+        case PREPARE:
+          return new PrepareScans(session);
         case REFUSE:
           return new RefuseWrites(session);
         case OPTIONS:

@@ -1,14 +1,11 @@
 package hms_iceberg.bridge.source;
 
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import hms_iceberg.bridge.catalog.RequestedTable;
 import hms_iceberg.bridge.catalog.TableReads;
 import hms_iceberg.bridge.metastore.MetastoreRows;
-import hms_iceberg.bridge.plan.IcebergFormat;
 import hms_iceberg.bridge.tables.IcebergTable;
 import hms_iceberg.bridge.wire.Failures;
 import hms_iceberg.bridge.wire.Generation;
-import hms_iceberg.bridge.wire.Json;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Optional;
@@ -17,7 +14,6 @@ import org.apache.spark.sql.SQLContext;
 import org.apache.spark.sql.SaveMode;
 import org.apache.spark.sql.catalyst.analysis.AsOfTimestamp;
 import org.apache.spark.sql.catalyst.analysis.AsOfVersion;
-import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.SupportsCatalogOptions;
 import org.apache.spark.sql.connector.catalog.Table;
@@ -80,32 +76,21 @@ public class IcebergSource implements SupportsCatalogOptions, StreamSourceProvid
     return false;
   }
 
-  /** What is streamed is known to be possible before the query starts. */
+  /** Spark asks whether there is a source of this kind too, and takes it where a table is not one that can be streamed. */
   public Tuple2 sourceSchema(
       SQLContext context, Option schema, String provider, scala.collection.immutable.Map parameters) {
-    CaseInsensitiveStringMap options = new CaseInsensitiveStringMap(CollectionConverters.asJava(parameters));
-    IcebergTable streamed = streamed(options);
-    ObjectNode question = streamed.question("stream-check");
-    question.set("options", Json.MAPPER.valueToTree(new HashMap(options)));
-    streamed.planner().ask(question);
-    return new Tuple2("iceberg", streamed.schema());
+    Table table = loaded(new CaseInsensitiveStringMap(CollectionConverters.asJava(parameters)));
+    if (!(table instanceof IcebergTable)) {
+      throw Failures.of("UnsupportedError: cannot stream " + table.name() + ": it is not made of appended rows."
+          + " Stream the table itself, or read this with spark.read.", null);
+    }
+    return new Tuple2("iceberg", table.schema());
   }
 
   public Source createSource(
       SQLContext context, String checkpoint, Option schema, String provider,
       scala.collection.immutable.Map parameters) {
-    CaseInsensitiveStringMap options = new CaseInsensitiveStringMap(CollectionConverters.asJava(parameters));
-    return new IcebergStream(
-        (SparkSession) context.sparkSession(), checkpoint, streamed(options), Json.MAPPER.valueToTree(new HashMap(options)));
-  }
-
-  private static IcebergTable streamed(CaseInsensitiveStringMap options) {
-    Table table = loaded(options);
-    if (!(table instanceof IcebergTable)) {
-      throw Failures.of("UnsupportedError: cannot stream " + table.name() + ": it is not made of appended rows."
-          + " Stream the table itself, or read this with spark.read.", null);
-    }
-    return (IcebergTable) table;
+    throw new UnsupportedOperationException("Streams of " + provider + " are made of tables.");
   }
 
   private static Table loaded(CaseInsensitiveStringMap options) {
@@ -147,6 +132,7 @@ public class IcebergSource implements SupportsCatalogOptions, StreamSourceProvid
   /** What DataFrameWriter.save ends in. */
   public BaseRelation createRelation(
       SQLContext context, SaveMode mode, scala.collection.immutable.Map parameters, Dataset data) {
-    throw MetastoreRows.notWritable(String.valueOf(parameters.getOrElse("path", new IcebergFormat.No())), "save");
+    Option path = parameters.get("path");
+    throw MetastoreRows.notWritable(path.isEmpty() ? "" : (String) path.get(), "save");
   }
 }

@@ -1,14 +1,13 @@
 package hms_iceberg.bridge.stream;
 
 import hms_iceberg.bridge.scan.StreamMaker;
+import hms_iceberg.bridge.scan.TableScan;
 import hms_iceberg.bridge.table.DescribedTable;
 import java.util.Collections;
-import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
-import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 import org.apache.spark.sql.types.StructType;
 
 /** A table of which Spark has not said what it reads, as it does for streams: their batches say it, in `StreamColumns`. */
@@ -32,7 +31,7 @@ final class StreamedScan implements Scan, SupportsReportStatistics {
   }
 
   public Scan.ColumnarSupportMode columnarSupportMode() {
-    return new ParquetFileFormat().supportBatch((SparkSession) SparkSession.active(), columns)
+    return TableScan.mayReturnBatches(table, columns)
         ? Scan.ColumnarSupportMode.SUPPORTED : Scan.ColumnarSupportMode.UNSUPPORTED;
   }
 

@@ -8,17 +8,13 @@ import org.apache.spark.sql.connector.catalog.TableCapability;
 /** What Spark may do with a table, some of which the table's properties decide. */
 public final class Capabilities {
   private static final String[] ALWAYS = {
-    "BATCH_READ", "BATCH_WRITE", "STREAMING_WRITE", "TRUNCATE", "OVERWRITE_BY_FILTER", "OVERWRITE_DYNAMIC"
+    "BATCH_READ", "MICRO_BATCH_READ", "BATCH_WRITE", "STREAMING_WRITE", "TRUNCATE", "OVERWRITE_BY_FILTER", "OVERWRITE_DYNAMIC"
   };
 
   private Capabilities() {}
 
-  /** A stream of a table that Spark does not read by itself is made of plans, as a source of an older kind. */
-  public static Set of(Map properties, boolean isReadBySpark) {
+  public static Set of(Map properties) {
     Set capabilities = new HashSet();
-    if (isReadBySpark) {
-      capabilities.add(TableCapability.MICRO_BATCH_READ);
-    }
     for (int i = 0; i < ALWAYS.length; i++) {
       capabilities.add(TableCapability.valueOf(ALWAYS[i]));
     }

@@ -210,7 +210,7 @@ public abstract class DescribedTable extends EvolvingTable implements SupportsRe
 
   /** Whether no file of the table can be one that only Python reads. */
   public boolean isReadBySpark() {
-    return description.get("read_by_spark").asBoolean() && !question.has("batch");
+    return description.get("read_by_spark").asBoolean();
   }
 
   public Estimate estimate() {

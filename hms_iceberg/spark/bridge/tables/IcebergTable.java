@@ -40,7 +40,7 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** One snapshot of an Iceberg table, as the analyzer sees it. PlanScans puts its files in its place. */
+/** One snapshot of an Iceberg table, as the analyzer sees it. */
 public class IcebergTable extends DescribedTable
     implements SupportsWrite, SupportsMetadataColumns, SupportsRowLevelOperations, SupportsDeleteV2 {
   /** TableCatalog.PROP_TABLE_TYPE, which Spark has from 4.1 on. */
@@ -106,7 +106,7 @@ public class IcebergTable extends DescribedTable
   }
 
   public Set capabilities() {
-    return Capabilities.of(properties(), isReadBySpark());
+    return Capabilities.of(properties());
   }
 
   /**
@@ -139,7 +139,7 @@ public class IcebergTable extends DescribedTable
   }
 
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    return isReadBySpark() ? (ScanBuilder) new TableScanBuilder(this, new Streams(this, options), null) : estimate();
+    return new TableScanBuilder(this, new Streams(this, options), null);
   }
 
   public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {

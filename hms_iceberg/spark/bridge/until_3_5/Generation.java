@@ -143,6 +143,10 @@ public final class Generation {
   }
 
   /** Parquet's own builder does not hand it on before 1.14. */
+  public static LogicalPlan variantParts(LogicalPlan plan) {
+    return plan;
+  }
+
   public static byte[][] variant(InternalRow row, int i) {
     throw new UnsupportedOperationException("Spark 3.5 has no variants.");
   }

@@ -4,7 +4,6 @@ import org.apache.parquet.schema.LogicalTypeAnnotation;
 import org.apache.parquet.schema.PrimitiveType;
 import org.apache.parquet.schema.Type;
 import org.apache.spark.sql.execution.vectorized.OnHeapColumnVector;
-import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DateType;
 import org.apache.spark.sql.types.DateType$;
@@ -54,11 +53,6 @@ public final class WidenedColumn extends ColumnView {
       return new DecimalType(decimal.getPrecision(), decimal.getScale());
     }
     return wanted;
-  }
-
-  /** Those of a widened column are on the heap. */
-  public static boolean keepsVectors(SQLConf conf) {
-    return !conf.offHeapColumnVectorEnabled();
   }
 
   public static ColumnView of(DataType wanted, DataType read) {

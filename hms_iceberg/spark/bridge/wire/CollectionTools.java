@@ -1,10 +1,8 @@
 package hms_iceberg.bridge.wire;
 
-import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
-import org.apache.spark.sql.sources.Filter;
 import scala.collection.immutable.Map$;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
@@ -12,11 +10,6 @@ import scala.jdk.javaapi.CollectionConverters;
 /** Between Scala's collections and Java's. */
 public final class CollectionTools {
   private CollectionTools() {}
-
-  public static Filter[] filters(Seq filters) {
-    List list = new ArrayList(CollectionConverters.asJava(filters));
-    return (Filter[]) list.toArray(new Filter[0]);
-  }
 
   /** An immutable one, as Spark takes it. */
   public static scala.collection.immutable.Map map(Map entries) {

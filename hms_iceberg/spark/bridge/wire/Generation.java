@@ -26,6 +26,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Sort;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.MetadataColumn;
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
+import org.apache.spark.sql.execution.datasources.PushVariantIntoScan$;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
@@ -135,6 +136,11 @@ public final class Generation {
 
   public static void statistics(ParquetWriter.Builder builder, String column, boolean enabled) {
     builder.withStatisticsEnabled(column, enabled);
+  }
+
+  /** The plan of a scan of Parquet files that reads parts of variants where they are enough. */
+  public static LogicalPlan variantParts(LogicalPlan plan) {
+    return PushVariantIntoScan$.MODULE$.apply(plan);
   }
 
   /** The value and the metadata of a variant. */

@@ -16,7 +16,6 @@ import org.apache.parquet.schema.MessageType;
 import org.apache.spark.SparkThrowable;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.analysis.NamedRelation;
-import org.apache.spark.sql.catalyst.catalog.CatalogStatistics;
 import org.apache.spark.sql.catalyst.catalog.CatalogStorageFormat;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable$;
@@ -36,43 +35,22 @@ import org.apache.spark.sql.execution.CacheManager;
 import org.apache.spark.sql.execution.CommandExecutionMode;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.QueryExecution$;
-import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFilters;
 import org.apache.spark.sql.execution.datasources.parquet.VectorizedParquetRecordReader;
-import org.apache.spark.sql.sources.BaseRelation;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.ArrowUtils;
 import scala.Option;
 import scala.Product;
 import scala.collection.immutable.Map$;
 import scala.collection.immutable.Seq;
-import scala.math.BigInt;
 
 /** The few calls whose shape differs between Spark 4.0 and 4.3. */
 public final class SparkVersions {
   // Which parameters of CatalogTable they are.
   private static final int PROPERTIES = 11;
-  private static final int STATISTICS = 12;
   private static final String RECACHE = "recacheTableOrView";
 
   private SparkVersions() {}
-
-  /** The relation with exactly these output attributes. */
-  public static LogicalPlan logicalRelation(BaseRelation relation, Seq output) {
-    return logicalRelation(relation, output, Option.empty(), false);
-  }
-
-  /** The same with its size and its number of rows, for a session that plans by statistics. */
-  public static LogicalPlan logicalRelation(BaseRelation relation, Seq output, String name, long size, long rows) {
-    return logicalRelation(relation, output, Option.apply(counted(name, relation.schema(), size, rows)), false);
-  }
-
-  /** A table of a known size. */
-  public static CatalogTable counted(String name, StructType schema, long size, long rows) {
-    CatalogStatistics statistics = new CatalogStatistics(
-        BigInt.apply(size), Option.apply(BigInt.apply(rows)), (scala.collection.immutable.Map) Map$.MODULE$.empty());
-    return catalogTable(name, CatalogTableType.EXTERNAL(), schema, STATISTICS, Option.apply(statistics));
-  }
 
   /** What the analyzer has to know of a view while it resolves the view's query: where names are looked for. */
   public static CatalogTable viewContext(String name, StructType schema, String[] catalogAndNamespace) {
@@ -109,17 +87,6 @@ public final class SparkVersions {
     }
   }
 
-  /** The relation as a part of a stream. */
-  public static LogicalPlan streaming(BaseRelation relation, Seq output) {
-    return logicalRelation(relation, output, Option.empty(), true);
-  }
-
-  /** A relation as a part of the stream that another one is a part of. */
-  public static LogicalPlan inStreamOf(LogicalRelation other, LogicalRelation relation) {
-    TreeNode made = with(other, 0, relation.relation());
-    return (LogicalPlan) with(made, 1, relation.output());
-  }
-
   /** A plan with one thing otherwise; the versions of Spark differ in how many a relation has. */
   public static TreeNode with(TreeNode plan, int place, Object value) {
     Object[] parts = new Object[((Product) plan).productArity()];
@@ -135,19 +102,6 @@ public final class SparkVersions {
    */
   public static WriteDelta withoutGroupFilter(WriteDelta plan) {
     return plan.productArity() > 6 ? (WriteDelta) with(plan, 5, Option.empty()) : plan;
-  }
-
-  private static LogicalPlan logicalRelation(BaseRelation relation, Seq output, Option table, boolean streaming) {
-    Constructor longest = longest(LogicalRelation.class.getConstructors());
-    Object[] arguments = new Object[longest.getParameterTypes().length];
-    arguments[0] = relation;
-    arguments[1] = output;
-    arguments[2] = table;
-    arguments[3] = Boolean.valueOf(streaming);
-    for (int i = 4; i < arguments.length; i++) {
-      arguments[i] = Option.empty();
-    }
-    return (LogicalPlan) create(longest, arguments);
   }
 
   public static ParquetFilters parquetFilters(
