@@ -66,15 +66,27 @@ names, are `ValueError`s too, as in PyIceberg; `hms_iceberg.exceptions` has PyIc
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from hms_iceberg.printable import printable_lines
+
+_E = TypeVar("_E", bound="IcebergError")
 
 
 class IcebergError(Exception):
     """Root of everything that this package raises on purpose."""
 
     retryable: ClassVar[bool] = False
+
+    def with_message(self: _E, message: str) -> _E:
+        """An error of the same kind and with the same attributes, for whoever knows more of where it happened.
+
+        Args:
+            message: says it instead.
+        """
+        other = type(self).__new__(type(self), message)
+        vars(other).update(vars(self))
+        return other
 
     def __str__(self) -> str:
         return printable_lines(super().__str__())  # messages tell names and paths, and are printed by whoever gets them

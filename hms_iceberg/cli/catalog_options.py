@@ -148,7 +148,7 @@ def naming(name: str | None, catalog: Catalog | None = None, of_hive: bool = Fal
         near = near_names(catalog, name, of_hive) if catalog is not None and name else []
         if not near or isinstance(error, NotAnIcebergTableError):
             raise
-        raise type(error)(f"{error} Did you mean {' or '.join(near)}?") from error
+        raise error.with_message(f"{error} Did you mean {' or '.join(near)}?") from error
 
 
 def on_catalog(body: Callable[..., None]) -> Callable[..., None]:

@@ -216,7 +216,7 @@ def _of_nobody(
             for location in names:
                 left.pop(places.anywhere(location), None)
         except (CorruptFileError, MissingFileError) as error:
-            raise type(error)(
+            raise error.with_message(
                 f"Cannot remove orphan files of table {'.'.join(table.identifier)}: {what} may name some of them, "
                 f"and cannot be read. Repair it ({remedy}), or drop it. {error}"
             ) from error

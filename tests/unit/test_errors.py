@@ -29,3 +29,11 @@ def test_the_tree_at_the_top_of_the_module_is_true():
             drawn[match["name"]] = parents[-2] if depth else None
     actual = {each.__name__: None if each is errors.IcebergError else each.__bases__[0].__name__ for each in _classes()}
     assert drawn == actual
+
+
+def test_an_error_with_another_message_is_of_the_same_kind_with_the_same_attributes():
+    said = errors.SqlParseError("no table", "no name", "from", 2, 7).with_message("In step 3: no table")
+    assert (type(said), str(said)) == (errors.SqlParseError, "In step 3: no table")
+    assert (said.problem, said.near, said.line, said.position) == ("no name", "from", 2, 7)
+    for each in _classes():
+        assert type(each.__new__(each, "a").with_message("b")) is each

@@ -55,7 +55,7 @@ def read_batches(path: Path, schema: pa.Schema, given: str | None = None, null: 
         with _opened(path) as stream:
             yield from _batches(stream, kind, schema, null)
     except (SchemaMismatchError, TypeMismatchError) as error:
-        raise type(error)(f"Cannot read {path} as {kind}: {error}") from error
+        raise error.with_message(f"Cannot read {path} as {kind}: {error}") from error
     except (pa.ArrowException, OSError, ValueError) as error:
         if isinstance(error, (InvalidInputError, BrokenPipeError)):
             raise

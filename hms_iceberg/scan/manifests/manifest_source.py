@@ -47,7 +47,7 @@ def named_snapshot(snapshot_id: int | None, location: str) -> Iterator[None]:
         owner = "" if snapshot_id is None else f"snapshot {snapshot_id} of "
         if owner and owner in str(error):
             raise
-        raise type(error)(f"{error} It belongs to {owner}the table at {location}.") from error
+        raise error.with_message(f"{error} It belongs to {owner}the table at {location}.") from error
 
 
 @contextmanager
@@ -57,7 +57,7 @@ def named_table(location: str, name: str | None = None) -> Iterator[None]:
         yield
     except (UnknownColumnError, TypeMismatchError) as error:
         table = f"table {name}" if name else f"the table at {location}"
-        raise type(error)(f"{error}. This is about {table}.") from error
+        raise error.with_message(f"{error}. This is about {table}.") from error
 
 
 def manifests_of(snapshot: Snapshot, storage: FileSource, *, checked: bool = True) -> list[ManifestFile]:
