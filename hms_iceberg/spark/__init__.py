@@ -7,7 +7,7 @@
 How it works, from the outside in:
 
     session.py    puts the extension into a session
-    compiler.py   compiles bridge/*.java with the compiler that Spark ships, and gives the classes to the executors
+    compiler.py   compiles bridge/ with the compiler that Spark ships, and gives the classes to the executors
     bridge/       the JVM side: SessionCatalog makes Iceberg tables of rows with table_type=ICEBERG, TableScan asks
                   for their files, FileReader reads and TaskFiles writes them on the executors
     bridge_server.py   is where the JVM reaches Python: a socket that only this user can open, and a secret

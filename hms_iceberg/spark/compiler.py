@@ -50,31 +50,29 @@ _BEFORE_4_1 = (
 def bridge_sources(spark_version: str) -> Mapping[str, str]:
     """The text of each file of the bridge, read once: the classes of a JVM stay what they are if the package changes.
 
-    The files of most rooms are for all versions. Those of a room such as ``since_4_1`` take the place of others from
-    that version on, those of ``until_3_5`` up to that one.
+    The files of most rooms are for all versions. Those of a room of `versions` such as ``since_4_1`` are there from
+    that version on, those of ``until_3_5`` up to that one, and take the place of others of their name.
     """
     version = release(spark_version)
-    rooms = [room for room in resources.files("hms_iceberg.spark").joinpath("bridge").iterdir() if room.is_dir()]
+    bridge = resources.files("hms_iceberg.spark").joinpath("bridge")
+    of_versions = [room for room in bridge.joinpath("versions").iterdir() if _is_for(room.name, version)]
     found: dict[str, str] = {}
-    for room in sorted((room for room in rooms if _is_for(room.name, version)), key=lambda room: _place(room.name)):
-        found |= {file.name: file.read_text("utf-8") for file in room.iterdir() if file.name.endswith(".java")}
+    for room in (*bridge.iterdir(), *sorted(of_versions, key=lambda room: _bound(room.name))):
+        if room.is_dir():
+            found |= {file.name: file.read_text("utf-8") for file in room.iterdir() if file.name.endswith(".java")}
     moved = (_BEFORE_4 if version < (4, 0) else ()) + (_BEFORE_4_1 if version < (4, 1) else ())
     return MappingProxyType({name: _moved(text, moved) for name, text in sorted(found.items())})
 
 
 def _is_for(room: str, version: tuple[int, int]) -> bool:
-    kind, bound = _bound(room)
-    return bound is None or (version >= bound if kind == "since" else version <= bound)
+    bound = _bound(room)
+    return version >= bound if room.startswith("since") else version <= bound
 
 
-def _place(room: str) -> tuple[int, ...]:
-    """The sort key of a source folder: folders for all versions first, then by version."""
-    return _bound(room)[1] or ()
-
-
-def _bound(room: str) -> tuple[str, tuple[int, int] | None]:
-    kind, *numbers = room.split("_")
-    return kind, ((int(numbers[0]), int(numbers[1])) if kind in ("since", "until") else None)
+def _bound(room: str) -> tuple[int, int]:
+    """The version of a room such as ``since_4_1``."""
+    _, major, minor = room.split("_")
+    return int(major), int(minor)
 
 
 def _moved(text: str, moved: tuple[tuple[str, str], ...]) -> str:

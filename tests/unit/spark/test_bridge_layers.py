@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import hms_iceberg.spark
+from hms_iceberg.spark.compiler import bridge_sources
 
 BRIDGE = Path(hms_iceberg.spark.__file__).parent / "bridge"
 # Each package knows those of the lines before it only.
@@ -61,3 +62,15 @@ def test_a_package_of_the_bridge_knows_no_package_above_it() -> None:
             if LAYER[other] >= LAYER[package]
         ]
     assert not upward
+
+
+def test_what_spark_versions_have_otherwise_is_in_one_room() -> None:
+    rooms = {room.name for room in BRIDGE.iterdir() if room.is_dir()}
+    assert rooms - set(LAYER) == {"versions"}
+    assert all(OF_VERSIONS.fullmatch(room.name) for room in (BRIDGE / "versions").iterdir())
+    rooms_of = {"3.5.9": ["until_3_5"], "4.0.1": [], "4.1.4": ["since_4_1"], "4.3.0": ["since_4_1", "since_4_2"]}
+    for version, wanted in rooms_of.items():
+        assert ("BoundProcedure.java" in bridge_sources(version)) == ("until_3_5" in wanted)
+        for room in ("since_4_1", "since_4_2"):
+            texts = {file.read_text("utf-8") for file in (BRIDGE / "versions" / room).iterdir()}
+            assert texts.isdisjoint(bridge_sources(version).values()) == (room not in wanted)

@@ -11,8 +11,8 @@ import scala.collection.mutable.Buffer;
 
 /**
  * What the bridge relies on of Spark and the compiler cannot see: names it compares, members it reaches by reflection,
- * parameters it knows by their place. They are looked at when a session is extended, since a version that lacks one
- * would otherwise go wrong without a word.
+ * constructors, and parameters it knows by their place. They are looked at when a session is extended, since a version
+ * that lacks one would otherwise go wrong without a word.
  */
 public final class Shapes {
   private static final String PARQUET = "org.apache.spark.sql.execution.datasources.parquet.";
@@ -57,6 +57,9 @@ public final class Shapes {
       if (absent != null) {
         missing.put(absent, each[3] == null ? "" : each[3]);
       }
+    }
+    for (int i = 0; i < Constructors.unknown().size(); i++) {
+      missing.put(Constructors.unknown().get(i), "");
     }
     if (!copiesAllRules()) {
       missing.put("a Buffer for what each inject method of SparkSessionExtensions takes", "");

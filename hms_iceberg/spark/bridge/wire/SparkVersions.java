@@ -1,6 +1,5 @@
 package hms_iceberg.bridge.wire;
 
-import java.lang.reflect.Constructor;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.util.Arrays;
@@ -66,8 +65,7 @@ public final class SparkVersions {
   /** One with everything but one parameter as it is by default. */
   private static CatalogTable catalogTable(
       String name, CatalogTableType type, StructType schema, int place, Object argument) {
-    Constructor longest = longest(CatalogTable.class.getConstructors());
-    Object[] arguments = new Object[longest.getParameterTypes().length];
+    Object[] arguments = new Object[Constructors.count(Constructors.CATALOG_TABLE)];
     arguments[0] = TableIdentifier.apply(name);
     arguments[1] = type;
     arguments[2] = CatalogStorageFormat.empty();
@@ -75,7 +73,7 @@ public final class SparkVersions {
     for (int i = 4; i < arguments.length; i++) {
       arguments[i] = i == place ? argument : defaultOf(i);
     }
-    return (CatalogTable) create(longest, arguments);
+    return (CatalogTable) Constructors.create(Constructors.CATALOG_TABLE, arguments);
   }
 
   private static Object defaultOf(int place) {
@@ -107,8 +105,7 @@ public final class SparkVersions {
   public static ParquetFilters parquetFilters(
       MessageType schema, boolean dates, boolean timestamps, boolean decimals, boolean strings, int inThreshold,
       RebaseSpec rebase) {
-    Constructor longest = longest(ParquetFilters.class.getConstructors());
-    Object[] arguments = new Object[longest.getParameterTypes().length];
+    Object[] arguments = new Object[Constructors.count(Constructors.PARQUET_FILTERS)];
     arguments[0] = schema;
     arguments[1] = Boolean.valueOf(dates);
     arguments[2] = Boolean.valueOf(timestamps);
@@ -120,7 +117,7 @@ public final class SparkVersions {
     for (int i = 8; i < arguments.length; i++) {
       arguments[i] = Option.empty();
     }
-    return (ParquetFilters) create(longest, arguments);
+    return (ParquetFilters) Constructors.create(Constructors.PARQUET_FILTERS, arguments);
   }
 
   /** Starts the reader on a file whose footer is known; the stream is used where this Spark can. */
@@ -189,11 +186,6 @@ public final class SparkVersions {
 
   /** Spark's error for text that is no statement; 4.0 wants the end of what is wrong as well. */
   public static Exception parseException(String text, String near, String problem, int line, int position) {
-    Constructor ofOrigin = longest(Origin.class.getConstructors());
-    Object[] places = new Object[ofOrigin.getParameterTypes().length];
-    Arrays.fill(places, Option.empty());
-    places[0] = Option.apply(Integer.valueOf(line));
-    places[1] = Option.apply(Integer.valueOf(position));
     Object parameters = ((scala.collection.immutable.Map) Map$.MODULE$.empty())
         .updated("error", near.isEmpty() ? "end of input" : "'" + near + "'").updated("hint", ". " + problem);
     Object origin = origin(Option.apply(Integer.valueOf(line)), Option.apply(Integer.valueOf(position)));
@@ -201,28 +193,18 @@ public final class SparkVersions {
   }
 
   private static Object origin(Option line, Option position) {
-    Constructor ofOrigin = longest(Origin.class.getConstructors());
-    Object[] places = new Object[ofOrigin.getParameterTypes().length];
+    Object[] places = new Object[Constructors.count(Constructors.ORIGIN)];
     Arrays.fill(places, Option.empty());
     places[0] = line;
     places[1] = position;
-    return create(ofOrigin, places);
+    return Constructors.create(Constructors.ORIGIN, places);
   }
 
   private static Exception parseException(String text, Object origin, String condition, Object parameters) {
-    Constructor[] constructors = ParseException.class.getConstructors();
-    for (int i = 0; i < constructors.length; i++) {
-      Class[] types = constructors[i].getParameterTypes();
-      boolean isPlain = types[0] == Option.class && types[types.length - 1] == scala.collection.immutable.Map.class;
-      if (isPlain && types.length == 4) {
-        return (Exception) create(constructors[i], new Object[] {Option.apply(text), origin, condition, parameters});
-      }
-      if (isPlain && types.length == 5) {
-        return (Exception) create(
-            constructors[i], new Object[] {Option.apply(text), origin, origin, condition, parameters});
-      }
-    }
-    throw new IllegalStateException("This version of Spark is not supported: " + ParseException.class);
+    Object[] arguments = Constructors.count(Constructors.PARSE_EXCEPTION) == 4
+        ? new Object[] {Option.apply(text), origin, condition, parameters}
+        : new Object[] {Option.apply(text), origin, origin, condition, parameters};
+    return (Exception) Constructors.create(Constructors.PARSE_EXCEPTION, arguments);
   }
 
   /**
@@ -316,23 +298,5 @@ public final class SparkVersions {
       }
     }
     return null;
-  }
-
-  private static Constructor longest(Constructor[] constructors) {
-    Constructor longest = constructors[0];
-    for (int i = 1; i < constructors.length; i++) {
-      if (constructors[i].getParameterTypes().length > longest.getParameterTypes().length) {
-        longest = constructors[i];
-      }
-    }
-    return longest;
-  }
-
-  private static Object create(Constructor constructor, Object[] arguments) {
-    try {
-      return constructor.newInstance(arguments);
-    } catch (Exception e) {
-      throw new IllegalStateException("This version of Spark is not supported: " + constructor, e);
-    }
   }
 }
