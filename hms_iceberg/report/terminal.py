@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table as Grid
 
 _GAP = 2
+_NARROW = 60  # columns, below which little of a picture is on the screen at once
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _ASCII = str.maketrans("●│├┴┼─╯▁▂▃▄▅▆▇█", "*||++-'..::==##")
 
@@ -36,6 +37,9 @@ def print_portrait(portrait: TablePortrait, console: Console, most_snapshots: in
 
 
 def _pictures(portrait: TablePortrait, console: Console, most_snapshots: int) -> Iterable[tuple[str, RenderableType]]:
+    advice = "What would help", _advice(portrait, console)
+    if portrait.advice and console.width < _NARROW:
+        yield advice
     yield "", _facts(portrait)
     if portrait.snapshots:
         more = len(portrait.snapshots) - most_snapshots
@@ -58,8 +62,19 @@ def _pictures(portrait: TablePortrait, console: Console, most_snapshots: int) ->
                 console,
             ),
         )
-    if portrait.advice:
-        yield "What would help", _pairs((each.command, each.why) for each in portrait.advice)
+    if portrait.advice and console.width >= _NARROW:
+        yield advice
+
+
+def _advice(portrait: TablePortrait, console: Console) -> Grid:
+    if console.width >= _NARROW:
+        return _pairs((each.command, each.why) for each in portrait.advice)
+    grid = _grid()
+    grid.add_column(overflow="fold")
+    for each in portrait.advice:
+        grid.add_row(_text(each.why))
+        grid.add_row(_text(f"  {each.command}"))
+    return grid
 
 
 def _facts(portrait: TablePortrait) -> Grid:

@@ -19,14 +19,46 @@ FILE_CONTENTS = ("data", "position deletes", "equality deletes")
 
 @click.command("list")
 @click.argument("parent", metavar="[NAMESPACE]", required=False)
+@click.option("-l", "--long", "is_long", is_flag=True, help="Iceberg tables with sizes and ages; of all namespaces.")
+@click.option(
+    "--needs", is_flag=True, help="With --long: also what the maintenance service would do; reads each table."
+)
 @on_catalog
-def list_(catalog: Catalog, out: Output, parent: str | None) -> None:
+def list_(catalog: Catalog, out: Output, parent: str | None, is_long: bool, needs: bool) -> None:
     """List namespaces, or the Iceberg tables of one.
 
-    Example: hms-iceberg list web
+    Example: hms-iceberg list web --long
     """
+    if needs and not is_long:
+        raise click.UsageError("--needs is for --long")
+    if is_long:
+        _list_long(catalog, out, parent, needs)
+        return
     found = catalog.list_tables(parent) if parent else catalog.list_namespaces()
     out.names(".".join(each) for each in found)
+
+
+def _list_long(catalog: Catalog, out: Output, namespace: str | None, needs: bool) -> None:
+    from hms_iceberg.maintenance.service.policy import Policies
+    from hms_iceberg.maintenance.warehouse_tables import warehouse_tables
+    from hms_iceberg.report.words import size
+    from hms_iceberg.spec.values.datetimes import format_seconds
+
+    if namespace is not None:
+        catalog.load_namespace_properties(namespace)  # one that is missing is an error
+    pattern = "*" if namespace is None else f"{namespace}.*"
+    tables = warehouse_tables(catalog, (pattern,), Policies() if needs else None).to_pylist()
+    if out.is_json:
+        out.json(tables)
+        return
+    names = ("table", "rows", "data files", "delete files", "size", "average file", "snapshots", "last commit")
+    rows = []
+    for each in tables:
+        sizes = [None if each[key] is None else size(each[key]) for key in ("bytes", "average_file_bytes")]
+        told = None if each["committed_ms"] is None else format_seconds(each["committed_ms"])
+        row = [each["table"], each["rows"], each["data_files"], each["delete_files"], *sizes, each["snapshots"], told]
+        rows.append([*row, *([each["error"] or "; ".join(each["needs"] or ())] if needs else [])])
+    out.rows((*names, "needs") if needs else names, rows, null="-")
 
 
 @click.command()

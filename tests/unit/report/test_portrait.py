@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import datetime as dt
+import io
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from rich.console import Console
 
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.report import Failure, html_page, portrait_of
-from hms_iceberg.report.terminal import sparkline
+from hms_iceberg.report.portrait import Advice
+from hms_iceberg.report.terminal import print_portrait, sparkline
 from hms_iceberg.table import Table
 
 DAYS = [dt.date(2026, 1, day) for day in (1, 1, 2, 3)]
@@ -58,6 +62,19 @@ def test_a_table_of_very_many_snapshots_is_advised_to_keep_fewer(
     advice = portrait_of(visits).advice[0]
     assert advice.action == "expire_snapshots" and advice.why.startswith("4 snapshots are read and written by every")
     assert "history.expire.max-snapshot-age-ms" in advice.why
+
+
+@pytest.mark.parametrize(("width", "place"), [(40, 0), (100, -1)])
+def test_what_would_help_comes_first_where_the_screen_is_narrow(visits: Table, width: int, place: int) -> None:
+    advised = replace(
+        portrait_of(visits), advice=(Advice("rewrite_manifests", "too many", "hms-iceberg list web.visits"),)
+    )
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    print_portrait(advised, console)
+    assert isinstance(console.file, io.StringIO)
+    parts = [each for each in console.file.getvalue().split("\n\n") if each.strip()]
+    assert "What would help" in parts[place] and "hms-iceberg list web.visits" in parts[place]
+    assert all(len(line.rstrip()) <= width for line in console.file.getvalue().splitlines())
 
 
 def test_a_table_without_rows_is_told(lake: Catalog) -> None:
