@@ -42,11 +42,7 @@ _OF_SUMMARY = {
 
 
 class RestReporter:
-    """A listener that sends what is of its catalog's tables, in a thread of its own, and loses it if that fails.
-
-    Args:
-        channel: to the catalog.
-    """
+    """A listener that sends what is of its catalog's tables, in a thread of its own, and loses it if that fails."""
 
     def __init__(self, channel: RestChannel) -> None:
         self._channel = channel
@@ -102,11 +98,7 @@ class RestReporter:
 
 
 def scan_to_json(report: ScanReport) -> dict[str, Any] | None:
-    """The body that tells of a scan; None for a table without a snapshot, or a filter that the protocol lacks.
-
-    Args:
-        report: the report.
-    """
+    """The body that tells of a scan; None for a table without a snapshot, or a filter that the protocol lacks."""
     if report.snapshot_id is None:
         return None
     try:
@@ -143,11 +135,7 @@ def scan_to_json(report: ScanReport) -> dict[str, Any] | None:
 
 
 def commit_to_json(report: CommitReport) -> dict[str, Any] | None:
-    """The body that tells of a commit; None for one without a snapshot, which the protocol has no word for.
-
-    Args:
-        report: the report.
-    """
+    """The body that tells of a commit; None for one without a snapshot, which the protocol has no word for."""
     if report.outcome != MADE or report.snapshot_id is None:
         return None
     counts = {

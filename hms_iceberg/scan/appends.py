@@ -23,27 +23,18 @@ from hms_iceberg.storage import Storage
 
 @dataclass(frozen=True)
 class AppendRequest:
-    """Which appended rows are wanted.
-
-    Args:
-        metadata: the table.
-        from_snapshot_id: the snapshot after which to begin; None begins with the table's first one.
-        to_snapshot_id: the last snapshot; None takes the current one.
-        from_inclusive: True also takes what ``from_snapshot_id`` itself appended.
-        row_filter: which rows are wanted, by the names of ``schema``.
-        case_sensitive: how column names in the filter are matched.
-        schema: the columns that the filter may name; None takes the table's current schema.
-        table_name: what errors call the table; None takes its location.
+    """Which appended rows are wanted: after one snapshot (None: from the table's first) up to another (None: the
+    current one).
     """
 
     metadata: TableMetadata
     from_snapshot_id: int | None = None
     to_snapshot_id: int | None = None
-    from_inclusive: bool = False
-    row_filter: BooleanExpression = field(default_factory=AlwaysTrue)
+    from_inclusive: bool = False  # also what ``from_snapshot_id`` itself appended
+    row_filter: BooleanExpression = field(default_factory=AlwaysTrue)  # by the names of ``schema``
     case_sensitive: bool = True
-    schema: Schema | None = None
-    table_name: str | None = None
+    schema: Schema | None = None  # the columns that the filter may name; None takes the table's current schema
+    table_name: str | None = None  # for errors; None takes the location
 
 
 def plan_appends(request: AppendRequest, storage: Storage, manifest_cache: ManifestCache | None = None) -> ScanPlan:

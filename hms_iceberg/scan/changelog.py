@@ -33,7 +33,7 @@ _DELETE_KEY = ("file_path", "content_offset")
 
 
 class ChangeType(str, Enum):
-    """What happened to a row; the values are those of Apache Iceberg (Java)."""
+    """A kind of change of a row; the values are those of Apache Iceberg (Java)."""
 
     INSERT = "INSERT"
     DELETE = "DELETE"
@@ -46,25 +46,17 @@ class ChangeType(str, Enum):
 
 @dataclass(frozen=True)
 class ChangelogRequest:
-    """Which changes are wanted.
-
-    Args:
-        metadata: the table.
-        from_snapshot_id: the snapshot after which to begin; None begins with the table's first one.
-        to_snapshot_id: the last snapshot; None takes the current one.
-        row_filter: which rows are wanted, by the names of ``schema``.
-        case_sensitive: how column names in the filter are matched.
-        schema: the columns that the filter may name; None takes the table's current schema.
-        table_name: what errors call the table; None takes its location.
+    """Which changes are wanted: after one snapshot (None: from the table's first) up to another (None: the current
+    one).
     """
 
     metadata: TableMetadata
     from_snapshot_id: int | None = None
     to_snapshot_id: int | None = None
-    row_filter: BooleanExpression = field(default_factory=AlwaysTrue)
+    row_filter: BooleanExpression = field(default_factory=AlwaysTrue)  # by the names of ``schema``
     case_sensitive: bool = True
-    schema: Schema | None = None
-    table_name: str | None = None
+    schema: Schema | None = None  # the columns that the filter may name; None takes the table's current schema
+    table_name: str | None = None  # for errors; None takes the location
 
 
 @dataclass(frozen=True)
@@ -93,23 +85,14 @@ class ChangelogScanTask:
 
 @dataclass(frozen=True)
 class SnapshotChanges:
-    """The changes that one snapshot made.
+    """The changes that one snapshot made."""
 
-    Args:
-        ordinal: its number among those of the changelog, from 0.
-        snapshot: the snapshot.
-        removed: files that it removed, with the deletes from before; None if it cannot have removed any.
-        added: files that it added, with the deletes that came with them.
-        before: files that stayed and whose deletes changed, with the deletes from before; or None.
-        after: the same files, in the same order, with the deletes from then on; or None.
-    """
-
-    ordinal: int
+    ordinal: int  # its number among those of the changelog, from 0
     snapshot: Snapshot
-    removed: ScanPlan | None
-    added: ScanPlan
-    before: ScanPlan | None = None
-    after: ScanPlan | None = None
+    removed: ScanPlan | None  # files that it removed, with the deletes from before; None if it cannot have removed any
+    added: ScanPlan  # files that it added, with the deletes that came with them
+    before: ScanPlan | None = None  # files that stayed and whose deletes changed, with the deletes from before
+    after: ScanPlan | None = None  # the same files, in the same order, with the deletes from then on
 
     def deletes(self) -> Iterator[ChangelogScanTask]:
         """Files in which rows were deleted."""

@@ -40,8 +40,13 @@ class DeleteIndex:
     key_types: Mapping[int, IcebergType]
 
     def assign(self, files: pl.DataFrame, deletes: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """The delete files that apply to any file, and the runs of them that apply to which, as `ScanPlan.assignments`
-        has them. Deletion vectors that contradict each other or their file are refused."""
+        """The delete files that apply to any file, in an order of their own, and their runs as in
+        `ScanPlan.assignments`.
+
+        Files and deletes have the metrics of all keys (see `hms_iceberg.scan.delete_keys.key_metric_columns`), deletes
+        also ``referenced_data_file`` filled in from bounds. Two deletion vectors for one file, or one older than its
+        file, are a CorruptManifestError.
+        """
         if files.height == 0 or deletes.height == 0:
             return deletes.clear(), no_runs()
         data = files.with_row_index("data_file")

@@ -59,7 +59,7 @@ def manifests_may_match(
 
 
 class _PartitionSummaries:
-    """What manifest lists say of the partition values in manifests; `ValueSummaries` for the rules.
+    """Summaries of partition values in manifest lists; `ValueSummaries` for the rules.
 
     Without bounds all values are null or NaN, as the specification has it. Bounds of UUIDs are not used: Java orders
     UUIDs as two signed numbers, so that its bounds may exclude values that are there. Of a column that was dropped it

@@ -346,7 +346,7 @@ class _MayMatch(BoundExpressionVisitor["pl.Series"]):
 
 
 class VariantFields:
-    """What is known of a value within variants, as `ValueSummaries` of a column of its type."""
+    """The summaries of a value (`term`) within variants, as `ValueSummaries` of a column of its type."""
 
     def __init__(self, variants: ValueSummaries, term: BoundVariantGet) -> None:
         self._variants = variants

@@ -190,36 +190,21 @@ def _schema(request: ScanRequest, snapshot: Snapshot | None) -> Schema:
 
 @dataclass(frozen=True)
 class KeptFiles:
-    """The data or delete files that may matter.
+    """The data or delete files that may matter."""
 
-    Args:
-        frame: the files, with the metrics of the keys of equality deletes.
-        key_types: of delete files, the types of these keys.
-        manifests_total: manifests that there are.
-        manifests_kept: manifests that were read.
-        total: files in these.
-    """
-
-    frame: pl.DataFrame
-    key_types: Mapping[int, IcebergType] = field(default_factory=dict)
+    frame: pl.DataFrame  # with the metrics of the keys of equality deletes
+    key_types: Mapping[int, IcebergType] = field(default_factory=dict)  # of delete files, the types of these keys
     manifests_total: int = 0
     manifests_kept: int = 0
-    total: int = 0
+    total: int = 0  # files in the manifests that were read
 
 
 class Planner:
-    """The steps of one plan.
+    """The steps of one plan; the filter is bound.
 
-    Args:
-        metadata: the table.
-        schema: the columns of the filter.
-        row_filter: the filter, bound.
-        source: where manifests come from.
-        decide: find the files of which every row matches.
-        whole_files: the filter chooses files, of which all live rows are wanted.
-        stats: ids and types of fields whose metrics data files are to have.
-        all_deletes: deletes are found without the filter.
-        table_name: what reports call the table; None takes its location.
+    `decide` finds the files of which every row matches; `whole_files` wants all live rows of the files that the filter
+    chooses; `stats` are the ids and types of fields whose metrics data files are to have; `all_deletes` finds deletes
+    without the filter.
     """
 
     def __init__(

@@ -23,16 +23,12 @@ _SPLITTABLE = ("PARQUET", "ORC", "AVRO")
 
 @dataclass(frozen=True)
 class SplitOptions:
-    """How large groups are to be.
+    """How large groups are to be."""
 
-    Args:
-        target_size: bytes of a group.
-        lookback: groups that are open at once while tasks are put into the first that has room.
-        open_file_cost: the least bytes that a file counts as, so that many small files do not make one group.
-    """
-
-    target_size: int = SPLIT_TARGET_SIZE.default
+    target_size: int = SPLIT_TARGET_SIZE.default  # bytes of a group
+    # groups that are open at once while tasks are put into the first that has room
     lookback: int = SPLIT_LOOKBACK.default
+    # the least bytes that a file counts as, so that many small files do not make one group
     open_file_cost: int = SPLIT_OPEN_FILE_COST.default
 
     @classmethod

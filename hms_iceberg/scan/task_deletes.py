@@ -194,7 +194,7 @@ def _content_bytes(file: DataFile) -> int:
 
 
 def _kind(file: DataFile) -> tuple[Any, ...]:
-    """What the files of a group have in common."""
+    """The facts that the files of a group have in common."""
     if file.content is DataFileContent.EQUALITY_DELETES:
         return file.content, tuple(sorted(file.equality_ids or ())), file.partition_key
     return file.content, file.only_data_file is not None or file.partition_key

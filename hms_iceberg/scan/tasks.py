@@ -268,7 +268,7 @@ def _partitions_of(
 
 
 class _Shared:
-    """What all tasks of a plan have in common: delete files and residuals, made once."""
+    """The parts that all tasks of a plan have in common: delete files and residuals, made once."""
 
     def __init__(self, plan: ScanPlan) -> None:
         self.plan = plan
@@ -347,7 +347,7 @@ __all__ = ["FileScanTask", "PlanMetrics", "ScanPlan", "ScanRequest"]
 
 @dataclass(frozen=True)
 class ScanRequest:
-    """What to plan.
+    """A scan that is to be planned.
 
     Args:
         metadata: the table.

@@ -103,11 +103,7 @@ class FileSystemMetastore:
     def swap(self, identifier: Identifier, base: MetadataVersion | None, new: MetadataVersion) -> MetadataVersion:
         """Creates the file of the next version with the content of `new`; returns the version under its final name.
 
-        Raises:
-            StaleBaseError, CommitFailedError: another version is current, or the next one was created meanwhile.
-            CommitStateUnknownError: it cannot be found out whether the file was created.
-            UnsupportedError: the storage cannot create a file only where there is none, or the table's location is not
-                this folder.
+        After a StaleBaseError or CommitFailedError another version is current, or the next one was created meanwhile.
         """
         table = self.location_of(identifier)
         self._refuse_unsafe(table)

@@ -13,13 +13,7 @@ from hms_iceberg.reports import CONFLICT, FAILED, MADE, UNKNOWN, CommitReport, t
 
 
 class AttemptedCommit:
-    """A commit that is under way, as a context manager; it reports one that ends in an error.
-
-    Args:
-        table: the table's name.
-        start: the version that it was begun on; None if the table did not exist.
-        attempts: how many attempts there were so far.
-    """
+    """A commit that is under way, as a context manager; it reports one that ends in an error."""
 
     def __init__(self, table: str, start: MetadataVersion | None, attempts: Callable[[], int]) -> None:
         self._table = table

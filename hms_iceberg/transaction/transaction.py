@@ -63,16 +63,7 @@ class Transaction:
         *,
         first: Approach = Approach.LOOK,
     ) -> None:
-        """Begins a transaction.
-
-        Args:
-            identifier: the table.
-            origin: what the first update is applied to.
-            metastore: where the table's pointer is.
-            storage: where its files are.
-            clock_ms: the time, for tests.
-            first: how the first attempt begins; `TRUST` if the origin's version was the current one a moment ago.
-        """
+        """Begins a transaction; `first` is `TRUST` if the origin's version was the current one a moment ago."""
         if origin.start is not None:
             refuse_previewed(origin.start.metadata, ".".join(identifier))
         self.identifier = identifier
@@ -110,14 +101,8 @@ class Transaction:
         return self._preview
 
     def add(self, update: Update, *, preview: bool = True) -> None:
-        """Adds a pending update.
-
-        Args:
-            update: the change.
-            preview: apply it now to what is pending, so that a change that cannot be made fails at this call.
-
-        Raises:
-            InvalidInputError: the change cannot be made; it is not added.
+        """Adds a pending update; with `preview` it is applied at once, so that one that cannot be made fails at this
+        call.
         """
         self._refuse_if_finished()
         if preview:
@@ -153,11 +138,10 @@ class Transaction:
     def commit(self) -> MetadataVersion:
         """Makes the updates part of the table and returns its version after that.
 
-        Raises:
-            CommitFailedError: other writers were first in every attempt that `commit.retry.*` allows.
-            CommitConflictError: a concurrent change took away what an update relied on.
-            CommitStateUnknownError: nobody can tell; no file was deleted, the message says how to find out.
-            IcebergError: every other reason; nothing was changed, and the files written are deleted.
+        A CommitFailedError: others were first in every attempt that `commit.retry.*` allows. A CommitConflictError: a
+        concurrent change took away what an update relied on. A CommitStateUnknownError: nobody can tell, no file was
+        deleted, and the message says how to find out. After any other error nothing was changed, and the files written
+        are deleted.
         """
         self._refuse_if_finished()
         self._finished = True

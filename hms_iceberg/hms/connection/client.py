@@ -139,11 +139,10 @@ class HmsClient:
     def alter_tables_pipelined(
         self, requests: Sequence[tuple[str, str, ttypes.Table]]
     ) -> list[tuple[IcebergError | None, float]]:
-        """Alters rows (namespace, name, new row), all requests sent before the first answer is read; the server does
-        them in order.
+        """Alters rows (namespace, name, new row), all sent before the first answer is read; the server does them in
+        order.
 
-        Returns:
-            the error of each, None for a success, and the time of its answer (`time.monotonic`, seconds).
+        Returns the error of each, None for a success, and the time of its answer (`time.monotonic`, seconds).
         """
         method = "alter_table_with_environment_context"
         context = ttypes.EnvironmentContext(dict(KEEP_STATISTICS))

@@ -106,11 +106,9 @@ class ConnectionPool:
     def call(self, name: str, *arguments: Any, repeatable: bool, timeout: float | None = None) -> Any:
         """Calls a method of the metastore; `repeatable` if sending it twice does no more than sending it once.
 
-        Raises:
-            TException: the metastore refused; the request is not pending.
-            MetastoreUnavailableError: it could not be reached; nothing was sent, or only what may be repeated.
-            MetastoreTimeoutError: it received a request that only reads, and stayed silent.
-            MetastoreAnswerLostError: the request was sent, may not be repeated, and its answer did not come.
+        A TException: it refused, and the request is not pending. A MetastoreUnavailableError: nothing was sent, or only
+        what may be repeated. A MetastoreTimeoutError: it stayed silent on a request that only reads. A
+        MetastoreAnswerLostError: a request that may not be repeated was sent, and its answer did not come.
         """
         for attempt in range(self.settings.attempts):
             connection = self._acquire()

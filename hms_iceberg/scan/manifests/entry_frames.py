@@ -83,25 +83,18 @@ def metric_dtypes() -> dict[str, Any]:
 
 
 def manifest_name(manifest: ManifestFile) -> str:
-    """What an error calls a manifest."""
+    """The name that errors give a manifest."""
     return f"manifest {manifest.manifest_path}"
 
 
 @dataclass(frozen=True, slots=True)
 class FlatSchema:
-    """A writer's schema without records in records, under the names that the columns are to have.
+    """A writer's schema without records in records, under the names that the columns are to have."""
 
-    Args:
-        text: the Avro schema for polars.
-        columns: names of the known columns.
-        layout: how fastavro's records are taken apart.
-        partition: names of the partition columns.
-    """
-
-    text: bytes
-    columns: frozenset[str]
-    layout: EntryLayout
-    partition: tuple[str, ...]
+    text: bytes  # the Avro schema for polars
+    columns: frozenset[str]  # names of the known ones
+    layout: EntryLayout  # how fastavro's records are taken apart
+    partition: tuple[str, ...]  # names of the partition columns
 
 
 @lru_cache(maxsize=512)

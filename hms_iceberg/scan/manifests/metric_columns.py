@@ -107,14 +107,10 @@ class ObjectMetrics:
 
 
 class MetricColumns:
-    """Metrics by field id, one row for each file; each column is made once.
+    """Metrics by field id, one row for each file; each column is made once, and `loaded` is there already.
 
-    What a file may hold is unknown, and so possible, if metrics are missing: none were written, or the file lacks
-    the column (its rows then have the column's initial default).
-
-    Args:
-        source: where the metrics are.
-        loaded: what was loaded from it already.
+    A value of a file is unknown, and so possible, if metrics are missing: none were written, or the file lacks the
+    column (its rows then have the column's initial default).
     """
 
     def __init__(self, source: MetricSource, loaded: Mapping[Metric, pl.Series] | None = None) -> None:

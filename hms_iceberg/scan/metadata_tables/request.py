@@ -22,12 +22,9 @@ from hms_iceberg.storage import Storage
 
 @dataclass(frozen=True)
 class MetadataTable:
-    """A metadata table: its columns, and how its rows are made.
+    """A metadata table: its columns as Apache Iceberg (Java) has them, and its rows as stored values.
 
-    Args:
-        schema: names and types of the columns, as Apache Iceberg (Java) has them.
-        frame: the rows as stored values (dates and timestamps are integers, UUIDs bytes); a map is a list of structs
-            of ``key`` and ``value``.
+    Dates and timestamps are integers, UUIDs bytes; a map is a list of structs of ``key`` and ``value``.
     """
 
     schema: Schema
@@ -36,30 +33,19 @@ class MetadataTable:
 
 @dataclass(frozen=True)
 class MetadataRequest:
-    """Which metadata is wanted.
-
-    Args:
-        metadata: the table.
-        storage: where manifest lists and manifests are read from.
-        snapshot_id: the snapshot for tables about one; None takes the current one.
-        metadata_location: the current metadata file, for ``metadata_log_entries``.
-        row_filter: for ``partitions``: only those that may hold a row that matches.
-        case_sensitive: whether the filter names columns in their case.
-        columns: which columns are needed; tables of files leave out others, as metrics take most of their time. None
-            for all.
-        metrics: of the column ``readable_metrics``, the table's columns that are needed, and which metrics of each.
-            None for all of all.
-        listed: the manifests to read, of tables of files; None for those of the snapshot, or of all.
-    """
+    """Which metadata is wanted."""
 
     metadata: TableMetadata
     storage: Storage
-    snapshot_id: int | None = None
-    metadata_location: str | None = None
-    row_filter: BooleanExpression | None = None
+    snapshot_id: int | None = None  # for tables about one; None takes the current one
+    metadata_location: str | None = None  # the current metadata file, for ``metadata_log_entries``
+    row_filter: BooleanExpression | None = None  # for ``partitions``: only those that may hold a row that matches
     case_sensitive: bool = True
+    # which are needed (None: all); tables of files leave out others, as metrics take most of their time
     columns: Collection[str] | None = None
+    # of ``readable_metrics``, the table's columns that are needed, and which metrics of each; None for all of all
     metrics: Mapping[str, Collection[str]] | None = None
+    # the manifests to read, of tables of files; None for those of the snapshot, or of all
     listed: Sequence[ManifestFile] | None = None
 
     @property

@@ -14,13 +14,9 @@ _TASK_BYTES = 800_000  # compressed: Spark warns of tasks that are larger than a
 
 
 def written(encoded: Iterable[Iterable[tuple[pa.Buffer, int]]]) -> dict[str, Any]:
-    """Writes parts into a file that the caller deletes.
+    """Writes parts, with the numbers of their rows, into a file that the caller deletes: its `path` and `parts`.
 
-    Args:
-        encoded: parts and the numbers of their rows.
-
-    Returns:
-        the file's `path`, and of each of its `parts` how many bytes and how many rows it has.
+    Of each part the answer tells how many bytes and how many rows it has.
     """
     handle, path = tempfile.mkstemp(prefix="hms-iceberg-", suffix=".arrows")
     try:
@@ -33,22 +29,14 @@ def written(encoded: Iterable[Iterable[tuple[pa.Buffer, int]]]) -> dict[str, Any
 
 
 def encoded_parts(batch: pa.RecordBatch) -> Iterator[tuple[pa.Buffer, int]]:
-    """Rows as several parts if there are many.
-
-    Args:
-        batch: the rows.
-    """
+    """Rows as several parts if there are many."""
     part_rows = max(1, batch.num_rows * PART_BYTES // max(batch.nbytes, 1))
     for start in range(0, batch.num_rows, part_rows):
         yield from encoded_part(batch.slice(start, part_rows))
 
 
 def encoded_part(part: pa.RecordBatch) -> Iterator[tuple[pa.Buffer, int]]:
-    """Rows as Arrow streams in Zstandard that are small enough for a task.
-
-    Args:
-        part: the rows.
-    """
+    """Rows as Arrow streams in Zstandard that are small enough for a task."""
     raw = pa.BufferOutputStream()
     with pa.ipc.new_stream(raw, part.schema) as stream:
         stream.write_batch(part)

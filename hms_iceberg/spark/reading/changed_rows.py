@@ -37,16 +37,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ChangeColumns:
-    """The columns that tell what happened to a row, after those of the table.
-
-    Args:
-        fields: the columns.
-        values: their values for one kind of change of one snapshot, of which the second argument is the ordinal.
-        of_rows: the same for changelog rows, of which a batch has the columns of a changelog.
-    """
+    """The columns that tell what happened to a row, after those of the table."""
 
     fields: tuple[NestedField, ...]
+    # for one kind of change of one snapshot, by its ordinal
     values: Callable[[ChangeType, int, Snapshot], tuple[Any, ...]]
+    # the same for rows of a batch that has the columns of a changelog
     of_rows: Callable[[Mapping[str, pa.Array]], tuple[pa.Array, ...]]
 
     def schema(self, projected: Schema) -> Schema:
@@ -63,25 +59,16 @@ OF_ICEBERG = ChangeColumns(
 
 @dataclass(frozen=True)
 class WantedChanges:
-    """What is read of a changelog.
-
-    Args:
-        scan: the changes.
-        columns: those that tell of changes.
-        names: the columns that the query uses, in order.
-        condition: what rows of the table are tested by afterwards, as the bridge's class FilterText wrote it.
-        snapshot_ids: the snapshots of the scan that are wanted; None for all.
-        lacking_types: the names of Iceberg's types that this Spark does not have.
-        table: the table's name.
-    """
+    """The part of a changelog that is read."""
 
     scan: ChangelogScan
-    columns: ChangeColumns
-    names: Sequence[str]
+    columns: ChangeColumns  # those that tell of changes
+    names: Sequence[str]  # the columns that the query uses, in order
+    # what rows of the table are tested by afterwards, as the bridge's class FilterText wrote it
     condition: Mapping[str, Any] | None
     table: str
-    snapshot_ids: frozenset[int] | None = None
-    lacking_types: tuple[str, ...] = field(default=())
+    snapshot_ids: frozenset[int] | None = None  # those of the scan that are wanted; None for all
+    lacking_types: tuple[str, ...] = field(default=())  # the names of Iceberg's types that this Spark does not have
 
     def answer(self) -> bytes:
         """The answer for the bridge's class ChangesScan: `plans` of files, then parts of Arrow in a file."""

@@ -19,18 +19,9 @@ _NUMBER = re.compile(r"[-+]?\d+")
 def commits_of(
     metadata: TableMetadata, head_id: int | None, wanted: ChangelogRange, table: str
 ) -> Sequence[Snapshot]:  # fmt: skip
-    """The commits of a range, oldest first.
+    """The commits of a range, oldest first; `head_id` is the snapshot with which it ends if it does not say another.
 
-    Args:
-        metadata: the table.
-        head_id: the snapshot with which the range ends if it does not say another; None for a table without snapshots.
-        wanted: the range.
-        table: the table's name, for errors.
-
-    Raises:
-        NoSuchSnapshotError, NoSuchRefError: there is no such version, or what the range begins with has expired.
-        InvalidInputError: the start comes after the end, or is of another branch.
-        UnsupportedError: a commit has no sequence number, as those of format version 1.
+    Commits without sequence numbers, as those of format version 1, are refused.
     """
     lineage = _lineage(metadata, head_id)
     found = (
@@ -44,18 +35,9 @@ def commits_of(
 def commits_after(
     metadata: TableMetadata, head_id: int | None, start: ChangesOffset, wanted: ChangelogRange, table: str
 ) -> Sequence[Snapshot]:  # fmt: skip
-    """The commits of a range that a stream has not read, oldest first.
+    """The commits of a range that a stream has not read, oldest first; where the range begins is known no more.
 
-    Args:
-        metadata: the table.
-        head_id: as for `commits_of`.
-        start: how far the stream has read; where the range begins is known no more.
-        wanted: the range.
-        table: the table's name, for errors.
-
-    Raises:
-        NoSuchSnapshotError: what the stream has read last has expired, and perhaps what came next.
-        InvalidInputError: the table was rolled back from it.
+    If what the stream has read last has expired, perhaps what came next has, too.
     """
     lineage = _lineage(metadata, head_id)
     ids = [each.snapshot_id for each in lineage]

@@ -60,22 +60,11 @@ _FIELDS = (CHANGE_TYPE, _COMMIT_VERSION, _COMMIT_TIMESTAMP)
 
 
 def describe_changes(metadata: TableMetadata, storage: Storage, asked: DescribeChanges) -> dict[str, Any]:
-    """Describes the changes of a table for Spark's analyzer.
+    """Describes the changes of a table for Spark's analyzer: `schema` in Spark's JSON, `schema_id`, `size_in_bytes`.
 
-    Args:
-        metadata: the table.
-        storage: where its files are.
-        asked: the table's name, the options of the read, and what follows CHANGES.
-
-    Returns:
-        the `schema` in Spark's JSON; the `schema_id`; `size_in_bytes`, large as it is unknown, so that Spark does not
-        broadcast it; and the names of the columns that rows may be `filtered_by` before changes are told.
-
-    Raises:
-        UnsupportedError: a version of the table is asked for of which there is no changelog.
-        InvalidInputError: the options contradict each other or are misspelled; the table has a column of the name of
-            one that every changelog has; nothing identifies a row where updates are asked for.
-        NoSuchSnapshotError, NoSuchRefError: there is no such version.
+    The size is large as it is unknown, so that Spark does not broadcast it; `filtered_by` names the columns that rows
+    may be filtered by before changes are told. A table with a column of a name that every changelog has is refused, and
+    so are updates where nothing identifies a row.
     """
     if asked.changelog is None:
         scan, columns = metadata_table_scan(metadata, storage, asked), OF_ICEBERG
@@ -99,16 +88,7 @@ def describe_changes(metadata: TableMetadata, storage: Storage, asked: DescribeC
 
 
 def changed_rows(metadata: TableMetadata, storage: Storage, asked: ReadChanges) -> bytes:
-    """The changed rows of some columns, as the bridge's class ChangesScan takes them.
-
-    Args:
-        metadata: the table.
-        storage: where its files are.
-        asked: as for :func:`describe_changes`, and what is read.
-
-    Raises:
-        IcebergError: as for :func:`describe_changes`; metadata or files cannot be read.
-    """
+    """The changed rows of some columns, as the bridge's class ChangesScan takes them."""
     metadata = replace(metadata, current_schema_id=asked.schema_id)
     if asked.changelog is None:
         scan, columns, ids = metadata_table_scan(metadata, storage, asked), OF_ICEBERG, None
@@ -142,32 +122,14 @@ def _planned(
 
 
 def first_changes(metadata: TableMetadata, storage: Storage, asked: FirstChanges) -> dict[str, Any]:
-    """Where a stream begins: before the first commit that is wanted, or after the newest if there is none yet.
-
-    Args:
-        metadata: the table as it is when the stream begins.
-        storage: where its files are.
-        asked: what follows CHANGES.
-
-    Raises:
-        IcebergError: as for :func:`describe_changes`.
-    """
+    """Where a stream begins: before the first commit that is wanted, or after the newest if there is none yet."""
     head_id = _head(metadata, storage, asked)
     commits = commits_of(metadata, head_id, _form(asked).range, asked.name)
     return {"offset": _offset(commits[0].parent_snapshot_id if commits else head_id)}
 
 
 def latest_changes(metadata: TableMetadata, storage: Storage, asked: LatestChanges) -> dict[str, Any]:
-    """How far the next batch of a stream goes: to the newest commit that is wanted. A commit is never divided.
-
-    Args:
-        metadata: the table as it is now.
-        storage: where its files are.
-        asked: what follows CHANGES, and how far the stream has read.
-
-    Raises:
-        NoSuchSnapshotError, InvalidInputError: as for `commits_after`.
-    """
+    """How far the next batch of a stream goes: to the newest commit that is wanted. A commit is never divided."""
     head_id = _head(metadata, storage, asked)
     commits = commits_after(metadata, head_id, asked.start, _form(asked).range, asked.name)
     return {"offset": _offset(commits[-1].snapshot_id) if commits else None}
@@ -216,7 +178,7 @@ def _scan(
 
 
 def _identifiers(metadata: TableMetadata, options: Mapping[str, str]) -> tuple[str, ...] | None:
-    """What identifies a row: the option, the table's identifier fields, or the row's id."""
+    """The columns that identify a row: the option's, the table's identifier fields, or the row's id."""
     if IDENTIFIERS in options:
         return tuple(name.strip() for name in options[IDENTIFIERS].split(","))
     if metadata.schema().identifier_field_names() or metadata.format_version < 3:

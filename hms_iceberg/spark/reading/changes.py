@@ -32,16 +32,6 @@ def metadata_table_scan(metadata: TableMetadata, storage: Storage, asked: LoadTa
     """The scan of ``db.t.changes``: all that was inserted and deleted, rows that were only copied to other files too.
 
     So Apache Iceberg has it.
-
-    Args:
-        metadata: the table.
-        storage: where its files are.
-        asked: the table's name, and the options of the read.
-
-    Raises:
-        UnsupportedError: a version of the table is asked for.
-        InvalidInputError: the options contradict each other or are misspelled.
-        NoSuchSnapshotError: there is no such snapshot.
     """
     name = asked.name
     options = {key: value for key, value in asked.options.items() if key != "path"}
@@ -57,16 +47,7 @@ def metadata_table_scan(metadata: TableMetadata, storage: Storage, asked: LoadTa
 
 
 def between(scan: ChangelogScan, options: Mapping[str, str], table: str) -> ChangelogScan:
-    """The scan between the snapshots that the options say.
-
-    Args:
-        scan: the scan of all changes.
-        options: the options, of those in `OPTIONS`.
-        table: the table's name, for errors.
-
-    Raises:
-        InvalidInputError: an option is unknown or no number, or they contradict each other.
-    """
+    """The scan of changes between the snapshots that the options, of those in `OPTIONS`, say."""
     given = {name.lower(): value for name, value in options.items()}
     unknown = given.keys() - set(OPTIONS)
     if unknown:
@@ -118,10 +99,7 @@ def _snapshot_at(metadata: TableMetadata, time_ms: int) -> int | None:
 def command(scan: ChangelogScan, columns: Sequence[str] | None = None, nanoseconds: str | None = None) -> bytes:
     """Pickles the function that streams changed rows in Spark's Python workers, past the driver.
 
-    Args:
-        scan: which changes.
-        columns: which columns, in order; None takes all.
-        nanoseconds: what the session takes timestamps in nanoseconds for.
+    `nanoseconds` is what the session takes such timestamps for.
     """
     pickled = pickle.dumps((scan, columns, nanoseconds))
 
@@ -134,15 +112,7 @@ def command(scan: ChangelogScan, columns: Sequence[str] | None = None, nanosecon
 
 
 def read_changes(pickled: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Reads changed rows in a Python worker of Spark.
-
-    Args:
-        pickled: the scan and its columns.
-        batches: the rows of Spark's task, which only say that it is to run.
-
-    Returns:
-        the rows in Spark's types, once for each row of `batches`.
-    """
+    """Reads changed rows in a Python worker of Spark, in Spark's types, once for each row of `batches`."""
     # From this session's driver, within the function that Spark itself unpickles.
     scan, columns, nanoseconds = pickle.loads(pickled)
     schema = changelog_schema(scan.projection())

@@ -34,20 +34,10 @@ _SKETCH = "apache-datasketches-theta-v1"
 
 
 def column_statistics(plan: ScanPlan, columns: Sequence[str], storage: Storage) -> dict[str, dict[str, Any]]:
-    """Statistics of the rows of a plan's files, deleted ones among them.
+    """Statistics of the rows of a plan's files, deleted ones among them, by the column's name as far as they are known.
 
-    Args:
-        plan: the plan.
-        columns: the names of the columns that a query reads.
-        storage: where manifests are.
-
-    Returns:
-        by the column's name, as far as it is known: ``min`` and ``max`` as JSON for the bridge's class Values,
-        ``nulls`` and ``distinct``. Distinct values are those of the snapshot's sketch, or there are no more of them
-        than integers between the bounds.
-
-    Raises:
-        CorruptManifestError, MissingFileError: a manifest cannot be read.
+    ``min`` and ``max`` are JSON for the bridge's class Values; distinct values are those of the snapshot's sketch, or
+    there are no more of them than integers between the bounds.
     """
     fields = [
         field

@@ -63,15 +63,9 @@ _COMPARISONS: Mapping[str, Any] = {
 def row_filter(
     condition: Mapping[str, Any] | None, schema: Schema, nanoseconds: str | None = None
 ) -> tuple[BooleanExpression, bool]:
-    """The predicate of a condition.
+    """The predicate of a condition as the bridge's class FilterText wrote it, and whether it says all of it.
 
-    Args:
-        condition: what the bridge's class FilterText wrote; None if the scan has no filter.
-        schema: the columns that the scan reads.
-        nanoseconds: what the session takes timestamps in nanoseconds for.
-
-    Returns:
-        The predicate, and whether it says all that the condition says.
+    `nanoseconds` is what the session takes such timestamps for.
     """
     if condition is None:
         return AlwaysTrue(), True
@@ -227,14 +221,8 @@ def _negated_if(negated: bool, test: BooleanExpression) -> BooleanExpression:
 
 
 def stored_value(field_type: IcebergType, value: Any) -> Any:
-    """A value of Spark's internal form, as JSON brought it, in Iceberg's stored form.
-
-    Args:
-        field_type: the type of the field.
-        value: the value from JSON.
-
-    Raises:
-        ValueError: no value of the type means the same.
+    """A value of Spark's internal form, from JSON, in Iceberg's stored form; a ValueError if no value means the
+    same.
     """
     if isinstance(field_type, (FloatType, DoubleType)):
         return float(value)

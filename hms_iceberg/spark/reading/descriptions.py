@@ -36,21 +36,10 @@ def release() -> dict[str, Any]:
 
 
 def describe(metadata: TableMetadata, storage: Storage, asked: LoadTable) -> dict[str, Any]:
-    """Describes what a read of a table sees.
+    """Describes the version of a table that a read asks for, as `described` tells it.
 
-    Args:
-        metadata: the table.
-        storage: where its files are.
-        asked: which version of it is read, as `read_options.select` takes it; if that says nothing, the session's
-            `wap_branch` is read of a table that allows that, once it is there, as in Apache Iceberg.
-
-    Returns:
-        what `described` tells.
-
-    Raises:
-        NoSuchSnapshotError, NoSuchRefError: there is no such version.
-        InvalidInputError: its options contradict each other.
-        UnsupportedError: a column's type cannot be held by Spark.
+    If nothing says which, the session's `wap_branch` is read of a table that allows that, once it is there, as in
+    Apache Iceberg.
     """
     read = selected(metadata, storage, asked, asked.options)
     snapshot, schema = read.scan.snapshot(), read.scan.table_schema
@@ -58,18 +47,7 @@ def describe(metadata: TableMetadata, storage: Storage, asked: LoadTable) -> dic
 
 
 def selected(metadata: TableMetadata, storage: Storage, asked: LoadTable, options: Mapping[str, str]) -> Selection:
-    """The version of a table that is read, as :func:`describe` has it.
-
-    Args:
-        metadata: the table.
-        storage: where its files are.
-        asked: which version.
-        options: those of its options that are known to tell of versions.
-
-    Raises:
-        NoSuchSnapshotError, NoSuchRefError: there is no such version.
-        InvalidInputError: the options contradict each other.
-    """
+    """The version of a table that is read, as :func:`describe` has it."""
     if asked.wap_branch is not None and _is_current(asked) and _reads_wap_branch(metadata, asked.wap_branch):
         options = {**options, "branch": asked.wap_branch}
     return select(metadata, storage, asked.name, asked.version, asked.as_of_micros, options)
@@ -94,19 +72,11 @@ def described(
     start_snapshot_id: int | None = None,
     lacking_types: Collection[str] = (),
 ) -> dict[str, Any]:
-    """Describes one schema and snapshot, such as those of a table that is not committed yet.
+    """Describes one schema and snapshot, such as those of a table that is not committed yet, for the bridge's class
+    IcebergTable.
 
-    Args:
-        metadata: the table's metadata.
-        schema: the table's schema.
-        snapshot: the snapshot; None for a table without one.
-        name: the table's name.
-        start_snapshot_id: the snapshot after which changes are read; None for other reads.
-        lacking_types: the names of Iceberg's types that the session's Spark does not have.
-
-    Returns:
-        for the bridge's class IcebergTable: ids of table, snapshot and schema, columns and metadata columns in Spark's
-        JSON, partitioning, shown properties, how rows are changed, and sizes.
+    Ids of table, snapshot and schema, columns and metadata columns in Spark's JSON, partitioning, shown properties, how
+    rows are changed, and sizes. `start_snapshot_id` is that after which changes are read.
     """
     return {
         "uuid": str(metadata.table_uuid),
@@ -201,18 +171,9 @@ RESERVED = ("provider", "location", "format-version", QUERY_COLUMN_NAMES)
 def describe_view(asked: LoadView, storage: Storage) -> dict[str, Any]:
     """The current version of a view.
 
-    Args:
-        asked: the view.
-        storage: where its metadata is.
-
-    Returns:
-        its `sql`, the `catalog` (null for the view's own) and `namespace` of what that names, its `schema`, its
-        `properties`, the properties that statements show (`shown_properties`), and the names of the columns of its
-        query (`query_columns`; none if no engine left them).
-
-    Raises:
-        UnsupportedError: it has no query in SQL.
-        MissingFileError, CorruptMetadataError: its metadata is gone or damaged.
+    Its `sql`, the `catalog` (null for the view's own) and `namespace` of its names, its `schema`, its `properties`,
+    those that statements show (`shown_properties`), and the names of its query's columns (`query_columns`; none if no
+    engine left them).
     """
     metadata = read_view(asked.metadata_location, storage).metadata
     version = metadata.current_version()

@@ -12,12 +12,7 @@ from hms_iceberg.spec.schema import Schema
 
 
 class Identities:
-    """By which columns' own values the files of each spec of a table are partitioned, as far as Spark can hold them.
-
-    Args:
-        metadata: the table.
-        schema: the columns that are read.
-    """
+    """By which columns' own values the files of each spec of a table are partitioned, as far as Spark can hold them."""
 
     def __init__(self, metadata: TableMetadata, schema: Schema) -> None:
         self._metadata, self._schema = metadata, schema

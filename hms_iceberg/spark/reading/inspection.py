@@ -47,20 +47,8 @@ _COMBINED: Mapping[str, Callable[[Sequence[Any]], Any]] = {"count": sum, "sum": 
 
 
 def describe_inspection(metadata: TableMetadata, storage: Storage, asked: DescribeMetadataTable) -> dict[str, Any]:
-    """Describes a metadata table for Spark's analyzer.
-
-    Args:
-        metadata: the table.
-        storage: where its files are.
-        asked: the metadata table, and which version is read, as `read_options.select` has it.
-
-    Returns:
-        the `schema` in Spark's JSON, and the `snapshot_id` that is read.
-
-    Raises:
-        InvalidInputError: there is no such metadata table.
-        UnsupportedError: it has no versions, and one was asked for.
-        NoSuchSnapshotError, NoSuchRefError: there is no such version.
+    """Describes a metadata table for Spark's analyzer: the `schema` in Spark's JSON, and the `snapshot_id` that is
+    read.
     """
     kind, name = asked.kind.lower(), asked.name
     if kind not in _KINDS:
@@ -86,13 +74,7 @@ def describe_inspection(metadata: TableMetadata, storage: Storage, asked: Descri
 def inspection_rows(metadata: TableMetadata, storage: Storage, asked: InspectRows) -> dict[str, Any]:
     """The rows of some columns of a metadata table, in a file that the caller deletes.
 
-    Args:
-        metadata: the table.
-        storage: where its files are.
-        asked: the metadata table and its columns.
-
-    Returns:
-        the file's path and its parts: how many bytes and how many rows each has, each an Arrow stream in Zstandard.
+    The answer has its path and its parts: how many bytes and how many rows each has, each an Arrow stream in Zstandard.
     """
     kind = asked.kind.lower()
     held = _schema(metadata, storage, kind, asked.name, asked.metrics)

@@ -41,18 +41,9 @@ _FIXED_SIZE = (BooleanType, IntegerType, LongType, DateType, *MICRO_TIMESTAMPS, 
 
 
 def row_counts(snapshot: Snapshot | None, asked: Sequence[Mapping[str, str]], storage: Storage) -> list[Any] | None:
-    """The answers to all of some aggregates over all rows of a snapshot, as its manifest list alone tells them.
+    """The answers to all aggregates over all rows of a snapshot, as its manifest list alone tells them.
 
-    Args:
-        snapshot: the snapshot; None if the table has none.
-        asked: as for :func:`metadata_answers`.
-        storage: where the manifest list is.
-
-    Returns:
-        None if more than rows are counted, something is deleted, or the list does not tell (format version 1).
-
-    Raises:
-        CorruptManifestError, MissingFileError: the manifest list cannot be read.
+    None if more than rows are counted, something is deleted, or the list does not tell (format version 1).
     """
     if any("column" in each for each in asked):
         return None
@@ -68,15 +59,11 @@ def row_counts(snapshot: Snapshot | None, asked: Sequence[Mapping[str, str]], st
 
 
 def metadata_answers(plan: ScanPlan, asked: Sequence[Mapping[str, str]], storage: Storage) -> list[Any] | None:
-    """The answers to all of some aggregates over the rows of a plan, as JSON for the bridge's class Values.
+    """The answers to all aggregates over the rows of a plan, as JSON for the bridge's class Values; None if one is not
+    known.
 
-    Args:
-        plan: the files; its filter says all that the query's condition says.
-        asked: each an ``op`` (count, min or max), and the ``column`` unless rows are counted.
-        storage: where manifests are.
-
-    Returns:
-        None if metadata does not know all of them.
+    Each has an ``op`` (count, min or max), and the ``column`` unless rows are counted; the plan's filter says all that
+    the query's condition says.
     """
     rows = _row_count(plan)
     if rows is None:
@@ -138,7 +125,7 @@ def _partitions_decide(plan: ScanPlan) -> bool:
 
 
 class _Column:
-    """What metadata knows of the values of one column."""
+    """The facts that metadata has of the values of one column."""
 
     def __init__(self, plan: ScanPlan, field: NestedField) -> None:
         self.field = field

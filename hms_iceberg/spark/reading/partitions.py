@@ -17,19 +17,9 @@ _NULLS = ("null", "__HIVE_DEFAULT_PARTITION__")
 
 
 def list_partitions(metadata: TableMetadata, storage: Storage, asked: ListPartitions) -> dict[str, Any]:
-    """The partitions that have files in a snapshot.
+    """The partitions that have files in a snapshot, by their paths (`city=Ulm/ts_day=2026-01-31`).
 
-    Args:
-        metadata: the table.
-        storage: where its files are.
-        asked: which of them.
-
-    Returns:
-        `partitions`, by their paths: each with its `path` (`city=Ulm/ts_day=2026-01-31`), `spec_id`, `records`,
-        `files`, `bytes`, `delete_files` and `changed_ms`.
-
-    Raises:
-        InvalidInputError: the table has no partitions, or none with a field of such a name.
+    Each has its `path`, `spec_id`, `records`, `files`, `bytes`, `delete_files` and `changed_ms`.
     """
     request = MetadataRequest(metadata, storage, asked.snapshot_id, asked.metadata_location)
     fields = {field.field_id: field.name for field in request.partition_type.fields}

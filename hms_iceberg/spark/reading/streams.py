@@ -34,30 +34,15 @@ _SKIPPED = {
 
 
 def check_stream(metadata: TableMetadata, storage: Storage, asked: CheckStream) -> None:
-    """Refuses the options of a stream that cannot be.
-
-    Args:
-        metadata: the table's metadata.
-        storage: where the files are.
-        asked: the options.
-
-    Raises:
-        InvalidInputError: unknown options, and those that choose rows of one read.
-    """
+    """Refuses unknown options of a stream, and those that choose rows of one read."""
     check_options(asked.options, asked.name, streaming=True)
 
 
 def first_offset(metadata: TableMetadata, storage: Storage, asked: FirstOffset) -> dict[str, Any]:
     """Where a stream begins: before the oldest snapshot, or the oldest since the time from which it is wanted.
 
-    Args:
-        metadata: the table as it is when the stream begins.
-        storage: where its files are.
-        asked: the stream's options.
-
-    Returns:
-        the `offset`, which stays in the checkpoint. Where there is no such snapshot yet, it is Java's offset of an
-        empty table, and `after_snapshot_id` is the newest one that the stream is to pass over.
+    The `offset` stays in the checkpoint. Where there is no such snapshot yet, it is Java's offset of an empty table,
+    and `after_snapshot_id` is the newest one that the stream is to pass over.
     """
     wanted, _ = _wanted(metadata, metadata.current_snapshot(), asked.options)
     if wanted:
@@ -66,21 +51,9 @@ def first_offset(metadata: TableMetadata, storage: Storage, asked: FirstOffset) 
 
 
 def latest_offset(metadata: TableMetadata, storage: Storage, asked: LatestOffset) -> dict[str, Any]:
-    """How far the next batch goes.
+    """How far the next batch of a stream goes: its `offset`, null if there is nothing new.
 
-    Args:
-        metadata: the table as it is now.
-        storage: where its manifests are.
-        asked: the stream, and up to where it has read.
-
-    Returns:
-        the `offset`; null if there is nothing new.
-
-    Raises:
-        NoSuchSnapshotError: the snapshot up to which the stream has read has expired, or one that it has not read.
-        InvalidInputError: that snapshot is none of the table's history any more.
-        UnsupportedError: rows were deleted or overwritten, and the options do not say to pass over that.
-        CorruptManifestError, MissingFileError: manifests cannot be read.
+    Deleted or overwritten rows are refused unless the options say to pass over them.
     """
     options, name = asked.options, asked.name
     start = _offset(asked.start, name)
@@ -101,23 +74,9 @@ def latest_offset(metadata: TableMetadata, storage: Storage, asked: LatestOffset
 
 
 def plan_batch(metadata: TableMetadata, storage: Storage, name: str, schema_id: int, batch: StreamBatch) -> ScanPlan:
-    """The files between two offsets.
+    """The files between two offsets of a stream, without the rows' filter; the last snapshot is that of the end.
 
-    Args:
-        metadata: the table, at a version that has the snapshots of both.
-        storage: where its manifests are.
-        name: the table's name, for errors.
-        schema_id: the columns that the stream has.
-        batch: what is read.
-
-    Returns:
-        the files, without the rows' filter; the last snapshot is that of the end.
-
-    Raises:
-        NoSuchSnapshotError: a snapshot has expired since.
-        InvalidInputError: an offset is none of this table.
-        UnsupportedError: rows were deleted or overwritten, and the options do not say to pass over that.
-        CorruptManifestError, MissingFileError: manifests cannot be read.
+    Deleted or overwritten rows are refused unless the options say to pass over them.
     """
     started = time.perf_counter()
     start, end = _offset(batch.start, name), _offset(batch.end, name)

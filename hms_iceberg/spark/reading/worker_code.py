@@ -14,9 +14,8 @@ Read = Callable[[Iterator["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
 class Checked:
     """A function that a worker gets only if it can import what the function needs.
 
-    Args:
-        function: a function within a function, which imports what it needs as it runs.
-        what: what it reads, for the error of a worker that lacks this package or Arrow.
+    It is a function within a function, which imports as it runs; `what` it reads is for the error of a worker that
+    lacks this package or Arrow.
     """
 
     def __init__(self, function: Read, what: str) -> None:
@@ -48,11 +47,7 @@ class Checked:
 
 
 def for_workers(function: Read, what: str) -> bytes:
-    """A function from batches to batches as Spark's workers take it; it is checked as it is unpacked, once a worker.
-
-    Args:
-        function, what: see `Checked`.
-    """
+    """A function from batches to batches as Spark's workers take it; it is checked as it is unpacked, once a worker."""
     from pyspark.serializers import CloudPickleSerializer
     from pyspark.sql.types import NullType
 

@@ -60,10 +60,6 @@ def for_spark(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
     """A batch with UUIDs as text, fixed bytes as bytes, times in nanoseconds, and variants and shapes marked.
 
     A batch without columns gets one of nulls: between Spark and its workers, rows are counted by their columns.
-
-    Args:
-        batch: the rows.
-        schema: the table's schema.
     """
     if not schema.fields:
         return pa.RecordBatch.from_arrays([pa.nulls(batch.num_rows, pa.bool_())], names=["row"])
@@ -81,12 +77,7 @@ def _is_no_partition(field: NestedField) -> bool:
 
 
 def converted(array: Any, kind: IcebergType) -> Any:
-    """A column in Spark's type for it.
-
-    Args:
-        array: the column.
-        kind: its type.
-    """
+    """A column in Spark's type for it."""
     if isinstance(kind, UUIDType):
         storage = array.storage if isinstance(array, pa.ExtensionArray) else array
         texts = [None if value is None else str(uuid.UUID(bytes=value)) for value in storage.to_pylist()]
@@ -121,14 +112,8 @@ _BATCH_ROWS = 10_000  # what Spark's own Arrow batches hold
 
 
 def split(plan: ScanPlan, lacking_types: Collection[str]) -> tuple[ScanPlan, ScanPlan | None]:
-    """Splits a plan into what the bridge's readers read in the JVM, and what Python workers have to read.
-
-    Args:
-        plan: the whole.
-        lacking_types: the names of Iceberg's types that this Spark does not have.
-
-    Returns:
-        both parts; the second is None if the JVM reads all.
+    """Splits a plan into what the bridge's readers read in the JVM, and what Python workers have to read, if
+    anything.
     """
     others = _only_in_python(plan.files, plan.metadata)
     if any(needs_python(each, lacking_types) for each in plan.metadata.schemas):
@@ -176,7 +161,7 @@ def _of_unheld_keys(plan: ScanPlan, lacking_types: Collection[str]) -> pl.Series
 
 @dataclass(frozen=True)
 class _Reading:
-    """What every task of a scan has in common."""
+    """The part that every task of a scan has in common."""
 
     filter_schema: Schema
     projected: Schema
@@ -187,10 +172,8 @@ class _Reading:
 
 
 def worker_command(reading: bytes) -> bytes:
-    """Pickles the function that Spark's Python workers run, from batches of pickled tasks to batches of rows.
-
-    Args:
-        reading: what every task of a scan has in common; see `what_to_read`.
+    """Pickles the function of Spark's Python workers, from batches of pickled tasks to batches of rows; see
+    `what_to_read`.
     """
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -212,17 +195,9 @@ def what_to_read(
 ) -> bytes:
     """Pickles what every task of a scan has in common, for `read_in_worker`.
 
-    Args:
-        metadata: the table.
-        schema: the columns that the tasks' filters are bound to.
-        columns: names of the columns to read, in order; metadata columns may be among them.
-        storage: where the files are.
-        marks_deleted: whether the query uses the column ``_deleted``, and so gets deleted rows too.
-        nanoseconds: what the session takes timestamps in nanoseconds for.
-        types: of each column its type in Spark's JSON, in which structs have the fields that are read; none for all.
-
-    Raises:
-        UnsupportedError: a column of a type that Spark cannot hold.
+    Tasks' filters are bound to `schema`; `columns`, in order, may be metadata columns; with `marks_deleted` deleted
+    rows come too, as the query uses ``_deleted``; `nanoseconds` is what the session takes such timestamps for; `types`
+    are those of the columns in Spark's JSON, in which structs have the fields that are read (none for all).
     """
     filter_schema = with_metadata_columns(metadata, schema)
     projected = _projected(metadata, schema, columns)
@@ -239,15 +214,7 @@ def pickled_tasks(plan: ScanPlan) -> list[bytes]:
 
 
 def read_in_worker(reading: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Reads the files of tasks in Spark's Python workers.
-
-    Args:
-        reading: the pickled part that all tasks share.
-        batches: the tasks.
-
-    Returns:
-        the rows as columns in Spark's types; deletes are applied.
-    """
+    """Reads the files of tasks in Spark's Python workers: rows in Spark's types, deletes applied."""
     common: _Reading = pickle.loads(reading)
     schema, metadata, storage = common.projected, common.metadata, common.storage
     tasks: Iterator[FileScanTask] = (pickle.loads(task.as_py()) for batch in batches for task in batch.column(0))

@@ -49,22 +49,9 @@ def row_distribution(
     command: str,
     copies: bool,
 ) -> Distribution:
-    """The distribution of an operation's new rows.
+    """The distribution of the new rows of a `delete`, `update` or `merge`; empty if they come as they are.
 
-    Args:
-        settings: of the write.
-        schema: the table's columns.
-        spec: how new files are partitioned.
-        order: the table's sort order.
-        has_functions: as of `write_distribution`.
-        command: `delete`, `update` or `merge`.
-        copies: whether whole files are written anew (copy-on-write).
-
-    Returns:
-        how rows come to tasks; empty if they come as they are.
-
-    Raises:
-        ConfigurationError: a setting is not what it can be.
+    `copies` writes whole files anew (copy-on-write); `has_functions` is as of `write_distribution`.
     """
     if command == "delete" and not copies:
         return Distribution()
@@ -106,17 +93,7 @@ def change_of(
 ) -> RowChange:
     """A change on the version that was read, so that what others committed since is checked for conflicts.
 
-    Args:
-        asked: what `WriteSettings` looks up.
-        table: the table, at the version that was read.
-        command: `delete`, `update` or `merge`.
-        counts: numbers of rows that the snapshot's summary is to tell.
-
-    Returns:
-        the change in a transaction of its own, of which nothing is written yet.
-
-    Raises:
-        ConfigurationError, UnsupportedError: see `RowChange`.
+    It has a transaction of its own, of which nothing is written yet; `counts` of rows are for the snapshot's summary.
     """
     settings = WriteSettings(asked.name, asked.options, asked.session, table.properties)
     properties = {**asked.engine, **settings.snapshot_properties()}
@@ -136,31 +113,14 @@ _LINEAGE = (ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)
 
 
 class BeginRows(BeginWrite, frozen=True, kw_only=True):
-    """Rows are to be changed; its kind is `replace-rows` (copy-on-write) or `change-rows` (merge-on-read).
+    """Rows are to be changed; its kind is `replace-rows` (copy-on-write) or `change-rows` (merge-on-read)."""
 
-    Args:
-        command: `delete`, `update` or `merge`.
-        lineage: whether rows come with their lineage, after their columns.
-    """
-
-    command: str
-    lineage: bool = False
+    command: str  # `delete`, `update` or `merge`
+    lineage: bool = False  # whether rows come with their lineage, after their columns
 
 
 def begin_rows(metadata: TableMetadata, storage: Storage, asked: BeginRows) -> dict[str, Any]:
-    """Begins an operation on rows: decides all that the bridge's class TableWrite has to know.
-
-    Args:
-        metadata: the table, at the version that the query was resolved on.
-        storage: where its files are.
-        asked: the operation.
-
-    Returns:
-        as `begin_write`; without `rules` if no rows are written.
-
-    Raises:
-        SchemaMismatchError, ConfigurationError, InvalidInputError, UnsupportedError: see `begin_write`.
-    """
+    """Begins an operation on rows as `begin_write` does a write; without `rules` if no rows are written."""
     settings = WriteSettings(asked.name, asked.options, asked.session, metadata.properties)
     schema, spec = metadata.schema(), metadata.spec_by_id(output_spec_id(settings, metadata))
     copies = asked.kind == "replace-rows"
@@ -175,12 +135,7 @@ def begin_rows(metadata: TableMetadata, storage: Storage, asked: BeginRows) -> d
 
 
 def with_lineage(schema: Schema, lineage: bool) -> Schema:
-    """The columns of rows, with row id and sequence number if they come with their lineage.
-
-    Args:
-        schema: the table's schema.
-        lineage: whether rows come with their lineage.
-    """
+    """The columns of rows, with row id and sequence number if they come with their lineage."""
     return Schema(*schema.fields, *_LINEAGE, schema_id=schema.schema_id) if lineage else schema
 
 

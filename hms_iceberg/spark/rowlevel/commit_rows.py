@@ -26,18 +26,7 @@ from hms_iceberg.updates.rows.row_delta import RowDelta
 
 
 def can_delete(asked: DeleteWhere, table: Table) -> dict[str, Any]:
-    """Whether every file of a table holds only rows that match a filter, or none.
-
-    Args:
-        asked: which version, as of `pinned.change_of`, and the filter.
-        table: the table.
-
-    Returns:
-        whether it is `possible` to delete the rows by metadata alone.
-
-    Raises:
-        ConfigurationError, UnsupportedError: see `RowChange`.
-    """
+    """Whether it is `possible` to delete by metadata alone: each file holds only rows that match a filter, or none."""
     change = change_of(asked, table, "delete")
     wanted, exact = row_filter(asked.filter, change.metadata.schema())
     if not exact:
@@ -51,17 +40,7 @@ def can_delete(asked: DeleteWhere, table: Table) -> dict[str, Any]:
 
 
 def delete_where(asked: DeleteWhere, table: Table) -> None:
-    """Removes the files whose rows match a filter, of which `can_delete` said that there are no others.
-
-    Args:
-        asked: as of `can_delete`.
-        table: the table.
-
-    Raises:
-        InvalidInputError: some, but not all, rows of a file match.
-        CommitConflictError, CommitFailedError, CommitStateUnknownError: see `Transaction.commit`.
-        ConfigurationError, UnsupportedError: see `RowChange`.
-    """
+    """Removes the files whose rows match a filter, of which `can_delete` said that there are no others."""
     change = change_of(asked, table, "delete")
     wanted, _ = row_filter(asked.filter, change.metadata.schema())
     if not isinstance(wanted, AlwaysFalse):
@@ -87,33 +66,20 @@ logger = logging.getLogger(__name__)
 
 
 class CommitRows(CommitWrite, frozen=True, kw_only=True):
-    """Changed rows are to be committed.
+    """Changed rows are to be committed."""
 
-    Args:
-        command: `delete`, `update` or `merge`.
-        counts: of a MERGE, what became of the table's rows, if Spark has counted them.
-        replaced: of a copy-on-write operation, the files that the new ones take the place of.
-        deleted: of a merge-on-read operation, the deleted rows as `deleted_rows.bitmaps` takes them.
-    """
-
-    command: str
-    counts: dict[str, int]
-    replaced: tuple[str, ...] = ()
+    command: str  # `delete`, `update` or `merge`
+    counts: dict[str, int]  # of a MERGE, what became of the table's rows, if Spark has counted them
+    replaced: tuple[str, ...] = ()  # of a copy-on-write operation, the files that the new ones take the place of
+    # of a merge-on-read operation, the deleted rows as `deleted_rows.bitmaps` takes them
     deleted: tuple[dict[str, str], ...] = ()
 
 
 def commit_rows(asked: CommitRows, table: Table) -> None:
     """Commits what a DELETE, UPDATE or MERGE wrote, on the version of the table that it read.
 
-    Args:
-        asked: what was written; its filter is that of the rows which were read, or by which copy-on-write chose files.
-        table: the table.
-
-    Raises:
-        CommitConflictError: what others committed meanwhile contradicts it; the files are deleted.
-        CommitStateUnknownError: nobody can tell whether it was committed; no file was deleted.
-        IcebergError: it was not, and the files are deleted.
-        ConfigurationError, UnsupportedError: see `RowChange`.
+    Its filter is that of the rows which were read, or by which copy-on-write chose files. The files are deleted on any
+    error but an unknown state.
     """
     counts = {f"spark.merge-into.{name}": str(count) for name, count in asked.counts.items()}
     change = change_of(asked, table, asked.command, counts)

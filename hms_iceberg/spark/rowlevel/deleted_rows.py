@@ -22,17 +22,11 @@ from hms_iceberg.storage import Storage
 
 @dataclass(frozen=True)
 class DeletedRows:
-    """Deleted rows of one data file; what `write_row_deletes` takes.
-
-    Args:
-        file: the data file.
-        count: how many of the rows were live.
-        positions: of all deleted rows, those of earlier that are written anew among them; a `pyroaring.BitMap64`, which
-            is never larger than a bit for each row of the file.
-    """
+    """Deleted rows of one data file; what `write_row_deletes` takes."""
 
     file: DataFile
-    count: int
+    count: int  # how many of the rows were live
+    # of all deleted rows, also of earlier; a `pyroaring.BitMap64`, never larger than a bit for each row of the file
     positions: Any
 
     def __len__(self) -> int:
@@ -46,9 +40,7 @@ class DeletedRows:
 def bitmaps(deleted: Iterable[Mapping[str, str]]) -> dict[str, Any]:
     """Deleted positions of all tasks, by data file; several tasks may have read parts of one file.
 
-    Args:
-        deleted: of each task and data file, the `path` and the `positions`: the portable form of a 64-bit Roaring
-            bitmap, in base64.
+    Each has the file's `path` and the `positions`: the portable form of a 64-bit Roaring bitmap, in base64.
     """
     found: dict[str, Any] = {}
     for each in deleted:
@@ -61,19 +53,8 @@ def bitmaps(deleted: Iterable[Mapping[str, str]]) -> dict[str, Any]:
 def merged_deletes(
     storage: Storage, tasks: Sequence[FileScanTask], deleted: Mapping[str, Any], format_version: int
 ) -> tuple[list[DeletedRows], list[DataFile]]:
-    """Adds the deletes that data files have already to those that are to be written.
-
-    Args:
-        storage: where the files are.
-        tasks: the data files with their deletes.
-        deleted: by data file, its deleted rows.
-        format_version: the table's.
-
-    Returns:
-        the rows of each data file that are deleted afterwards; and the delete files that are not needed any more.
-
-    Raises:
-        CorruptDataFileError, MissingFileError: a delete file cannot be read.
+    """The rows of each data file that are deleted, with those that were before; and the delete files not needed any
+    more.
     """
     deletes = PositionDeletes(storage)
 

@@ -223,7 +223,7 @@ def _pass_over(error: Exception) -> None:
 
 
 def _metadata_files(metadata: TableMetadata) -> Iterator[str]:
-    """What a version names itself: manifest lists, earlier versions, statistics."""
+    """Files that a version itself names: manifest lists, earlier versions, statistics."""
     yield from (snapshot.manifest_list for snapshot in metadata.snapshots if snapshot.manifest_list is not None)
     yield from (entry.metadata_file for entry in metadata.metadata_log)
     yield from _statistics(metadata)
