@@ -32,17 +32,11 @@ from hms_iceberg.storage import Storage
 
 @dataclass(frozen=True)
 class PrefixChange:
-    """Replaces the prefix of paths.
+    """Replaces the prefix of paths."""
 
-    Attributes:
-        source: the prefix that goes; with or without a slash at its end.
-        target: what takes its place.
-        staging: the folder in which files that are written anew lie until they are copied.
-    """
-
-    source: str
-    target: str
-    staging: str
+    source: str  # the prefix that goes; with or without a slash at its end
+    target: str  # what takes its place
+    staging: str  # the folder in which files that are written anew lie until they are copied
 
     def new_path(self, path: str) -> str:
         """The path under the target; InvalidInputError if it is not under the source."""

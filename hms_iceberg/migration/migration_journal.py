@@ -27,32 +27,23 @@ _FORMAT = 2
 
 @dataclass(frozen=True)
 class Journal:
-    """One migration.
+    """One migration."""
 
-    Attributes:
-        migration_id: drawn once; the rows that belong to the migration carry it as a parameter.
-        database, table, backup, staging: names in the metastore, the last two for the time after and during the
-            switch.
-        location: where the Hive table's files are.
-        iceberg_location: where the Iceberg table is: at the same location, or (a copy) in a folder that was made for it
-            and holds nothing else.
-        original: the Hive table's type, and the parameters that the migration changes, as they were.
-        files, bytes, partitions: how much the Hive table had.
-        worker: the process that migrates.
-    """
-
-    migration_id: str
+    migration_id: str  # drawn once; the rows that belong to the migration carry it as a parameter
+    # database, table, backup, staging: names in the metastore, the last two for the time after and during the switch
     database: str
     table: str
     backup: str
     staging: str
-    location: str
+    location: str  # where the Hive table's files are
+    # where the Iceberg table is: at the same location, or (a copy) in a folder that was made for it and holds nothing
+    # else
     iceberg_location: str
-    original: Mapping[str, Any]
-    files: int
+    original: Mapping[str, Any]  # the Hive table's type, and the parameters that the migration changes, as they were
+    files: int  # files, bytes, partitions: how much the Hive table had
     bytes: int
     partitions: int
-    worker: Process = field(default_factory=Process.this)
+    worker: Process = field(default_factory=Process.this)  # the process that migrates
 
     @property
     def name(self) -> str:

@@ -74,19 +74,13 @@ def staging_name(table: str) -> str:
 
 @dataclass(frozen=True)
 class MigrationState:
-    """The rows of a migration, and its journal.
+    """The rows of a migration, and its journal."""
 
-    Attributes:
-        database, name: the table's name.
-        journal: None if it was lost, or deleted by an undo.
-        folder: the folder that holds the journal.
-        table, backup, staging: rows that belong to the migration, or (the table's) stand in its place; else None.
-    """
-
-    database: str
+    database: str  # database, name: the table's name
     name: str
-    journal: Journal | None
-    folder: str | None
+    journal: Journal | None  # None if it was lost, or deleted by an undo
+    folder: str | None  # the folder that holds the journal
+    # table, backup, staging: rows that belong to the migration, or (the table's) stand in its place; else None
     table: HiveTable | None
     backup: HiveTable | None
     staging: HiveTable | None

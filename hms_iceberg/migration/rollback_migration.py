@@ -354,15 +354,11 @@ _ALWAYS = 2**63 - 1  # which Iceberg takes for an age without end
 
 @dataclass(frozen=True)
 class Outlook:
-    """How long the files of the Hive table are kept.
+    """How long the files of the Hive table are kept."""
 
-    Attributes:
-        left_over: how many of them the Iceberg table's present version does not have any more.
-        safe_until_ms: milliseconds since 1970 until which no expiry by the table's own settings deletes one of these,
-            because the migration's own snapshot is kept; None if no time ends that.
-    """
-
-    left_over: int
+    left_over: int  # how many of them the Iceberg table's present version does not have any more
+    # milliseconds since 1970 until which no expiry by the table's own settings deletes one of these, because the
+    # migration's own snapshot is kept; None if no time ends that
     safe_until_ms: int | None
 
 

@@ -43,23 +43,16 @@ _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 @dataclass(frozen=True)
 class ColumnSummary:
-    """A summary of the values of one column.
+    """A summary of the values of one column."""
 
-    Attributes:
-        nulls: how many values are null.
-        nans: how many are NaN.
-        total: the sum of whole numbers and decimals, as text; None for other types. The sum of floats depends on their
-            order; the checksum does not.
-        least, greatest: of types that have an order, as text; None without values.
-        checksum: sum of the hashes of all values.
-    """
-
-    nulls: int = 0
-    nans: int = 0
+    nulls: int = 0  # how many values are null
+    nans: int = 0  # how many are NaN
+    # the sum of whole numbers and decimals, as text; None for other types. The sum of floats depends on their order;
+    # the checksum does not.
     total: str | None = None
-    least: Any = None
+    least: Any = None  # least, greatest: of types that have an order, as text; None without values
     greatest: Any = None
-    checksum: int = 0
+    checksum: int = 0  # sum of the hashes of all values
 
     def plus(self, other: ColumnSummary) -> ColumnSummary:
         totals = [Decimal(each) for each in (self.total, other.total) if each is not None]

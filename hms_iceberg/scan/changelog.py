@@ -85,14 +85,23 @@ class ChangelogScanTask:
 
 @dataclass(frozen=True)
 class SnapshotChanges:
-    """The changes that one snapshot made."""
+    """The changes that one snapshot made.
 
-    ordinal: int  # its number among those of the changelog, from 0
+    Args:
+        ordinal: its number among those of the changelog, from 0.
+        snapshot: the snapshot.
+        removed: files that it removed, with the deletes from before; None if it cannot have removed any.
+        added: files that it added, with the deletes that came with them.
+        before: files that stayed and whose deletes changed, with the deletes from before; or None.
+        after: the same files, in the same order, with the deletes from then on; or None.
+    """
+
+    ordinal: int
     snapshot: Snapshot
-    removed: ScanPlan | None  # files that it removed, with the deletes from before; None if it cannot have removed any
-    added: ScanPlan  # files that it added, with the deletes that came with them
-    before: ScanPlan | None = None  # files that stayed and whose deletes changed, with the deletes from before
-    after: ScanPlan | None = None  # the same files, in the same order, with the deletes from then on
+    removed: ScanPlan | None
+    added: ScanPlan
+    before: ScanPlan | None = None
+    after: ScanPlan | None = None
 
     def deletes(self) -> Iterator[ChangelogScanTask]:
         """Files in which rows were deleted."""

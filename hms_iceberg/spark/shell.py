@@ -21,14 +21,10 @@ _ECHOES = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 @dataclass(frozen=True)
 class Answer:
-    """The rows of a statement.
+    """The rows of a statement."""
 
-    Attributes:
-        columns: their names; none of a statement that only does something.
-        rows: each a tuple; a row inside of it has `__fields__`. Iterating over them may raise `SqlFailedError`.
-    """
-
-    columns: Sequence[str]
+    columns: Sequence[str]  # their names; none of a statement that only does something
+    # each a tuple; a row inside of it has `__fields__`. Iterating over them may raise `SqlFailedError`.
     rows: Iterator[Sequence[Any]]
 
 

@@ -31,19 +31,12 @@ class VersionFile(NamedTuple):
 
 
 class VersionDamage(NamedTuple):
-    """The reason, as text, why readers of a table in a folder do not reach its newest version.
+    """The reason, as text, why readers of a table in a folder do not reach its newest version."""
 
-    Attributes:
-        hint: location of the version hint.
-        named: the version that it names.
-        reached: the last version from there on; None if the named one is not there.
-        newest: the newest version that is there.
-    """
-
-    hint: str
-    named: int
-    reached: VersionFile | None
-    newest: VersionFile
+    hint: str  # location of the version hint
+    named: int  # the version that it names
+    reached: VersionFile | None  # the last version from there on; None if the named one is not there
+    newest: VersionFile  # the newest version that is there
 
     def __str__(self) -> str:
         if self.reached is None:

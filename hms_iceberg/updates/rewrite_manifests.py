@@ -22,21 +22,16 @@ class RewriteManifests(Update):
     """Reads manifests, sorts their files, and writes them into manifests of the target size.
 
     A concurrent append keeps its own manifest; a manifest that somebody else rewrote or filtered is rewritten anew.
-
-    Attributes:
-        rewrite_if: which manifests; None for all.
-        sort_key: the order of files over the new manifests; None for that of their partitions.
-        cluster_by: names of partition fields by which files are sorted first; not with `sort_key`.
-        content: data or delete manifests; None for both.
     """
 
-    rewrite_if: Callable[[ManifestFile], bool] | None = None
+    rewrite_if: Callable[[ManifestFile], bool] | None = None  # which manifests; None for all
+    # the order of files over the new manifests; None for that of their partitions
     sort_key: Callable[[DataFile], Any] | None = None
-    content: ManifestContent | None = ManifestContent.DATA
+    content: ManifestContent | None = ManifestContent.DATA  # data or delete manifests; None for both
     branch: str = MAIN_BRANCH
     properties: Mapping[str, str] = field(default_factory=dict)
     snapshot_id: int = field(default_factory=new_snapshot_id)
-    cluster_by: tuple[str, ...] = ()
+    cluster_by: tuple[str, ...] = ()  # names of partition fields by which files are sorted first; not with `sort_key`
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
         """Nothing: no file is added or removed."""

@@ -21,14 +21,9 @@ from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 @dataclass(frozen=True)
 class SinceSnapshot(Update):
-    """Validates another update against everything that was committed after a snapshot.
+    """Validates another update against everything that was committed after a snapshot."""
 
-    Attributes:
-        update: the change, on main.
-        snapshot_id: the snapshot.
-    """
-
-    update: Update
+    update: Update  # the change, on main
     snapshot_id: int
 
     @property
@@ -61,16 +56,11 @@ class RequireUnchanged(Update):
     """Changes nothing, but makes its transaction fail if rows that match a filter were changed by others since.
 
     A transaction of such updates alone is a read, which is never refused.
-
-    Attributes:
-        row_filter: the rows that were read.
-        branch: where.
-        case_sensitive: whether the filter names columns in their case.
     """
 
-    row_filter: BooleanExpression
-    branch: str = MAIN_BRANCH
-    case_sensitive: bool = True
+    row_filter: BooleanExpression  # the rows that were read
+    branch: str = MAIN_BRANCH  # where
+    case_sensitive: bool = True  # whether the filter names columns in their case
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
         """Refuses if rows that may match the filter were added, removed or deleted."""
@@ -95,17 +85,11 @@ _QUERY_ID, _EPOCH = "spark.sql.streaming.queryId", "spark.sql.streaming.epochId"
 
 @dataclass(frozen=True)
 class Epoch:
-    """An epoch of a stream, as the snapshots of its commits name it.
+    """An epoch of a stream, as the snapshots of its commits name it."""
 
-    Attributes:
-        query_id: of the stream, the same after a restart.
-        number: its own.
-        branch: what the stream writes to.
-    """
-
-    query_id: str
+    query_id: str  # of the stream, the same after a restart
     number: int
-    branch: str
+    branch: str  # what the stream writes to
 
     @property
     def properties(self) -> dict[str, str]:
@@ -124,15 +108,10 @@ class Epoch:
 
 @dataclass(frozen=True)
 class OnceAnEpoch(Update):
-    """Another update, unless the table has its epoch: each attempt looks, since two commits of one epoch may race.
-
-    Attributes:
-        update: the change.
-        epoch: of the change.
-    """
+    """Another update, unless the table has its epoch: each attempt looks, since two commits of one epoch may race."""
 
     update: Update
-    epoch: Epoch
+    epoch: Epoch  # of the change
 
     @property
     def new_files(self) -> tuple[DataFile, ...]:
@@ -158,15 +137,12 @@ class RequestedChanges(Update):
     """Changes with the requirements of the client, who has validated them against a version that it has seen.
 
     The requirements are all that a replay must check: a client that relies on more says more.
-
-    Attributes:
-        requirements, changes: what was asked for.
-        snapshots: those that the changes add. A table that has them all has all of the changes: they are made together.
-            So a request that is repeated since its answer was lost, maybe at another server, is answered as made.
     """
 
-    requirements: tuple[TableRequirement, ...]
+    requirements: tuple[TableRequirement, ...]  # requirements, changes: what was asked for
     changes: tuple[TableChange, ...]
+    # those that the changes add. A table that has them all has all of the changes: they are made together. So a request
+    # that is repeated since its answer was lost, maybe at another server, is answered as made.
     snapshots: tuple[Snapshot, ...] = ()
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:

@@ -43,32 +43,22 @@ def parse_uri(uri: str) -> tuple[Address, ...]:
 
 @dataclass(frozen=True)
 class ClientSettings:
-    """Settings of the connections to a metastore.
+    """Settings of the connections to a metastore."""
 
-    Attributes:
-        addresses: the next one is tried when one does not answer.
-        connect_timeout: seconds to wait for a connection (`hive.metastore.client.connection.timeout`).
-        socket_timeout: seconds to wait for an answer (`hive.metastore.client.socket.timeout`).
-        attempts: how often a connection, or a call that may be repeated, is tried (`hive.metastore.connect.retries`).
-        retry_delay: seconds between two rounds over the addresses (`hive.metastore.client.connect.retry.delay`).
-        idle_connections: connections kept open while nobody uses them (`clients`).
-        user: user and groups (`user:group1,group2`) whom the calls act for (`ugi`); the server's choice if empty, and
-            without meaning if the login names the user.
-        tls: encryption; None for none (see `hms_iceberg.hms.connection.security`).
-        login: authentication; None for none.
-        http: how requests are posted; None for Thrift's own transport.
-    """
-
-    addresses: tuple[Address, ...]
-    connect_timeout: float = 10.0
-    socket_timeout: float = 600.0
+    addresses: tuple[Address, ...]  # the next one is tried when one does not answer
+    connect_timeout: float = 10.0  # seconds to wait for a connection (`hive.metastore.client.connection.timeout`)
+    socket_timeout: float = 600.0  # seconds to wait for an answer (`hive.metastore.client.socket.timeout`)
+    # how often a connection, or a call that may be repeated, is tried (`hive.metastore.connect.retries`)
     attempts: int = 3
+    # seconds between two rounds over the addresses (`hive.metastore.client.connect.retry.delay`)
     retry_delay: float = 1.0
-    idle_connections: int = 4
+    idle_connections: int = 4  # connections kept open while nobody uses them (`clients`)
+    # user and groups (`user:group1,group2`) whom the calls act for (`ugi`); the server's choice if empty, and without
+    # meaning if the login names the user
     user: str = ""
-    tls: Tls | None = None
-    login: Login | None = None
-    http: HttpSettings | None = None
+    tls: Tls | None = None  # encryption; None for none (see `hms_iceberg.hms.connection.security`)
+    login: Login | None = None  # authentication; None for none
+    http: HttpSettings | None = None  # how requests are posted; None for Thrift's own transport
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> ClientSettings:

@@ -24,15 +24,10 @@ _MODES = ("binary", "http")
 
 @dataclass(frozen=True)
 class Bearer:
-    """A token (JWT) that authenticates the client.
+    """A token (JWT) that authenticates the client."""
 
-    Attributes:
-        token: the token; None if it is in a file.
-        file: a file that holds it, which is read for every request: whoever renews it writes it there.
-    """
-
-    token: str | None = field(default=None, repr=False)
-    file: str | None = None
+    token: str | None = field(default=None, repr=False)  # the token; None if it is in a file
+    file: str | None = None  # a file that holds it, which is read for every request: whoever renews it writes it there
 
     def read(self) -> str:
         if self.file is None:
@@ -48,19 +43,12 @@ class Bearer:
 
 @dataclass(frozen=True)
 class HttpSettings:
-    """Settings of a connection by HTTP.
+    """Settings of a connection by HTTP."""
 
-    Attributes:
-        path: path of the server's end point, from `/`.
-        bearer: the client's token; None if a name is enough.
-        user: the name that the calls act for if there is no token.
-        headers: further headers of every request.
-    """
-
-    path: str = "/metastore"
-    bearer: Bearer | None = None
-    user: str = ""
-    headers: tuple[tuple[str, str], ...] = ()
+    path: str = "/metastore"  # path of the server's end point, from `/`
+    bearer: Bearer | None = None  # the client's token; None if a name is enough
+    user: str = ""  # the name that the calls act for if there is no token
+    headers: tuple[tuple[str, str], ...] = ()  # further headers of every request
 
 
 def http_from_properties(properties: Mapping[str, str], user: str) -> HttpSettings | None:

@@ -42,19 +42,15 @@ _MODES = ("NOSASL", "PLAIN", "KERBEROS", "JWT")
 
 @dataclass(frozen=True)
 class Tls:
-    """An encrypted connection.
+    """An encrypted connection."""
 
-    Attributes:
-        ca_file: certificates of who may vouch for the server, as PEM (`ssl.cabundle`, or a PEM file as
-            `hive.metastore.truststore.path`); those of the system by default.
-        certificate, key: PEM files by which the client vouches for itself (`ssl.client.cert`, `ssl.client.key`).
-        check_host_name: whether the server's certificate has to be that of its host (`ssl.check-hostname`).
-    """
-
+    # certificates of who may vouch for the server, as PEM (`ssl.cabundle`, or a PEM file as
+    # `hive.metastore.truststore.path`); those of the system by default
     ca_file: str | None = None
+    # certificate, key: PEM files by which the client vouches for itself (`ssl.client.cert`, `ssl.client.key`)
     certificate: str | None = None
     key: str | None = None
-    check_host_name: bool = True
+    check_host_name: bool = True  # whether the server's certificate has to be that of its host (`ssl.check-hostname`)
 
     def context(self) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=self.ca_file)
@@ -107,23 +103,14 @@ def _pem(properties: Mapping[str, str], name: str) -> str | None:
 
 @dataclass(frozen=True)
 class Login:
-    """Authentication of the client by SASL.
+    """Authentication of the client by SASL."""
 
-    Attributes:
-        mechanism: `GSSAPI` (Kerberos), `PLAIN` (name and password, as of LDAP) or `DIGEST-MD5` (a delegation token).
-        service: the server's Kerberos service, the first part of its principal.
-        host: the host in the server's principal; None if it is the host that is connected to.
-        user: name of the user, or of the token.
-        password: its password.
-        signature: with Kerberos, the service of the process's token that is taken instead of a ticket.
-    """
-
-    mechanism: str
-    service: str = "hive"
-    host: str | None = None
-    user: str = ""
+    mechanism: str  # `GSSAPI` (Kerberos), `PLAIN` (name and password, as of LDAP) or `DIGEST-MD5` (a delegation token)
+    service: str = "hive"  # the server's Kerberos service, the first part of its principal
+    host: str | None = None  # the host in the server's principal; None if it is the host that is connected to
+    user: str = ""  # name of the user, or of the token
     password: str = field(default="", repr=False)
-    signature: str = ""
+    signature: str = ""  # with Kerberos, the service of the process's token that is taken instead of a ticket
 
     def of_process(self) -> Login:
         """The login that counts now: with Kerberos a token of the process comes before its ticket, as in Hive's

@@ -23,25 +23,15 @@ _PID_FILE = "metastore.pid"
 
 @dataclass(frozen=True)
 class MetastoreStatus:
-    """A detached metastore, by its pid file and its process.
+    """A detached metastore, by its pid file and its process."""
 
-    Attributes:
-        data_dir: folder of its database, configuration and log.
-        running: whether its process lives.
-        answering: whether it accepts connections.
-        pid: id of its process; 0 if there is none.
-        uri: `thrift://host:port`, empty if it was never started.
-        warehouse: URI of its warehouse.
-        started_at: seconds since the epoch.
-    """
-
-    data_dir: str
-    running: bool = False
-    answering: bool = False
-    pid: int = 0
-    uri: str = ""
-    warehouse: str = ""
-    started_at: float = 0.0
+    data_dir: str  # folder of its database, configuration and log
+    running: bool = False  # whether its process lives
+    answering: bool = False  # whether it accepts connections
+    pid: int = 0  # id of its process; 0 if there is none
+    uri: str = ""  # `thrift://host:port`, empty if it was never started
+    warehouse: str = ""  # URI of its warehouse
+    started_at: float = 0.0  # seconds since the epoch
 
 
 def default_data_dir() -> Path:

@@ -68,32 +68,22 @@ _TYPES = {1: "shared read", 2: "shared write", 3: "exclusive", 4: "exclusive wri
 
 @dataclass(frozen=True)
 class LockInfo:
-    """A lock, granted or waiting, as `show_locks` lists it.
+    """A lock, granted or waiting, as `show_locks` lists it."""
 
-    Attributes:
-        lock_id: its number; numbers grow with time.
-        database, table, partition: the locked object; None for all of them.
-        state: `acquired` or `waiting`.
-        type: `exclusive`, `shared read` ...
-        user, host, agent: who asked for it. `agent` begins with `Iceberg-` for Iceberg's writers.
-        acquired_at, last_heartbeat: seconds since the epoch on the server's clock; None if it has none yet.
-        transaction_id: the Hive transaction that it belongs to, 0 for none.
-        blocked_by: number of the lock that it waits for, None if the server does not say.
-    """
-
-    lock_id: int
-    database: str
+    lock_id: int  # its number; numbers grow with time
+    database: str  # database, table, partition: the locked object; None for all of them
     table: str | None
     partition: str | None
-    state: str
-    type: str
-    user: str
+    state: str  # `acquired` or `waiting`
+    type: str  # `exclusive`, `shared read` …
+    user: str  # user, host, agent: who asked for it. `agent` begins with `Iceberg-` for Iceberg's writers.
     host: str
     agent: str
+    # acquired_at, last_heartbeat: seconds since the epoch on the server's clock; None if it has none yet
     acquired_at: float | None
     last_heartbeat: float | None
-    transaction_id: int = 0
-    blocked_by: int | None = None
+    transaction_id: int = 0  # the Hive transaction that it belongs to, 0 for none
+    blocked_by: int | None = None  # number of the lock that it waits for, None if the server does not say
 
     @property
     def age(self) -> float | None:

@@ -10,28 +10,22 @@ from hms_iceberg.hms.connection.property_reader import PropertyReader
 
 @dataclass(frozen=True)
 class LockSettings:
-    """How a table's lock is waited for and kept; all times in seconds.
+    """How a table's lock is waited for and kept; all times in seconds."""
 
-    Attributes:
-        timeout: for all of the waiting together (`iceberg.hive.lock-timeout-ms`).
-        creation_timeout: part of it that may go into the lock's creation (`iceberg.hive.lock-creation-timeout-ms`).
-        creation_min_wait, creation_max_wait: between two attempts to create it
-            (`iceberg.hive.lock-creation-*-wait-ms`).
-        check_min_wait, check_max_wait: between two checks whether it is granted (`iceberg.hive.lock-check-*-wait-ms`).
-        heartbeat_interval: longest time without a heartbeat (`iceberg.hive.lock-heartbeat-interval-ms`); it must be
-            below
-            the server's `hive.txn.timeout`.
-        compare: whether a server that can is to compare as well while the lock is held, so that a request that arrives
-            late harms nobody; it is found out by trying (`iceberg.hive.lock-compare-enabled`).
-    """
-
-    timeout: float = 180.0
+    timeout: float = 180.0  # for all of the waiting together (`iceberg.hive.lock-timeout-ms`)
+    # part of it that may go into the lock's creation (`iceberg.hive.lock-creation-timeout-ms`)
     creation_timeout: float = 180.0
+    # creation_min_wait, creation_max_wait: between two attempts to create it (`iceberg.hive.lock-creation-*-wait-ms`)
     creation_min_wait: float = 0.05
     creation_max_wait: float = 5.0
+    # check_min_wait, check_max_wait: between two checks whether it is granted (`iceberg.hive.lock-check-*-wait-ms`)
     check_min_wait: float = 0.05
     check_max_wait: float = 5.0
+    # longest time without a heartbeat (`iceberg.hive.lock-heartbeat-interval-ms`); it must be below the server's
+    # `hive.txn.timeout`
     heartbeat_interval: float = 240.0
+    # whether a server that can is to compare as well while the lock is held, so that a request that arrives late harms
+    # nobody; it is found out by trying (`iceberg.hive.lock-compare-enabled`)
     compare: bool = True
 
     @classmethod

@@ -31,19 +31,15 @@ from hms_iceberg.spec.view_metadata import ViewVersion
 
 @dataclass(frozen=True)
 class RowSettings:
-    """How a table is shown in its row of the metastore.
+    """How a table is shown in its row of the metastore."""
 
-    Attributes:
-        max_value_length: longest parameter value or column type, in characters
-            (`iceberg.hive.table-property-max-size`; 4000 for databases made before Hive 2.3). With 0, schema, spec,
-            order and snapshot are not shown at all, and there is no limit for the rest.
-        hive_engine: whether Hive itself shall read the tables (`iceberg.engine.hive.enabled`).
-        local_time_zone: whether a timestamp with zone is shown as Hive 3's `timestamp with local time zone`
-            (`hive.hive2-compatible=false`). Spark cannot parse that name, so it is not the default.
-    """
-
+    # longest parameter value or column type, in characters (`iceberg.hive.table-property-max-size`; 4000 for databases
+    # made before Hive 2.3). With 0, schema, spec, order and snapshot are not shown at all, and there is no limit for
+    # the rest.
     max_value_length: int = 32672
-    hive_engine: bool = False
+    hive_engine: bool = False  # whether Hive itself shall read the tables (`iceberg.engine.hive.enabled`)
+    # whether a timestamp with zone is shown as Hive 3's `timestamp with local time zone`
+    # (`hive.hive2-compatible=false`). Spark cannot parse that name, so it is not the default.
     local_time_zone: bool = False
 
     @classmethod

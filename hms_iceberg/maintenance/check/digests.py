@@ -16,15 +16,11 @@ _HASH_BYTES = 16
 
 @dataclass(frozen=True)
 class ManifestDigest:
-    """Facts of a manifest that are kept after it was read.
+    """Facts of a manifest that are kept after it was read."""
 
-    Attributes:
-        counts: of its entries.
-        files: a row for each live file: `entry` (its place in the manifest), hashes of the file (`file`) and of the
-            data file that a deletion vector is about (`vector_of`), `first_row_id` and `rows`.
-    """
-
-    counts: EntryCounts
+    counts: EntryCounts  # of its entries
+    # a row for each live file: `entry` (its place in the manifest), hashes of the file (`file`) and of the data file
+    # that a deletion vector is about (`vector_of`), `first_row_id` and `rows`
     files: pl.DataFrame
 
 

@@ -20,17 +20,11 @@ _DUPLICATES = "deleted-duplicate-files"
 
 @dataclass(frozen=True)
 class EntryCounts:
-    """Totals over manifest entries, under the keys of summaries.
+    """Totals over manifest entries, under the keys of summaries."""
 
-    Attributes:
-        live: the totals of live files.
-        added: by snapshot, what it added.
-        removed: by snapshot, what it removed.
-    """
-
-    live: Counter[str] = field(default_factory=lambda: Counter(_totals(())))
-    added: Mapping[int | None, Counter[str]] = field(default_factory=dict)
-    removed: Mapping[int | None, Counter[str]] = field(default_factory=dict)
+    live: Counter[str] = field(default_factory=lambda: Counter(_totals(())))  # the totals of live files
+    added: Mapping[int | None, Counter[str]] = field(default_factory=dict)  # by snapshot, what it added
+    removed: Mapping[int | None, Counter[str]] = field(default_factory=dict)  # by snapshot, what it removed
 
     @classmethod
     def of(cls, entries: Iterable[ManifestEntry]) -> EntryCounts:

@@ -66,16 +66,13 @@ Place = tuple[int, int]
 
 @dataclass
 class Duplicates:
-    """Duplicate files, and the snapshots from which they are taken out.
+    """Duplicate files, and the snapshots from which they are taken out."""
 
-    Attributes:
-        places: by snapshot, the place of each entry to drop: its manifest among those of the list, and its own.
-        files: how many times each file is one too many, in the snapshot that has it most often.
-        doubtful: files of which deletes came between their entries, so that some rows are deleted in one only.
-    """
-
+    # by snapshot, the place of each entry to drop: its manifest among those of the list, and its own
     places: dict[int, set[Place]] = field(default_factory=dict)
+    # how many times each file is one too many, in the snapshot that has it most often
     files: dict[str, int] = field(default_factory=dict)
+    # files of which deletes came between their entries, so that some rows are deleted in one only
     doubtful: set[str] = field(default_factory=set)
 
     @property

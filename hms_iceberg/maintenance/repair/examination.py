@@ -50,28 +50,19 @@ DAMAGE = (MissingFileError, CorruptFileError)
 
 @dataclass
 class Examination:
-    """A table's metadata files, read.
-
-    Attributes:
-        metadata: the table.
-        storage: where its files are.
-        lists: the manifests of each snapshot whose manifest list could be read.
-        entries: the entries of each manifest that could be read.
-        damaged_lists: by snapshot id, what is wrong with its manifest list.
-        damaged_manifests: by location, what is wrong with the manifest.
-        wrong_rows: by location of a whole manifest, what is wrong with its row in manifest lists.
-        remade: locations of whole manifests whose entries are made anew.
-        of_others: tells which of some files belong to other tables.
-    """
+    """A table's metadata files, read."""
 
     metadata: TableMetadata
-    storage: Storage
-    entries: ManifestEntries
+    storage: Storage  # where its files are
+    entries: ManifestEntries  # the entries of each manifest that could be read
+    # the manifests of each snapshot whose manifest list could be read
     lists: dict[int, list[ManifestFile]] = field(default_factory=dict)
-    damaged_lists: dict[int, str] = field(default_factory=dict)
-    damaged_manifests: dict[str, str] = field(default_factory=dict)
+    damaged_lists: dict[int, str] = field(default_factory=dict)  # by snapshot id, what is wrong with its manifest list
+    damaged_manifests: dict[str, str] = field(default_factory=dict)  # by location, what is wrong with the manifest
+    # by location of a whole manifest, what is wrong with its row in manifest lists
     wrong_rows: dict[str, str] = field(default_factory=dict)
-    remade: set[str] = field(default_factory=set)
+    remade: set[str] = field(default_factory=set)  # locations of whole manifests whose entries are made anew
+    # tells which of some files belong to other tables
     of_others: Callable[[Iterable[str]], Collection[str]] = lambda _: ()
 
     @property

@@ -134,17 +134,11 @@ def _fits(examination: Examination, snapshot: Snapshot, manifests: Sequence[Mani
 
 @dataclass(frozen=True)
 class Unlisted:
-    """A manifest that no list names.
+    """A manifest that no list names."""
 
-    Attributes:
-        manifest: what the file says of itself.
-        writers: the snapshots that added or removed its entries.
-        is_numbered: whether only added entries leave their sequence number to a list.
-    """
-
-    manifest: ManifestFile
-    writers: set[int | None]
-    is_numbered: bool
+    manifest: ManifestFile  # what the file says of itself
+    writers: set[int | None]  # the snapshots that added or removed its entries
+    is_numbered: bool  # whether only added entries leave their sequence number to a list
 
 
 def _unlisted(examination: Examination) -> list[Unlisted]:

@@ -81,17 +81,11 @@ def _same_partitions(examination: Examination, counted: ManifestFile) -> bool:
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """A rebuilt manifest.
+    """A rebuilt manifest."""
 
-    Attributes:
-        entries: what it holds.
-        source: from what it was made, in words.
-        loses: what of the old one is lost.
-    """
-
-    entries: tuple[ManifestEntry, ...]
-    source: str
-    loses: str | None = None
+    entries: tuple[ManifestEntry, ...]  # what it holds
+    source: str  # from what it was made, in words
+    loses: str | None = None  # what of the old one is lost
 
 
 def rebuild_manifests(examination: Examination) -> dict[str, Rebuilt]:

@@ -30,19 +30,12 @@ _BEFORE = ".before"
 
 @dataclass(frozen=True)
 class DoneRepair:
-    """A repair that was carried out.
+    """A repair that was carried out."""
 
-    Attributes:
-        journal: location of its journal.
-        before: location of the metadata file that the metastore named before.
-        copy: location of a copy of that file, as commits may delete old ones; empty if it could not be read.
-        state: of the table after the repair, as `state_of` tells it; empty if others changed it meanwhile.
-    """
-
-    journal: str
-    before: str
-    copy: str
-    state: str
+    journal: str  # location of its journal
+    before: str  # location of the metadata file that the metastore named before
+    copy: str  # location of a copy of that file, as commits may delete old ones; empty if it could not be read
+    state: str  # of the table after the repair, as `state_of` tells it; empty if others changed it meanwhile
 
 
 def write_journal(

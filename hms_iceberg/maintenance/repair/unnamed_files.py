@@ -32,16 +32,11 @@ _VECTOR = "deletion-vector-v1"
 
 @dataclass(frozen=True)
 class DeleteFileImport:
-    """Describes delete files of one table.
+    """Describes delete files of one table."""
 
-    Attributes:
-        storage: where the table's files are.
-        importer: describes the columns and the partition of a file, as if it held data.
-        target: a file of the spec and partition of the data file at a location; None if no manifest names it.
-    """
-
-    storage: Storage
-    importer: FileImport
+    storage: Storage  # where the table's files are
+    importer: FileImport  # describes the columns and the partition of a file, as if it held data
+    # a file of the spec and partition of the data file at a location; None if no manifest names it
     target: Callable[[str], DataFile | None]
 
     def describe(self, location: str) -> list[DataFile]:
@@ -120,21 +115,13 @@ _MOST_SHARED = 16
 
 @dataclass(frozen=True)
 class UnnamedFiles:
-    """Files that no manifest of a table names.
-
-    Attributes:
-        examination: the table.
-        named: the numbers of the files that manifests name.
-        targets: by the number of a data file that is named, a file of its spec and partition.
-        locations: where files are that no manifest names, in the order of their names.
-        places: of the storage that the table is in.
-    """
+    """Files that no manifest of a table names."""
 
     examination: Examination
-    named: set[int]
-    targets: dict[int, DataFile]
-    locations: tuple[str, ...]
-    places: Places
+    named: set[int]  # the numbers of the files that manifests name
+    targets: dict[int, DataFile]  # by the number of a data file that is named, a file of its spec and partition
+    locations: tuple[str, ...]  # where files are that no manifest names, in the order of their names
+    places: Places  # of the storage that the table is in
 
     @classmethod
     def of(cls, examination: Examination) -> UnnamedFiles:

@@ -16,16 +16,10 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class Mended:
-    """A manifest with right bounds.
+    """A manifest with right bounds."""
 
-    Attributes:
-        location: where the old one is.
-        files: the files that had wrong ones.
-        entries: its entries.
-    """
-
-    location: str
-    files: tuple[str, ...]
+    location: str  # where the old one is
+    files: tuple[str, ...]  # the files that had wrong ones
     entries: tuple[ManifestEntry, ...]
 
     @property

@@ -27,17 +27,11 @@ Group = FileGroup[Any]
 
 @dataclass(frozen=True)
 class Replaced:
-    """The files that the rewrite of one group removed and added.
+    """The files that the rewrite of one group removed and added."""
 
-    Attributes:
-        removed: the files that go.
-        added: the files that take their place.
-        referenced: data files that must still be there when this is committed.
-    """
-
-    removed: tuple[DataFile, ...]
-    added: tuple[DataFile, ...]
-    referenced: frozenset[str] = frozenset()
+    removed: tuple[DataFile, ...]  # the files that go
+    added: tuple[DataFile, ...]  # the files that take their place
+    referenced: frozenset[str] = frozenset()  # data files that must still be there when this is committed
 
 
 @dataclass(frozen=True)

@@ -19,15 +19,10 @@ _ZORDER = re.compile(r"\s*zorder\s*\((.*)\)\s*", re.IGNORECASE | re.DOTALL)
 
 @dataclass(frozen=True)
 class Layout:
-    """How rows are ordered.
+    """How rows are ordered."""
 
-    Attributes:
-        order: how rows are sorted; None leaves them as they come.
-        zorder: ids of the columns of a z-order curve; empty for none.
-    """
-
-    order: SortOrder | None = None
-    zorder: tuple[int, ...] = ()
+    order: SortOrder | None = None  # how rows are sorted; None leaves them as they come
+    zorder: tuple[int, ...] = ()  # ids of the columns of a z-order curve; empty for none
 
     @property
     def sorts(self) -> bool:

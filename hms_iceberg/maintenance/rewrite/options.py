@@ -56,29 +56,17 @@ class JobOrder(str, Enum):
 
 @dataclass(frozen=True)
 class SizeRules:
-    """Which sizes files should have, and how they are grouped.
+    """Which sizes files should have, and how they are grouped."""
 
-    Attributes:
-        target_bytes: of a file that is written.
-        min_bytes: smaller files are rewritten.
-        max_bytes: larger files are rewritten.
-        min_input_files: so many files make a group worth rewriting.
-        rewrite_all: whether every file is rewritten, whatever its size.
-        max_group_bytes: of the files of a group.
-        max_group_files: files of a group.
-        max_files: files of all groups together; None for no limit.
-        job_order: which groups come first.
-    """
-
-    target_bytes: int
-    min_bytes: int
-    max_bytes: int
-    min_input_files: int = 5
-    rewrite_all: bool = False
-    max_group_bytes: int = 100 * 1024**3
-    max_group_files: int = sys.maxsize
-    max_files: int | None = None
-    job_order: JobOrder = JobOrder.NONE
+    target_bytes: int  # of a file that is written
+    min_bytes: int  # smaller files are rewritten
+    max_bytes: int  # larger files are rewritten
+    min_input_files: int = 5  # so many files make a group worth rewriting
+    rewrite_all: bool = False  # whether every file is rewritten, whatever its size
+    max_group_bytes: int = 100 * 1024**3  # of the files of a group
+    max_group_files: int = sys.maxsize  # files of a group
+    max_files: int | None = None  # files of all groups together; None for no limit
+    job_order: JobOrder = JobOrder.NONE  # which groups come first
 
     def is_outside(self, size: int) -> bool:
         """Whether a file of this size is too small or too large."""
@@ -113,41 +101,26 @@ class SizeRules:
 
 @dataclass(frozen=True)
 class CommitRules:
-    """Rules for committing groups: at the end, or some at a time while others are still written.
+    """Rules for committing groups: at the end, or some at a time while others are still written."""
 
-    Attributes:
-        workers: groups that are rewritten at once.
-        partial_progress: whether groups are committed as they are done; else all together or none.
-        max_commits: commits of a run with partial progress.
-        max_failed_commits: how many of them may fail before the run does.
-    """
-
-    workers: int = 5
-    partial_progress: bool = True
-    max_commits: int = 10
-    max_failed_commits: int = 10
+    workers: int = 5  # groups that are rewritten at once
+    partial_progress: bool = True  # whether groups are committed as they are done; else all together or none
+    max_commits: int = 10  # commits of a run with partial progress
+    max_failed_commits: int = 10  # how many of them may fail before the run does
 
 
 @dataclass(frozen=True)
 class DataFileRules:
-    """Options that only data files have.
+    """Options that only data files have."""
 
-    Attributes:
-        delete_file_threshold: a file to which so many delete files apply is rewritten.
-        delete_ratio_threshold: a file of which this share of rows is deleted is rewritten.
-        use_starting_sequence_number: whether new files take the sequence number of the snapshot that was planned, so
-            that concurrent equality deletes keep applying to their rows.
-        remove_dangling_deletes: whether delete files that apply to nothing any more are removed afterwards.
-        output_spec_id: the partition spec of the new files; None for the table's default.
-        compression_factor: how much larger sorted files are expected to be than those that are read.
-    """
-
-    delete_file_threshold: int = 2**31 - 1
-    delete_ratio_threshold: float = 0.3
+    delete_file_threshold: int = 2**31 - 1  # a file to which so many delete files apply is rewritten
+    delete_ratio_threshold: float = 0.3  # a file of which this share of rows is deleted is rewritten
+    # whether new files take the sequence number of the snapshot that was planned, so that concurrent equality deletes
+    # keep applying to their rows
     use_starting_sequence_number: bool = True
-    remove_dangling_deletes: bool = False
-    output_spec_id: int | None = None
-    compression_factor: float = 1.0
+    remove_dangling_deletes: bool = False  # whether delete files that apply to nothing any more are removed afterwards
+    output_spec_id: int | None = None  # the partition spec of the new files; None for the table's default
+    compression_factor: float = 1.0  # how much larger sorted files are expected to be than those that are read
 
 
 class RewriteOptions:

@@ -41,25 +41,15 @@ class RewriteResult:
 
 @dataclass(frozen=True)
 class DataFileRewrite:
-    """A planned rewriting. Who writes its groups passes the results, or failures, to `commits`.
+    """A planned rewriting. Who writes its groups passes the results, or failures, to `commits`."""
 
-    Attributes:
-        table: the table, at the version that was planned.
-        plan: which files are rewritten.
-        layout: how rows are ordered.
-        commits: takes groups that are written; not to be called by two threads at once.
-        branch: the branch that is rewritten.
-        remove_dangling_deletes: whether deletes that apply to nothing any more are removed at the end.
-        stop: asked before each group; True leaves what is not begun for another run.
-    """
-
-    table: Table
-    plan: RewritePlan
-    layout: Layout
-    commits: GroupCommits
-    branch: str
-    remove_dangling_deletes: bool
-    stop: Callable[[], bool]
+    table: Table  # the table, at the version that was planned
+    plan: RewritePlan  # which files are rewritten
+    layout: Layout  # how rows are ordered
+    commits: GroupCommits  # takes groups that are written; not to be called by two threads at once
+    branch: str  # the branch that is rewritten
+    remove_dangling_deletes: bool  # whether deletes that apply to nothing any more are removed at the end
+    stop: Callable[[], bool]  # asked before each group; True leaves what is not begun for another run
 
     @property
     def name(self) -> str:

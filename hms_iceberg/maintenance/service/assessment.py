@@ -34,19 +34,12 @@ class ActionOutcome:
 
 @dataclass(frozen=True)
 class Need:
-    """Something that a table needs.
+    """Something that a table needs."""
 
-    Attributes:
-        action: the action's name.
-        why: what was found.
-        input_bytes: bytes of the files that are read and written anew.
-        run: does it, and says what was done; its argument is asked whether to stop.
-    """
-
-    action: str
-    why: str
-    input_bytes: int
-    run: Callable[[Stop], ActionOutcome]
+    action: str  # the action's name
+    why: str  # what was found
+    input_bytes: int  # bytes of the files that are read and written anew
+    run: Callable[[Stop], ActionOutcome]  # does it, and says what was done; its argument is asked whether to stop
 
 
 @dataclass(frozen=True)

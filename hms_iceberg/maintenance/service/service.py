@@ -35,62 +35,37 @@ _PLANNED, _DONE, _FAILED, _LEFT = "planned", "done", "failed", "left"
 
 @dataclass(frozen=True)
 class Limits:
-    """How much one run does.
+    """How much one run does."""
 
-    Attributes:
-        tables_at_once: tables that are worked on side by side.
-        seconds: after so many, nothing new is begun; None for no limit.
-        input_bytes: of the files that are rewritten in a run; an action of more waits for a run of its own. None for no
-            limit.
-    """
-
-    tables_at_once: int = 2
-    seconds: float | None = None
+    tables_at_once: int = 2  # tables that are worked on side by side
+    seconds: float | None = None  # after so many, nothing new is begun; None for no limit
+    # of the files that are rewritten in a run; an action of more waits for a run of its own. None for no limit.
     input_bytes: int | None = None
 
 
 @dataclass(frozen=True)
 class Step:
-    """One action for one table.
+    """One action for one table."""
 
-    Attributes:
-        table: the table's name.
-        action: the action; empty if the table as a whole could not be looked at.
-        why: what was found.
-        outcome: `planned` (a dry run), `done`, `failed` or `left` (for another run).
-        result: what was done, or why not.
-        seconds: how long it took.
-        input_bytes: of the files that it reads and writes anew.
-    """
-
-    table: str
-    action: str
-    why: str
-    outcome: str
-    result: str = ""
-    seconds: float = 0.0
-    input_bytes: int = 0
+    table: str  # the table's name
+    action: str  # the action; empty if the table as a whole could not be looked at
+    why: str  # what was found
+    outcome: str  # `planned` (a dry run), `done`, `failed` or `left` (for another run)
+    result: str = ""  # what was done, or why not
+    seconds: float = 0.0  # how long it took
+    input_bytes: int = 0  # of the files that it reads and writes anew
 
 
 @dataclass(frozen=True)
 class RunReport:
-    """The report of one run of the service.
+    """The report of one run of the service."""
 
-    Attributes:
-        tables: how many were looked at.
-        steps: what was done, or would be.
-        unmatched: the patterns that no table matches.
-        not_looked_at: the tables that a stop or a limit of time left out.
-        seconds: how long it took.
-        debt_seconds: how long the oldest need that is left has been known; 0 if none is.
-    """
-
-    tables: int
-    steps: tuple[Step, ...]
-    unmatched: tuple[str, ...] = ()
-    not_looked_at: tuple[str, ...] = ()
-    seconds: float = 0.0
-    debt_seconds: float = 0.0
+    tables: int  # how many were looked at
+    steps: tuple[Step, ...]  # what was done, or would be
+    unmatched: tuple[str, ...] = ()  # the patterns that no table matches
+    not_looked_at: tuple[str, ...] = ()  # the tables that a stop or a limit of time left out
+    seconds: float = 0.0  # how long it took
+    debt_seconds: float = 0.0  # how long the oldest need that is left has been known; 0 if none is
 
     @property
     def failed(self) -> bool:
@@ -100,17 +75,11 @@ class RunReport:
 
 @dataclass(frozen=True)
 class _Settled:
-    """Remembers a table that needed nothing, so that it is looked at again only when it changes or time is up.
+    """Remembers a table that needed nothing, so that it is looked at again only when it changes or time is up."""
 
-    Attributes:
-        state: in which it was left.
-        until: then it is looked at all the same, by the monotonic clock.
-        next_wait: how many seconds it is left alone if something fails the next time.
-    """
-
-    state: object
-    until: float
-    next_wait: float
+    state: object  # in which it was left
+    until: float  # then it is looked at all the same, by the monotonic clock
+    next_wait: float  # how many seconds it is left alone if something fails the next time
 
     @staticmethod
     def after(before: _Settled | None, state: object, failed: bool) -> _Settled:
@@ -126,27 +95,19 @@ class _Settled:
 class MaintenanceService:
     """Keeps the tables of a catalog in order.
 
-    One table's failure is never another's. What a run leaves undone, the next one finds. A table where nothing
-    is left to do is looked at again when it has changed, and after an hour; one where something failed when it has
-    changed, and after a minute, then two, four … up to an hour.
-
-    Attributes:
-        catalog: the catalog.
-        patterns: which tables, such as `web.*`; all unless given.
-        policies: what is kept up in which table.
-        limits: how much one run does.
-        stop: set it to end a run: what is begun is finished or given up cleanly, nothing new is begun.
-        on_step: called with each step when it is over, by several threads.
-        run_id: of the run that is under way, or the last one; in lines of a JSON log, and in those of steps.
+    One table's failure is never another's. What a run leaves undone, the next one finds. A table where nothing is left
+    to do is looked at again when it has changed, and after an hour; one where something failed when it has changed, and
+    after a minute, then two, four … up to an hour.
     """
 
     catalog: Catalog
-    patterns: Sequence[str] = ("*",)
-    policies: Policies = field(default_factory=Policies)
-    limits: Limits = field(default_factory=Limits)
+    patterns: Sequence[str] = ("*",)  # which tables, such as `web.*`; all unless given
+    policies: Policies = field(default_factory=Policies)  # what is kept up in which table
+    limits: Limits = field(default_factory=Limits)  # how much one run does
+    # set it to end a run: what is begun is finished or given up cleanly, nothing new is begun
     stop: threading.Event = field(default_factory=threading.Event)
-    on_step: Callable[[Step], None] = lambda step: None
-    run_id: str = ""
+    on_step: Callable[[Step], None] = lambda step: None  # called with each step when it is over, by several threads
+    run_id: str = ""  # of the run that is under way, or the last one; in lines of a JSON log, and in those of steps
     _debts: _Debts = field(default_factory=lambda: _Debts())
     _settled: dict[Identifier, _Settled] = field(default_factory=dict)
     _rows: TableRows | None = None

@@ -26,23 +26,15 @@ _Key = tuple[SourceFile, tuple[Any, ...], str]
 
 @dataclass(frozen=True)
 class SourceFooters:
-    """Facts from the footers of all files of a table.
+    """Facts from the footers of all files of a table."""
 
-    Attributes:
-        data_files: the files as manifests hold them, in the order of the listing.
-        name_mapping: the table's columns under every name that a file has for them.
-        timestamps: by field id, the kinds of timestamps in files: instants, local times, or both.
-        orc_timestamps: the kinds in ORC files, which can be read as nothing else.
-        problems: files that cannot be migrated, and why; at most ten.
-        hopeless: whether one of them cannot be read by Spark either, or would be misread.
-    """
-
-    data_files: tuple[DataFile, ...]
-    name_mapping: NameMapping
+    data_files: tuple[DataFile, ...]  # the files as manifests hold them, in the order of the listing
+    name_mapping: NameMapping  # the table's columns under every name that a file has for them
+    # by field id, the kinds of timestamps in files: instants, local times, or both
     timestamps: dict[int, frozenset[str]]
-    orc_timestamps: dict[int, frozenset[str]]
-    problems: tuple[str, ...]
-    hopeless: bool = False
+    orc_timestamps: dict[int, frozenset[str]]  # the kinds in ORC files, which can be read as nothing else
+    problems: tuple[str, ...]  # files that cannot be migrated, and why; at most ten
+    hopeless: bool = False  # whether one of them cannot be read by Spark either, or would be misread
 
 
 @dataclass(frozen=True)

@@ -43,17 +43,13 @@ LITERAL, URL = "avro.schema.literal", "avro.schema.url"
 
 @dataclass(frozen=True)
 class AvroNames:
-    """Facts about a table's columns from Hive's own Avro schema.
+    """Facts about a table's columns from Hive's own Avro schema."""
 
-    Attributes:
-        names: for each column, lower-case, the names that it may have in files; an absent column has its own.
-        defaults: columns that are not null if a file lacks them, with their value.
-        exact: whether names in files must be equal in case too.
-    """
-
+    # for each column, lower-case, the names that it may have in files; an absent column has its own
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # columns that are not null if a file lacks them, with their value
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    exact: bool = True
+    exact: bool = True  # whether names in files must be equal in case too
 
     def of(self, column: str) -> tuple[str, ...]:
         """The names that a column may have in files."""
@@ -119,27 +115,16 @@ Metrics = Callable[[Sequence[FileLeaf], Schema, Mapping[int, MetricsMode]], Colu
 
 @dataclass(frozen=True)
 class SourceFooter:
-    """The footer of a data file.
+    """The footer of a data file."""
 
-    Attributes:
-        schema: its columns as Arrow reads them.
-        int96: names of top-level columns that hold, or contain, INT96 timestamps.
-        columns: how many columns hold values.
-        rows: how many rows it has.
-        split_offsets: where parts begin that can be read on their own.
-        metrics: makes the metrics of its leaves.
-        problems: why no reader of Iceberg would return its values; empty if one would.
-        misread_by_spark: whether plain Spark would not either, without an error.
-    """
-
-    schema: pa.Schema
-    int96: frozenset[str]
-    columns: int
-    rows: int
-    split_offsets: tuple[int, ...] | None
-    metrics: Metrics
-    problems: tuple[str, ...] = ()
-    misread_by_spark: bool = False
+    schema: pa.Schema  # its columns as Arrow reads them
+    int96: frozenset[str]  # names of top-level columns that hold, or contain, INT96 timestamps
+    columns: int  # how many columns hold values
+    rows: int  # how many rows it has
+    split_offsets: tuple[int, ...] | None  # where parts begin that can be read on their own
+    metrics: Metrics  # makes the metrics of its leaves
+    problems: tuple[str, ...] = ()  # why no reader of Iceberg would return its values; empty if one would
+    misread_by_spark: bool = False  # whether plain Spark would not either, without an error
 
 
 def read_source_footer(storage: Storage, location: str, file_format: str) -> SourceFooter:

@@ -59,21 +59,14 @@ class SourceFile:
 
 @dataclass(frozen=True)
 class Listing:
-    """The data files of a table at one time, with examples of what stands against a migration.
+    """The data files of a table at one time, with examples of what stands against a migration."""
 
-    Attributes:
-        files: the files that hold rows.
-        empty: how many files of no bytes were left out.
-        in_subdirectories: a file below a partition's directory rather than in it, on which Hive and Spark do not agree.
-        shared: a file that is in two partitions.
-        transactional: a file in a folder of a transactional (ACID) table.
-    """
-
-    files: tuple[SourceFile, ...]
-    empty: int
+    files: tuple[SourceFile, ...]  # the files that hold rows
+    empty: int  # how many files of no bytes were left out
+    # a file below a partition's directory rather than in it, on which Hive and Spark do not agree
     in_subdirectories: str | None
-    shared: str | None
-    transactional: str | None = None
+    shared: str | None  # a file that is in two partitions
+    transactional: str | None = None  # a file in a folder of a transactional (ACID) table
 
     @property
     def total_bytes(self) -> int:
@@ -132,24 +125,17 @@ _TECHNICAL = {
 
 @dataclass(frozen=True)
 class SourceTable:
-    """A Hive table that can be migrated.
-
-    Attributes:
-        table: its row.
-        partitions: its partitions' rows; one entry for the whole table if it has no partition keys.
-        schema: its columns, the partition keys last, with their final field ids; every Hive timestamp in it is an
-            instant until the footers are read.
-        partition_values: stored values of each partition, in the same order as `partitions`.
-        formats: the format of each partition's files, in the same order.
-        avro_names: the names that columns have in Avro files.
-    """
+    """A Hive table that can be migrated."""
 
     table: HiveTable
+    # its partitions' rows; one entry for the whole table if it has no partition keys
     partitions: tuple[HivePartition, ...]
+    # its columns, the partition keys last, with their final field ids; every Hive timestamp in it is an instant until
+    # the footers are read
     schema: Schema
-    partition_values: tuple[tuple[Any, ...], ...]
-    formats: tuple[str, ...]
-    avro_names: AvroNames
+    partition_values: tuple[tuple[Any, ...], ...]  # stored values of each partition, in the same order as `partitions`
+    formats: tuple[str, ...]  # the format of each partition's files, in the same order
+    avro_names: AvroNames  # the names that columns have in Avro files
 
     @property
     def location(self) -> str:

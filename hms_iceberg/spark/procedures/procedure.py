@@ -19,18 +19,14 @@ _MICROSECONDS = 1000
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a procedure: name, type, and whether it is required.
+    """A parameter of a procedure: name, type, and whether it is required."""
 
-    Attributes:
-        name: as in named arguments. The one called `table` is the name of a table of the procedure's catalog: Spark
-            resolves it, and `Call.identifier` is what it means.
-        type: Spark's name of the type: string, bigint, int, boolean, double, timestamp, or array<…> and map<…> of them.
-        required: whether it has to be given; an optional one is null by default, as in Apache Iceberg.
-    """
-
+    # as in named arguments. The one called `table` is the name of a table of the procedure's catalog: Spark resolves
+    # it, and `Call.identifier` is what it means.
     name: str
+    # Spark's name of the type: string, bigint, int, boolean, double, timestamp, or array<…> and map<…> of them
     type: str
-    required: bool = False
+    required: bool = False  # whether it has to be given; an optional one is null by default, as in Apache Iceberg
 
 
 @dataclass(frozen=True)
@@ -44,19 +40,13 @@ class Column:
 
 @dataclass(frozen=True)
 class Call:
-    """A call of a procedure.
+    """A call of a procedure."""
 
-    Attributes:
-        catalog: that of the procedure, in which its tables are.
-        identifier: the table that the parameter `table` names; empty if there is no such parameter.
-        current_namespace: where names of one part are looked for in this catalog.
-        arguments: those that are given and not null, by name. Timestamps are microseconds since 1970 in UTC; `where` is
-            what the bridge's class FilterText makes of the condition.
-    """
-
-    catalog: Catalog
-    identifier: tuple[str, ...]
-    current_namespace: tuple[str, ...]
+    catalog: Catalog  # that of the procedure, in which its tables are
+    identifier: tuple[str, ...]  # the table that the parameter `table` names; empty if there is no such parameter
+    current_namespace: tuple[str, ...]  # where names of one part are looked for in this catalog
+    # those that are given and not null, by name. Timestamps are microseconds since 1970 in UTC; `where` is what the
+    # bridge's class FilterText makes of the condition.
     arguments: Mapping[str, Any]
 
     def table(self) -> Table:
@@ -96,39 +86,25 @@ Row = Sequence[Any]
 
 @dataclass(frozen=True)
 class ResultView:
-    """A temporary view that the call makes in the session, of rows that Python workers read.
+    """A temporary view that the call makes in the session, of rows that Python workers read."""
 
-    Attributes:
-        name: of the view.
-        schema: its columns, as Spark writes schemas in JSON.
-        command: what the workers run.
-        rows: the result of the call.
-    """
-
-    name: str
-    schema: Mapping[str, Any]
-    command: bytes
-    rows: Sequence[Row]
+    name: str  # of the view
+    schema: Mapping[str, Any]  # its columns, as Spark writes schemas in JSON
+    command: bytes  # what the workers run
+    rows: Sequence[Row]  # the result of the call
 
 
 @dataclass(frozen=True)
 class Procedure:
-    """A row of the table of procedures.
+    """A row of the table of procedures."""
 
-    Attributes:
-        name: in the catalog's namespace `system`.
-        parameters: in the order of positional arguments, required ones first.
-        columns: of the result, with the types and nullability of Apache Iceberg's.
-        run: does the work and gives the rows of the result, or a view to make, or
-            files for Spark to rewrite.
-        only_reads: whether nothing is changed, so that what is cached of the table stays, and nobody asks what became
-            of a call that was interrupted.
-    """
-
-    name: str
-    parameters: tuple[Parameter, ...]
-    columns: tuple[Column, ...]
+    name: str  # in the catalog's namespace `system`
+    parameters: tuple[Parameter, ...]  # in the order of positional arguments, required ones first
+    columns: tuple[Column, ...]  # of the result, with the types and nullability of Apache Iceberg's
+    # does the work and gives the rows of the result, or a view to make, or files for Spark to rewrite
     run: Callable[[Call], Iterable[Row] | ResultView | SparkRewrite]
+    # whether nothing is changed, so that what is cached of the table stays, and nobody asks what became of a call that
+    # was interrupted
     only_reads: bool = False
 
 

@@ -65,21 +65,13 @@ PROCEDURES: Mapping[str, Procedure] = {
 
 
 class CallProcedure(msgspec.Struct, frozen=True):
-    """The question behind CALL (`CatalogProcedure`).
-
-    Attributes:
-        procedure: its name.
-        catalog: the number of the catalog.
-        current_namespace: where the catalog looks for names of one part.
-        arguments: those that are not null.
-        namespace, table: what the argument `table` names.
-    """
+    """The question behind CALL (`CatalogProcedure`)."""
 
     procedure: str
-    catalog: int
-    current_namespace: tuple[str, ...]
-    arguments: dict[str, Any]
-    namespace: str | None = None
+    catalog: int  # the number of the catalog
+    current_namespace: tuple[str, ...]  # where the catalog looks for names of one part
+    arguments: dict[str, Any]  # those that are not null
+    namespace: str | None = None  # namespace, table: what the argument `table` names
     table: str | None = None
 
 

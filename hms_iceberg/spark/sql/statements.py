@@ -70,20 +70,13 @@ class DropIdentifierFieldsStatement(Statement, frozen=True, tag=True):
 
 
 class PutRefStatement(Statement, frozen=True, tag=True):
-    """CREATE, REPLACE or CREATE OR REPLACE of a branch or tag.
-
-    Attributes:
-        is_branch: a branch; else a tag.
-        create: it may be new.
-        replace: it may be there already; with `create` as well, either.
-        if_not_exists: nothing is to be done where it is there already.
-    """
+    """CREATE, REPLACE or CREATE OR REPLACE of a branch or tag."""
 
     name: str
-    is_branch: bool
-    create: bool
-    replace: bool = False
-    if_not_exists: bool = False
+    is_branch: bool  # a branch; else a tag
+    create: bool  # it may be new
+    replace: bool = False  # it may be there already; with `create` as well, either
+    if_not_exists: bool = False  # nothing is to be done where it is there already
     snapshot_id: int | None = None
     max_ref_age_ms: int | None = None
     min_snapshots_to_keep: int | None = None
@@ -111,14 +104,8 @@ AnyStatement = (
 
 
 class TableStatement(msgspec.Struct, frozen=True):
-    """A statement with the table that it names.
+    """A statement with the table that it names."""
 
-    Attributes:
-        table: the parts of the table's name.
-        command: the statement's first words, for errors: "ALTER TABLE ... CREATE BRANCH".
-        statement: what to do.
-    """
-
-    table: tuple[str, ...]
-    command: str
-    statement: AnyStatement
+    table: tuple[str, ...]  # the parts of the table's name
+    command: str  # the statement's first words, for errors: "ALTER TABLE ... CREATE BRANCH".
+    statement: AnyStatement  # what to do

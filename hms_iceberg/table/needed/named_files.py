@@ -25,17 +25,11 @@ METADATA_LOCATION = "metadata_location"
 
 @dataclass(frozen=True)
 class OwnFolders:
-    """The folders that a table writes to, on whatever server (see `Place.anywhere`).
+    """The folders that a table writes to, on whatever server (see `Place.anywhere`)."""
 
-    Attributes:
-        location: the table's folder.
-        metadata: where its metadata files are, and where new ones go.
-        data: where new data files go.
-    """
-
-    location: Place
-    metadata: frozenset[Place]
-    data: Place
+    location: Place  # the table's folder
+    metadata: frozenset[Place]  # where its metadata files are, and where new ones go
+    data: Place  # where new data files go
 
     @classmethod
     def of(cls, metadata: TableMetadata, metadata_location: str, places: Places) -> OwnFolders:
@@ -78,15 +72,10 @@ def is_in_any(place: Place, folders: Iterable[Place]) -> bool:
 
 @dataclass(frozen=True)
 class TableFiles:
-    """The files that a version of a table names, in an order in which they can be deleted.
+    """The files that a version of a table names, in an order in which they can be deleted."""
 
-    Attributes:
-        data: data files and delete files.
-        metadata: statistics, manifests, manifest lists, earlier versions, and the version itself last.
-    """
-
-    data: tuple[str, ...]
-    metadata: tuple[str, ...]
+    data: tuple[str, ...]  # data files and delete files
+    metadata: tuple[str, ...]  # statistics, manifests, manifest lists, earlier versions, and the version itself last
 
     def __iter__(self) -> Iterator[str]:
         """The locations of all files."""

@@ -21,16 +21,12 @@ _USUAL = ("/metadata", "/_iceberg")
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Others who need files below a folder.
+    """Others who need files below a folder."""
 
-    Attributes:
-        folders: folders of others, on whatever server (see `Place.anywhere`), and as they are told.
-        hive: Hive tables with files in the table's own folders.
-        sharers: Iceberg tables that may name any file of the table: what they name has to be read.
-    """
-
+    # folders of others, on whatever server (see `Place.anywhere`), and as they are told
     folders: Mapping[Place, str] = field(default_factory=dict)
-    hive: tuple[HiveFolders, ...] = ()
+    hive: tuple[HiveFolders, ...] = ()  # Hive tables with files in the table's own folders
+    # Iceberg tables that may name any file of the table: what they name has to be read
     sharers: tuple[TableRow, ...] = ()
 
     def needs(self, place: Place) -> bool:

@@ -52,17 +52,11 @@ def table_rows_of(metastore: Metastore) -> TableRows | None:
 
 @dataclass(frozen=True)
 class HiveFolders:
-    """Folders of a Hive table's files, which may hold an Iceberg table's folders too.
+    """Folders of a Hive table's files, which may hold an Iceberg table's folders too."""
 
-    Attributes:
-        name: the Hive table.
-        folders: its partitions' or its own, on whatever server (see `Place.anywhere`).
-        own: the Iceberg table's own folders.
-    """
-
-    name: str
-    folders: frozenset[Place]
-    own: OwnFolders
+    name: str  # the Hive table
+    folders: frozenset[Place]  # its partitions' or its own, on whatever server (see `Place.anywhere`)
+    own: OwnFolders  # the Iceberg table's own folders
 
     def needs(self, place: Place) -> bool:
         """Whether the Hive table reads a file (a place on whatever server): not what is hidden or Iceberg's own."""

@@ -25,15 +25,11 @@ I = TypeVar("I", bound="_IncrementalScan")  # noqa: E741
 
 @dataclass(frozen=True, repr=False)
 class _IncrementalScan(RowSource):
-    """A read of the snapshots after one, up to another.
+    """A read of the snapshots after one, up to another."""
 
-    Attributes:
-        from_snapshot_id: the snapshot before the first; None begins with the oldest ancestor of the last.
-        to_snapshot_id: the last snapshot; None takes the current one.
-    """
-
+    # the snapshot before the first; None begins with the oldest ancestor of the last
     from_snapshot_id: int | None = None
-    to_snapshot_id: int | None = None
+    to_snapshot_id: int | None = None  # the last snapshot; None takes the current one
 
     def from_snapshot_id_exclusive(self: I, from_snapshot_id: int) -> I:
         """Begins after this snapshot."""

@@ -82,21 +82,13 @@ _ADDS_VECTORS = frozenset({Operation.OVERWRITE, Operation.DELETE, Operation.REPL
 
 @dataclass(frozen=True)
 class Concurrent:
-    """The commits to a branch since a change was begun.
+    """The commits to a branch since a change was begun."""
 
-    Attributes:
-        what: the change, to complete 'cannot … the table'.
-        base: the committed metadata that the change is to be applied to.
-        snapshots: the branch's snapshots since, newest first.
-        reader: reads manifests.
-        case_sensitive: whether filters name columns in their case.
-    """
-
-    what: str
-    base: TableMetadata
-    snapshots: list[Snapshot]
-    reader: FileReader
-    case_sensitive: bool
+    what: str  # the change, to complete 'cannot … the table'
+    base: TableMetadata  # the committed metadata that the change is to be applied to
+    snapshots: list[Snapshot]  # the branch's snapshots since, newest first
+    reader: FileReader  # reads manifests
+    case_sensitive: bool  # whether filters name columns in their case
 
     @classmethod
     def between(

@@ -37,32 +37,21 @@ from hms_iceberg.updates.machinery.update import Workspace
 
 @dataclass(frozen=True)
 class ContentChange:
-    """Files that an operation adds and removes.
+    """Files that an operation adds and removes."""
 
-    Attributes:
-        snapshot_id: of the snapshot that the change becomes.
-        what: the change, to complete 'cannot … the table'.
-        operation: says what it did, given what was added and which data files were really removed.
-        added: data files and delete files to add.
-        removed: data files and delete files to remove, which must be there.
-        paths: finds data files to remove besides.
-        may_match: manifests that may hold such files.
-        drops_deletes: delete files to remove besides those that lose their data file.
-        branch: the branch to move; None stages the snapshot.
-        properties: the caller's keys for the summary.
-        data_sequence_number: given to added data files, if they take the place of older ones (compaction).
-    """
-
-    snapshot_id: int
-    what: str
+    snapshot_id: int  # of the snapshot that the change becomes
+    what: str  # the change, to complete 'cannot … the table'
+    # says what it did, given what was added and which data files were really removed
     operation: Callable[[Sequence[DataFile], Sequence[DataFile]], Operation]
-    added: tuple[DataFile, ...] = ()
-    removed: tuple[DataFile, ...] = ()
-    paths: PathsToRemove | None = None
-    may_match: Callable[[ManifestFile], bool] | None = None
+    added: tuple[DataFile, ...] = ()  # data files and delete files to add
+    removed: tuple[DataFile, ...] = ()  # data files and delete files to remove, which must be there
+    paths: PathsToRemove | None = None  # finds data files to remove besides
+    may_match: Callable[[ManifestFile], bool] | None = None  # manifests that may hold such files
+    # delete files to remove besides those that lose their data file
     drops_deletes: Callable[[DataFile], bool] | None = None
-    branch: str | None = MAIN_BRANCH
-    properties: Mapping[str, str] = field(default_factory=dict)
+    branch: str | None = MAIN_BRANCH  # the branch to move; None stages the snapshot
+    properties: Mapping[str, str] = field(default_factory=dict)  # the caller's keys for the summary
+    # given to added data files, if they take the place of older ones (compaction)
     data_sequence_number: int | None = None
 
 

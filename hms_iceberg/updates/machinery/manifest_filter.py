@@ -48,20 +48,14 @@ def file_key(file: DataFile) -> FileKey:
 
 @dataclass(frozen=True)
 class Removal:
-    """Which live files to remove.
+    """Which live files to remove."""
 
-    Attributes:
-        key: identifies the removal among others of the transaction; equal keys must mean equal removals.
-        files: files by identity, which must all be there.
-        matches: says of live entries which are to go for another reason (a removed data file).
-        paths: finds data files that are to go for another reason (a filter, a partition).
-        may_match: says of a manifest whether `matches` or `paths` can find any of its entries.
-    """
-
-    key: object
-    files: Sequence[DataFile] = ()
+    key: object  # identifies the removal among others of the transaction; equal keys must mean equal removals
+    files: Sequence[DataFile] = ()  # files by identity, which must all be there
+    # says of live entries which are to go for another reason (a removed data file)
     matches: Callable[[Sequence[ManifestEntry]], Sequence[bool]] | None = None
-    paths: PathsToRemove | None = None
+    paths: PathsToRemove | None = None  # finds data files that are to go for another reason (a filter, a partition)
+    # says of a manifest whether `matches` or `paths` can find any of its entries
     may_match: Callable[[ManifestFile], bool] | None = None
 
     @property
@@ -72,19 +66,12 @@ class Removal:
 
 @dataclass
 class Filtered:
-    """The manifests after a removal.
+    """The manifests after a removal."""
 
-    Attributes:
-        manifests: those to keep, rewritten ones in their place.
-        removed: files that were removed, once each.
-        duplicates: how many further entries of removed files there were.
-        replaced: how many manifests were rewritten or left out.
-    """
-
-    manifests: list[ManifestFile] = field(default_factory=list)
-    removed: list[DataFile] = field(default_factory=list)
-    duplicates: int = 0
-    replaced: int = 0
+    manifests: list[ManifestFile] = field(default_factory=list)  # those to keep, rewritten ones in their place
+    removed: list[DataFile] = field(default_factory=list)  # files that were removed, once each
+    duplicates: int = 0  # how many further entries of removed files there were
+    replaced: int = 0  # how many manifests were rewritten or left out
 
 
 @dataclass(frozen=True)

@@ -40,25 +40,16 @@ def parent_on(base: TableMetadata, branch: str) -> Snapshot | None:
 
 @dataclass(frozen=True)
 class SnapshotDraft:
-    """A snapshot as an operation has decided it, before the base gives it a number and a parent.
+    """A snapshot as an operation has decided it, before the base gives it a number and a parent."""
 
-    Attributes:
-        snapshot_id: drawn once for the operation.
-        operation: what it did.
-        manifests: the content of the manifest list, new manifests first; without the parent's if `keeps_parent`.
-        summary: changes, without totals.
-        branch: the branch to move; None stages the snapshot without moving any.
-        replaced_manifests: how many manifests of the parent are not in the list any more.
-        keeps_parent: the list is `manifests` and all manifests of the parent.
-    """
-
-    snapshot_id: int
-    operation: Operation
+    snapshot_id: int  # drawn once for the operation
+    operation: Operation  # what it did
+    # the content of the manifest list, new manifests first; without the parent's if `keeps_parent`
     manifests: Sequence[ManifestFile]
-    summary: Mapping[str, str] = field(default_factory=dict)
-    branch: str | None = MAIN_BRANCH
-    replaced_manifests: int = 0
-    keeps_parent: bool = False
+    summary: Mapping[str, str] = field(default_factory=dict)  # changes, without totals
+    branch: str | None = MAIN_BRANCH  # the branch to move; None stages the snapshot without moving any
+    replaced_manifests: int = 0  # how many manifests of the parent are not in the list any more
+    keeps_parent: bool = False  # the list is `manifests` and all manifests of the parent
 
 
 def write_snapshot(base: TableMetadata, draft: SnapshotDraft, workspace: Workspace) -> TableMetadata:

@@ -19,22 +19,15 @@ from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 class FastAppend(Update):
     """Adds data files in new manifests and keeps every manifest of the parent.
 
-    An append relies on nothing, so that it always replays; its manifests are written once and reused by every
-    attempt, and a retry writes a manifest list only.
-
-    Attributes:
-        files: data files, already written.
-        branch: the branch to append to; a new one starts at the current snapshot of main.
-        properties: the caller's keys for the snapshot's summary.
-        stage_only: adds the snapshot without moving the branch (write-audit-publish).
-        snapshot_id: drawn once, the key by which the commit is recognised.
+    An append relies on nothing, so that it always replays; its manifests are written once and reused by every attempt,
+    and a retry writes a manifest list only.
     """
 
-    files: tuple[DataFile, ...]
-    branch: str = MAIN_BRANCH
-    properties: Mapping[str, str] = field(default_factory=dict)
-    stage_only: bool = False
-    snapshot_id: int = field(default_factory=new_snapshot_id)
+    files: tuple[DataFile, ...]  # data files, already written
+    branch: str = MAIN_BRANCH  # the branch to append to; a new one starts at the current snapshot of main
+    properties: Mapping[str, str] = field(default_factory=dict)  # the caller's keys for the snapshot's summary
+    stage_only: bool = False  # adds the snapshot without moving the branch (write-audit-publish)
+    snapshot_id: int = field(default_factory=new_snapshot_id)  # drawn once, the key by which the commit is recognised
 
     @property
     def new_files(self) -> tuple[DataFile, ...]:

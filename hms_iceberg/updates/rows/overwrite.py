@@ -61,34 +61,21 @@ class DeleteFiles(Update):
 
 @dataclass(frozen=True)
 class Overwrite(Update):
-    """Removes files, or all files that a filter covers, and adds data files, in one snapshot.
+    """Removes files, or all files that a filter covers, and adds data files, in one snapshot."""
 
-    Attributes:
-        added: data files to add.
-        removed: data files to remove, whose rows that stay are in `added`.
-        row_filter: removes every file all of whose rows match; a file with some rows that match is refused.
-        conflict_filter: which rows the change has read, if that is not `row_filter`.
-        isolation: what must hold of concurrent commits.
-        added_must_match: refuses added files with rows that do not match `row_filter`.
-        branch: the branch to change.
-        case_sensitive: whether filters name columns in their case.
-        properties: the caller's keys for the snapshot's summary.
-        action: what the caller does, to complete 'cannot … the table'.
-        snapshot_id: drawn once.
-    """
-
-    added: tuple[DataFile, ...] = ()
-    removed: tuple[DataFile, ...] = ()
+    added: tuple[DataFile, ...] = ()  # data files to add
+    removed: tuple[DataFile, ...] = ()  # data files to remove, whose rows that stay are in `added`
+    # removes every file all of whose rows match; a file with some rows that match is refused
     row_filter: BooleanExpression | None = None
-    conflict_filter: BooleanExpression | None = None
-    isolation: Isolation = Isolation.NONE
-    added_must_match: bool = False
-    branch: str = MAIN_BRANCH
-    case_sensitive: bool = True
-    properties: Mapping[str, str] = field(default_factory=dict)
+    conflict_filter: BooleanExpression | None = None  # which rows the change has read, if that is not `row_filter`
+    isolation: Isolation = Isolation.NONE  # what must hold of concurrent commits
+    added_must_match: bool = False  # refuses added files with rows that do not match `row_filter`
+    branch: str = MAIN_BRANCH  # the branch to change
+    case_sensitive: bool = True  # whether filters name columns in their case
+    properties: Mapping[str, str] = field(default_factory=dict)  # the caller's keys for the snapshot's summary
     stage_only: bool = False
-    action: str = "overwrite"
-    snapshot_id: int = field(default_factory=new_snapshot_id)
+    action: str = "overwrite"  # what the caller does, to complete 'cannot … the table'
+    snapshot_id: int = field(default_factory=new_snapshot_id)  # drawn once
 
     @property
     def new_files(self) -> tuple[DataFile, ...]:
@@ -157,17 +144,13 @@ class ReplacePartitions(Update):
 
     A file of a spec without fields replaces all data of the table, that of other specs too, as in Apache Iceberg
     (`BaseReplacePartitions`).
-
-    Attributes:
-        files: data files, already written.
-        isolation: `SERIALIZABLE` refuses data that was added to one of the partitions meanwhile, `SNAPSHOT` deletes;
-            without isolation whatever is there when it is committed is replaced.
-        append_only: refuses to replace a partition that is not empty.
     """
 
-    files: tuple[DataFile, ...]
+    files: tuple[DataFile, ...]  # data files, already written
+    # `SERIALIZABLE` refuses data that was added to one of the partitions meanwhile, `SNAPSHOT` deletes; without
+    # isolation whatever is there when it is committed is replaced
     isolation: Isolation = Isolation.NONE
-    append_only: bool = False
+    append_only: bool = False  # refuses to replace a partition that is not empty
     branch: str = MAIN_BRANCH
     properties: Mapping[str, str] = field(default_factory=dict)
     stage_only: bool = False

@@ -21,18 +21,13 @@ class RewriteFiles(Update):
 
     Deletes that were added to a removed data file meanwhile are a conflict, for the new file would lack them. With a
     data sequence number, equality deletes that came meanwhile apply to the new files too, and are none.
-
-    Attributes:
-        removed: data files, delete files and vectors to remove.
-        added: the files that take their place.
-        referenced: data files that must still be there, as deletes that go were written anew for them.
-        data_sequence_number: for the added data files; not above that of the rows they hold.
     """
 
-    removed: tuple[DataFile, ...]
-    added: tuple[DataFile, ...] = ()
+    removed: tuple[DataFile, ...]  # data files, delete files and vectors to remove
+    added: tuple[DataFile, ...] = ()  # the files that take their place
+    # data files that must still be there, as deletes that go were written anew for them
     referenced: frozenset[str] = frozenset()
-    data_sequence_number: int | None = None
+    data_sequence_number: int | None = None  # for the added data files; not above that of the rows they hold
     branch: str = MAIN_BRANCH
     properties: Mapping[str, str] = field(default_factory=dict)
     snapshot_id: int = field(default_factory=new_snapshot_id)

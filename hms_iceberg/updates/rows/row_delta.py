@@ -17,29 +17,23 @@ from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 @dataclass(frozen=True)
 class RowDelta(Update):
-    """Adds data files, delete files and deletion vectors in one snapshot.
+    """Adds data files, delete files and deletion vectors in one snapshot."""
 
-    Attributes:
-        added: data files, position and equality delete files, deletion vectors.
-        removed: delete files or vectors that others in `added` take the place of, and data files that go.
-        referenced: data files that position deletes in `added` point at; those of files and vectors that name their
-            data file are known without it.
-        conflict_filter: which rows the change has read; None stands for all.
-        isolation: `SERIALIZABLE` refuses rows that may match the filter and were added or removed meanwhile; both
-            levels refuse deletes of such rows.
-        action: what the caller does, to complete 'cannot … the table'.
-    """
-
-    added: tuple[DataFile, ...] = ()
+    added: tuple[DataFile, ...] = ()  # data files, position and equality delete files, deletion vectors
+    # delete files or vectors that others in `added` take the place of, and data files that go
     removed: tuple[DataFile, ...] = ()
+    # data files that position deletes in `added` point at; those of files and vectors that name their data file are
+    # known without it
     referenced: frozenset[str] = frozenset()
-    conflict_filter: BooleanExpression | None = None
+    conflict_filter: BooleanExpression | None = None  # which rows the change has read; None stands for all
+    # `SERIALIZABLE` refuses rows that may match the filter and were added or removed meanwhile; both levels refuse
+    # deletes of such rows
     isolation: Isolation = Isolation.NONE
     branch: str = MAIN_BRANCH
     case_sensitive: bool = True
     properties: Mapping[str, str] = field(default_factory=dict)
     stage_only: bool = False
-    action: str = "change rows of"
+    action: str = "change rows of"  # what the caller does, to complete 'cannot … the table'
     snapshot_id: int = field(default_factory=new_snapshot_id)
 
     @property

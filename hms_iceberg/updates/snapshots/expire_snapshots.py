@@ -39,23 +39,17 @@ class ExpireSnapshots(Update):
     """Removes snapshots that no branch or tag retains, and refs that are too old.
 
     What is retained is decided anew on each base, so that a snapshot which somebody tagged meanwhile stays.
-
-    Attributes:
-        older_than_ms: snapshots older than this go; None for the table's `history.expire.max-snapshot-age-ms`.
-        retain_last: how many snapshots a branch keeps whatever their age; None for the table's
-            `history.expire.min-snapshots-to-keep`. A branch's own settings go before both.
-        snapshot_ids: further snapshots to remove, which no ref may point at.
-        at_ms: the time that ages are measured from; None for the time of the commit.
-        clean_metadata: also removes partition specs and schemas that no snapshot which stays refers to.
-        of_others_files: also if `gc.enabled` is false; whoever says this deletes no data file.
     """
 
+    # snapshots older than this go; None for the table's `history.expire.max-snapshot-age-ms`
     older_than_ms: int | None = None
+    # how many snapshots a branch keeps whatever their age; None for the table's `history.expire.min-snapshots-to-keep`.
+    # A branch's own settings go before both.
     retain_last: int | None = None
-    snapshot_ids: frozenset[int] = frozenset()
-    at_ms: int | None = None
-    clean_metadata: bool = False
-    of_others_files: bool = False
+    snapshot_ids: frozenset[int] = frozenset()  # further snapshots to remove, which no ref may point at
+    at_ms: int | None = None  # the time that ages are measured from; None for the time of the commit
+    clean_metadata: bool = False  # also removes partition specs and schemas that no snapshot which stays refers to
+    of_others_files: bool = False  # also if `gc.enabled` is false; whoever says this deletes no data file
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
         """Nothing to check: which snapshots expire is decided on the newest metadata."""

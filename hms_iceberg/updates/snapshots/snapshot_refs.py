@@ -35,18 +35,11 @@ def _place(ref: SnapshotRef | None) -> str:
 
 @dataclass(frozen=True)
 class CreateRef(Update):
-    """Creates a branch or tag.
+    """Creates a branch or tag."""
 
-    Attributes:
-        name: of the new ref, which nothing else may have.
-        snapshot_id: where it points; None for the current snapshot of main at the time of the commit.
-        kind: branch or tag.
-        min_snapshots_to_keep, max_snapshot_age_ms, max_ref_age_ms: its retention.
-    """
-
-    name: str
-    snapshot_id: int | None = None
-    kind: SnapshotRefType = SnapshotRefType.TAG
+    name: str  # of the new ref, which nothing else may have
+    snapshot_id: int | None = None  # where it points; None for the current snapshot of main at the time of the commit
+    kind: SnapshotRefType = SnapshotRefType.TAG  # branch or tag
     min_snapshots_to_keep: int | None = None
     max_snapshot_age_ms: int | None = None
     max_ref_age_ms: int | None = None

@@ -22,26 +22,17 @@ class ValueForms:
     """The forms of the stored values of a primitive type, each as a function of the type and a value.
 
     What cannot be converted raises ValueError or TypeError; the callers name the type and the value.
-
-    Attributes:
-        to_bytes: the bytes of a bound; None if values have no bounds.
-        from_bytes: the value of such bytes, also of bytes from before the column was promoted.
-        to_json: the value as default values in schemas are written; None if JSON has no form of it.
-        from_json: the value of parsed JSON.
-        from_python: the value of what a Python user writes.
-        text: the value as partition paths show it.
-        hash: the hash of bucket transforms, signed, of 32 bits; None if the specification defines none.
-        avro: the Avro type, or a function that makes it of the type.
     """
 
-    to_bytes: Convert | None = None
-    from_bytes: Convert | None = None
-    to_json: Convert | None = None
-    from_json: Convert | None = None
-    from_python: Convert | None = None
-    text: Callable[[Any, Any], str] = _as_text
+    to_bytes: Convert | None = None  # the bytes of a bound; None if values have no bounds
+    from_bytes: Convert | None = None  # the value of such bytes, also of bytes from before the column was promoted
+    to_json: Convert | None = None  # the value as default values in schemas are written; None if JSON has no form of it
+    from_json: Convert | None = None  # the value of parsed JSON
+    from_python: Convert | None = None  # the value of what a Python user writes
+    text: Callable[[Any, Any], str] = _as_text  # the value as partition paths show it
+    # the hash of bucket transforms, signed, of 32 bits; None if the specification defines none
     hash: Callable[[Any, Any], int] | None = None
-    avro: Any = None
+    avro: Any = None  # the Avro type, or a function that makes it of the type
 
 
 def check_integer(value: int, limits: tuple[int, int]) -> int:
