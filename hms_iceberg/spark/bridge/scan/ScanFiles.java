@@ -8,6 +8,7 @@ import hms_iceberg.bridge.files.EqualityDeletes;
 import hms_iceberg.bridge.files.FileTask;
 import hms_iceberg.bridge.wire.Answer;
 import hms_iceberg.bridge.wire.Json;
+import hms_iceberg.bridge.wire.Texts;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Base64;
@@ -37,7 +38,7 @@ public final class ScanFiles implements Cloneable {
   private final InternalRow[] partitions;
   private final Map[] constants;
   private final JsonNode[] partitionValues;
-  private final String[] paths;
+  private final Texts paths;
   private final long[] sizes;
   private final String[] formats;
   /** Which of the formats each file has; null if there is but one. */
@@ -148,20 +149,21 @@ public final class ScanFiles implements Cloneable {
     return groups;
   }
 
-  /** Which of all belong to each file: count + 1 offsets, then numbers; no arrays at all if there are none. */
+  /** Which of all belong to each file: count + 1 offsets, then numbers; null if there are none at all. */
   private Object[][] spread(Answer plan, Object[] all, Object[] none) {
-    Object[][] spread = (Object[][]) java.lang.reflect.Array.newInstance(none.getClass(), paths.length);
+    if (all.length == 0) {
+      return null;
+    }
+    Object[][] spread = (Object[][]) java.lang.reflect.Array.newInstance(none.getClass(), paths.size());
     Arrays.fill(spread, none);
-    if (all.length > 0) {
-      int[] offsets = plan.takeInts(paths.length + 1);
-      int[] numbers = plan.takeInts(offsets[paths.length]);
-      for (int i = 0; i < paths.length; i++) {
-        int size = offsets[i + 1] - offsets[i];
-        if (size > 0) {
-          spread[i] = (Object[]) java.lang.reflect.Array.newInstance(none.getClass().getComponentType(), size);
-          for (int j = 0; j < size; j++) {
-            spread[i][j] = all[numbers[offsets[i] + j]];
-          }
+    int[] offsets = plan.takeInts(paths.size() + 1);
+    int[] numbers = plan.takeInts(offsets[paths.size()]);
+    for (int i = 0; i < paths.size(); i++) {
+      int size = offsets[i + 1] - offsets[i];
+      if (size > 0) {
+        spread[i] = (Object[]) java.lang.reflect.Array.newInstance(none.getClass().getComponentType(), size);
+        for (int j = 0; j < size; j++) {
+          spread[i][j] = all[numbers[offsets[i] + j]];
         }
       }
     }
@@ -188,7 +190,7 @@ public final class ScanFiles implements Cloneable {
   }
 
   public boolean isEmpty() {
-    return paths.length == 0;
+    return paths.size() == 0;
   }
 
   /** The answers to the aggregates that were asked for, if metadata alone knows them all; else null. */
@@ -239,10 +241,10 @@ public final class ScanFiles implements Cloneable {
 
   /** The numbers of the files in some partitions, of which some have one of some paths unless that is null. */
   public int[] numbers(boolean[] kept, Set named) {
-    int[] numbers = new int[paths.length];
+    int[] numbers = new int[paths.size()];
     int count = 0;
-    for (int i = 0; i < paths.length; i++) {
-      if (kept[partitionOf[i]] && (named == null || named.contains(paths[i]))) {
+    for (int i = 0; i < paths.size(); i++) {
+      if (kept[partitionOf[i]] && (named == null || named.contains(paths.text(i)))) {
         numbers[count++] = i;
       }
     }
@@ -262,7 +264,7 @@ public final class ScanFiles implements Cloneable {
   }
 
   int count() {
-    return paths.length;
+    return paths.size();
   }
 
   long size(int number) {
@@ -272,8 +274,8 @@ public final class ScanFiles implements Cloneable {
   /** A part of a file, with the values of some partition columns. */
   PartitionedFile split(int number, StructType columns, long start, long length) {
     return new PartitionedFile(
-        projected(partitions[partitionOf[number]], columns), SparkPath.fromPath(new Path(paths[number])), start, length,
-        new String[0], 0L, sizes[number], told(number));
+        projected(partitions[partitionOf[number]], columns), SparkPath.fromPath(new Path(paths.text(number))), start,
+        length, new String[0], 0L, sizes[number], told(number));
   }
 
   private InternalRow projected(InternalRow partition, StructType columns) {
@@ -294,10 +296,11 @@ public final class ScanFiles implements Cloneable {
   private scala.collection.immutable.Map told(int i) {
     int partition = partitionOf[i];
     FileTask task = new FileTask(
-        paths[i], formats[formatOf == null ? 0 : formatOf[i]], specIds[partition], sequenceNumbers[i], firstRowIds[i],
-        constants[partition],
-        partitionValues[partition] == null ? null : partitionValues[partition].toString(), positionDeletes[i],
-        equalityDeletes[i], keys == null || keys[i].length == 0 ? null : keys[i]);
+        paths.text(i), formats[formatOf == null ? 0 : formatOf[i]], specIds[partition], sequenceNumbers[i],
+        firstRowIds[i], constants[partition],
+        partitionValues[partition] == null ? null : partitionValues[partition].toString(),
+        positionDeletes == null ? NO_DELETES : positionDeletes[i], equalityDeletes == null ? NO_KEYS : equalityDeletes[i],
+        keys == null || keys[i].length == 0 ? null : keys[i]);
     return (scala.collection.immutable.Map) Map$.MODULE$.empty().updated(FileTask.KEY, task);
   }
 
@@ -308,9 +311,9 @@ public final class ScanFiles implements Cloneable {
 
   /** The paths of all files, also of those that Python reads. */
   public List paths() {
-    List all = new ArrayList(Arrays.asList(paths));
+    List all = new ArrayList(paths);
     if (workerFiles != null) {
-      all.addAll(Arrays.asList(workerFiles.paths()));
+      all.addAll(workerFiles.paths());
     }
     return all;
   }

@@ -9,6 +9,7 @@ import hms_iceberg.bridge.wire.CollectionTools;
 import hms_iceberg.bridge.wire.Generation;
 import hms_iceberg.bridge.wire.Json;
 import hms_iceberg.bridge.wire.Planner;
+import hms_iceberg.bridge.wire.Texts;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
@@ -63,7 +64,7 @@ public final class WorkerFiles {
   /** Between Spark and its workers, rows are counted by their columns. */
   private static final StructField ROW = new StructField("row", BooleanType$.MODULE$, true, Metadata.empty());
 
-  private final String[] paths;
+  private final Texts paths;
   private final long[] sizes;
   private final byte[][] tasks;
   private final boolean marksDeleted;
@@ -75,7 +76,7 @@ public final class WorkerFiles {
     this.marksDeleted = marksDeleted;
   }
 
-  String[] paths() {
+  Texts paths() {
     return paths;
   }
 
@@ -131,10 +132,10 @@ public final class WorkerFiles {
   private List groups(SparkSession session, Set named) {
     List files = new ArrayList();
     long bytes = 0;
-    for (int i = 0; i < paths.length; i++) {
-      if (named == null || named.contains(paths[i])) {
+    for (int i = 0; i < paths.size(); i++) {
+      if (named == null || named.contains(paths.text(i))) {
         files.add(new PartitionedFile(
-            InternalRow.empty(), SparkPath.fromPath(new Path(paths[i])), 0L, sizes[i], new String[0], 0L, sizes[i],
+            InternalRow.empty(), SparkPath.fromPath(new Path(paths.text(i))), 0L, sizes[i], new String[0], 0L, sizes[i],
             (scala.collection.immutable.Map) Map$.MODULE$.empty().updated(KEY, tasks[i])));
         bytes += sizes[i];
       }

@@ -4,7 +4,6 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
 /**
@@ -47,17 +46,11 @@ public final class Answer {
   }
 
   /** Texts come as count + 1 offsets and one block of UTF-8. */
-  public String[] takeTexts(int count) {
+  public Texts takeTexts(int count) {
     long[] offsets = takeLongs(count + 1);
     align();
-    byte[] bytes = data.array();
-    int start = data.position();
-    String[] taken = new String[count];
-    for (int i = 0; i < count; i++) {
-      int from = start + (int) offsets[i];
-      taken[i] = new String(bytes, from, (int) (offsets[i + 1] - offsets[i]), StandardCharsets.UTF_8);
-    }
-    data.position(start + (int) offsets[count]);
+    Texts taken = new Texts(data.array(), data.position(), offsets);
+    data.position(data.position() + (int) offsets[count]);
     return taken;
   }
 
