@@ -3,6 +3,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+from functools import partial
 
 import pytest
 
@@ -52,6 +53,26 @@ def test_what_was_not_asked_for_longest_is_forgotten_beyond_the_bound() -> None:
     get("a")
     get("large", 50)
     assert computed == ["a", "b", "c", "b", "large", "a", "large"]
+
+
+def test_what_is_computed_now_is_not_forgotten_for_others_unless_somebody_says_so() -> None:
+    cache: SharedCache[str, bytes] = SharedCache(len, 4)
+    computed: list[str] = []
+
+    def compute(key: str, *meanwhile: str, forgets: bool = False) -> bytes:
+        computed.append(key)
+        for each in meanwhile:
+            cache.get(each, partial(compute, each))
+        if forgets:
+            cache.forget(key)
+        return bytes(4)
+
+    cache.get("a", lambda: compute("a", "b", "c"))
+    cache.get("a", lambda: compute("a"))
+    assert computed == ["a", "b", "c"]
+    cache.get("d", lambda: compute("d", forgets=True))
+    cache.get("d", lambda: compute("d"))
+    assert computed == ["a", "b", "c", "d", "d"]
 
 
 @pytest.mark.parametrize("bound", [0, 7, 10**9])

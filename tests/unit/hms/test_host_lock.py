@@ -109,21 +109,21 @@ def test_threads_come_in_the_order_in_which_they_asked() -> None:
 
 
 def test_who_waits_for_one_that_stands_still_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host_lock, "WARN_AFTER_SECONDS", 0.2)
+    monkeypatch.setattr(host_lock, "WARN_AFTER_SECONDS", 0.5)
     first, second, told = HostLock("a"), HostLock("a"), list[str]()
     first.try_acquire()
-    assert second.acquire(0.5, told.append) is False
+    assert second.acquire(1.2, told.append) is False
     assert told == ["Another writer of this machine commits to the same table."]
     first.release()
     told.clear()
 
     def work() -> None:
         mine = HostLock("a")
-        assert mine.acquire(10, told.append)
-        time.sleep(0.03)
+        assert mine.acquire(30, told.append)
+        time.sleep(0.1)
         mine.release()
 
-    threads = [threading.Thread(target=work) for _ in range(8)]
+    threads = [threading.Thread(target=work) for _ in range(12)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -137,6 +137,8 @@ def test_a_writer_that_holds_the_lock_for_long_is_not_waited_for(monkeypatch: py
     other.try_acquire()
     mine = LocalLock("server", ("db", "t3"), 60)
     assert not mine.try_acquire()
+    began = time.monotonic()
     mine.acquire()
+    assert time.monotonic() - began < 30
     mine.release()
     other.release()
