@@ -189,6 +189,17 @@ NESTED = Schema(
 )
 
 
+def test_rows_from_before_there_were_row_ids_are_no_updates_of_one_another(tmp_path: Path) -> None:
+    table = create(tmp_path, 2, "copy-on-write")
+    table.append(numbered(0, 1))
+    start = table.snapshots()[-1].snapshot_id
+    table.overwrite(numbered(7, 8))
+    with table.transaction() as transaction:
+        transaction.upgrade_table_version(3)
+    found = changes(table.refresh(), from_snapshot_id_exclusive=start, identifier_columns=["_row_id"])
+    assert sorted(found) == [("DELETE", 0, 0), ("INSERT", 0, 7)]
+
+
 def test_nested_values_are_compared_as_wholes(tmp_path: Path) -> None:
     table = create(tmp_path, 2, "copy-on-write", NESTED)
     nested = [
