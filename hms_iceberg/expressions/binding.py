@@ -264,8 +264,7 @@ def comparison(operation: Operator, term: BoundTerm, at: LiteralPlace) -> Boolea
 
 
 def _beside(operation: Operator, side: int) -> Operator:
-    """The comparison with the nearest stored value that is equivalent to one with a literal between two stored
-    values."""
+    """The comparison with the nearest stored value that is equivalent to that with a literal between two."""
     if operation in (Operator.LT, Operator.LT_EQ):
         return Operator.LT_EQ if side > 0 else Operator.LT
     return Operator.GT if side > 0 else Operator.GT_EQ
@@ -339,9 +338,7 @@ def is_rewritten(term: BoundTransform) -> bool:
 
 
 def rewrite_comparison(operation: Operator, term: BoundTransform, at: LiteralPlace) -> BooleanExpression:
-    """A comparison of a transform's result as one of the column itself, or of the transform where no range of the
-    column says it.
-    """
+    """A comparison of a transform's result as one of the column, or of the transform where no range says it."""
     transform, ref, value = term.transform, term.ref, at.value
     if transform.is_void:
         return AlwaysFalse()

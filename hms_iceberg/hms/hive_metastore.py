@@ -207,8 +207,7 @@ class HiveMetastore:
             return False
 
     def rename_table(self, source: Identifier, target: Identifier) -> None:
-        """Renames a table's row, which an external table must have; commits wait for the rename, and it waits for
-        them."""
+        """Renames a table's row, which an external table must have; commits wait for the rename, and it for them."""
         source, target = _normal(source), _normal(target)
         self.client.get_database(target[0])
         pointer = self.load(source)

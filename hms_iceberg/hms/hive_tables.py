@@ -55,8 +55,7 @@ UNCHANGED = HiveRowChange({})
 
 
 def made_external(marker: Mapping[str, str | None]) -> HiveRowChange:
-    """The change that makes a table external, so that no version of Hive touches its files when it is dropped or
-    renamed."""
+    """The change that makes a table external, so that no Hive touches its files when it is dropped or renamed."""
     return HiveRowChange({EXTERNAL: "TRUE", EXTERNAL_PURGE: "false", **marker}, table_type=EXTERNAL_TABLE)
 
 
@@ -143,8 +142,7 @@ class HiveTables:
         self._client.alter_table(database, name, row)
 
     def copy(self, database: str, source: str, target: str, change: HiveRowChange) -> None:
-        """Adds a row for the same files under a second name; not for a table with partitions, whose rows stay
-        behind."""
+        """Adds a row for the same files under a second name; not for a table with partitions, whose rows stay."""
         row = copy.deepcopy(self._client.get_table(database, source))
         assert not row.partitionKeys
         row.tableName = target

@@ -43,9 +43,7 @@ class PrefixChange:
         return _joined(self.target, self._relative(path))
 
     def staged_path(self, path: str) -> str:
-        """Where a rewritten file is staged: below the staging folder; InvalidInputError if it is not under the
-        source.
-        """
+        """The place below the staging folder for a rewritten file; InvalidInputError if it is not under the source."""
         return _joined(self.staging, self._relative(path))
 
     def _relative(self, path: str) -> str:
@@ -148,9 +146,7 @@ class PositionDeleteMover:
         self._sizes: dict[str, int] = {}
 
     def rewritten(self, file: DataFile) -> DataFile:
-        """The file as before, but for its size and metrics; InvalidInputError if it deletes rows of a file outside of
-        the prefix.
-        """
+        """The file with its new size and metrics; InvalidInputError if it deletes rows outside of the prefix."""
         if file.is_deletion_vector:
             return replace(file, file_size_in_bytes=self._size_of_vectors(file.file_path))
         found = self._files.get(file.file_path)

@@ -188,8 +188,7 @@ def _of_nobody(
     places: Places,
     keep_backup: bool,
 ) -> tuple[list[FileInfo], tuple[str, ...]]:
-    """Of files that the table does not name, those that no other table and no undo needs; and the folders of other
-    tables."""
+    """Of unnamed files, those that no other table and no undo needs; and the folders of other tables."""
     name, metadata, file, storage = table.identifier, table.metadata, table.metadata_location, table.storage
     rows = None if rows is None else asked_once(rows)
     backup = None if keep_backup or rows is None else backup_of(name, metadata, file, rows, places)
@@ -346,8 +345,7 @@ def _mode(mode: str | PrefixMismatch, name: str) -> PrefixMismatch:
 
 
 class _Hidden:
-    """Finds paths that are hidden by name (`_x`, `.x`), apart from partition folders such as `_x=1` and the table's own
-    folders."""
+    """Finds paths hidden by name (`_x`, `.x`), apart from partition folders such as `_x=1` and the table's own."""
 
     def __init__(self, table: Table, folder: str, places: Places) -> None:
         specs = table.metadata.partition_specs

@@ -30,7 +30,7 @@ _COUNT = "snapshot-count"
 
 @dataclass(frozen=True)
 class TableAtAGlance:
-    """What is told of a table.
+    """Facts of a table at a glance.
 
     Attributes:
         table: its name.

@@ -301,8 +301,7 @@ class Follower:
             )
 
     def _look(self, row: HiveTable, table: Table) -> tuple[MigrationPlan, frozenset[tuple[Any, ...]]]:
-        """The files that the Iceberg table should have now, and the partitions whose files changed while they were
-        listed."""
+        """The files that the Iceberg table should have, and the partitions whose files changed while listed."""
         for attempt in range(_LOOKS):
             time.sleep(_PAUSE_SECONDS * attempt)
             plan = self._plan(row, table)

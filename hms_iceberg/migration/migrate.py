@@ -312,8 +312,7 @@ class _Migration:
                 )
 
     def _carry_out(self, plan: Plan) -> Table | None:
-        """Makes the Iceberg table and switches to it; None if the Hive table changed meanwhile, and everything was
-        undone."""
+        """Makes the Iceberg table and switches to it; None if the Hive table changed, and all was undone."""
         journal = self._begin(plan)
         try:
             files = ((file.location, file.size) for file in plan.listing.files)

@@ -158,8 +158,7 @@ def given_up_location(metadata_folder: str, journal: Journal) -> str:
 
 
 def write_given_up(storage: Storage, metadata_folder: str, journal: Journal, metadata_location: str) -> None:
-    """Notes which Iceberg version the Hive table replaces, just before names are switched; a later note replaces an
-    earlier one."""
+    """Notes, just before names are switched, which Iceberg version the Hive table replaces; the last note counts."""
     forget_given_up(storage, metadata_folder, journal)
     storage.create(given_up_location(metadata_folder, journal), metadata_location.encode())
 

@@ -92,8 +92,7 @@ class Recovery:
         return state
 
     def take_up(self, take_over: bool) -> MigrationState | None:
-        """The state of the migration; an unfinished one is taken over from a dead process, with `take_over` from
-        any."""
+        """The state of the migration; an unfinished one is taken over from a dead process, or (`take_over`) any."""
         state = self.find()
         if state is None or (state.is_done and not self._is_being_taken_back(state)):
             return state

@@ -250,8 +250,7 @@ class _Rollback:
         return MigrationError(f"Table {self._name} cannot be rolled back: {reason} Nothing was changed.")
 
     def _go_back(self, state: MigrationState, backup: HiveTable) -> tuple[Handback | None, int, float]:
-        """Gives the Hive table the missing rows if that is wanted, and switches names, unless the table changed
-        meanwhile."""
+        """Gives the Hive table the missing rows if wanted, and switches names, unless the table changed meanwhile."""
         if state.staging is not None:  # a row that a migration left; one of this name shows the switch from now on
             self._hive.drop(state.database, state.staging.name)
         for _ in range(_ROUNDS):
@@ -327,8 +326,7 @@ class _Rollback:
         return self._hive.rename_pair(state.database, (state.name, staging), (backup.name, state.name))
 
     def _switch_in_one_step(self, backup: HiveTable, original: Original) -> None:
-        """Restores the row, which is the Hive table's own as the migration changed it; the backup is a copy of the
-        original."""
+        """Restores the Hive table's own row, which the migration changed; the backup is a copy of the original."""
         names = (self._state.database, self._state.name)
         try:
             self._hive.take_over(*names, backup.name, original.restored())

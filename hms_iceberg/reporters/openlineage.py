@@ -15,6 +15,8 @@ from typing import Any
 from hms_iceberg.errors import MissingDependencyError
 from hms_iceberg.reports import MADE, CommitReport, Listening, Report, listen
 
+__all__ = ["LineageRun"]
+
 logger = logging.getLogger(__name__)
 _PRODUCER = "https://github.com/hms_iceberg"
 

@@ -75,9 +75,7 @@ class BridgeServer:
 
 
 class _Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
-    """The listening socket (a path or a port), and what its connections need; `ended` is called when the JVM
-    lets go.
-    """
+    """The listening socket (a path or a port), and what its connections need; `ended` is called as the JVM lets go."""
 
     daemon_threads = True
     block_on_close = False

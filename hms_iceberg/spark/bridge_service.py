@@ -28,9 +28,7 @@ _PLANS_AT_ONCE = 4
 
 
 class BridgeService:
-    """From questions (JSON) to answers (see `AnswerWriter`); a storage that is given is used in place of the
-    properties'.
-    """
+    """From questions (JSON) to answers (see `AnswerWriter`); a given storage goes before the properties'."""
 
     def __init__(self, properties: Mapping[str, str] | None = None, storage: Storage | None = None) -> None:
         self.tables = OpenTables(properties, storage)

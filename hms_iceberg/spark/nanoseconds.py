@@ -85,9 +85,7 @@ def _field(field: NestedField, kind: IcebergType, choice: str | None, table: str
 
 
 def to_spark(array: Any, kind: IcebergType) -> Any:
-    """A column of nanoseconds as numbers, or in microseconds; a TypeMismatchError if a value has parts of a
-    microsecond.
-    """
+    """A column of nanoseconds as numbers, or in microseconds; TypeMismatchError for parts of a microsecond."""
     if isinstance(kind, LongType):
         return array.cast(pa.int64())
     try:

@@ -114,9 +114,7 @@ def is_held(field_type: IcebergType, lacking_types: Collection[str] = ()) -> boo
 
 
 def spark_type(field_type: IcebergType, table: str, column: str, keep_unsupported: bool = False) -> Any:
-    """A type in Spark's JSON: a name or an object; one that Spark cannot hold is refused, or kept by its name if
-    wanted.
-    """
+    """A type in Spark's JSON: a name or an object; one that Spark cannot hold is refused, or kept by its name."""
     if not keep_unsupported:
         _check_held(field_type, table, column)
     return fold_type(
@@ -206,9 +204,7 @@ def _described(field: NestedField, kind: Any) -> dict[str, Any]:
 
 
 def metadata_schema(metadata: TableMetadata, schema: Schema) -> dict[str, Any]:
-    """The columns beside the table's own that can be asked for, in Spark's JSON; a column of the table hides its
-    namesake.
-    """
+    """The metadata columns that can be asked for, in Spark's JSON; a column of the table hides its namesake."""
     columns = [FILE, POSITION, DELETED, SPEC_ID, partition_column(metadata.partition_specs, schema)]
     if metadata.format_version >= 3:
         columns += [ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER]

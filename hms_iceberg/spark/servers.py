@@ -86,9 +86,7 @@ def thrift_settings(host: str, port: int) -> dict[str, str]:
 
 @contextmanager
 def thrift_server(spark: SparkSession, host: str, port: int) -> Iterator[None]:
-    """Spark's Thrift server within the block, for a session with `thrift_settings`; each client has a session
-    like it.
-    """
+    """Spark's Thrift server within the block, for a session with `thrift_settings`; clients have sessions like it."""
     gateway: Any = spark.sparkContext._gateway
     companion = _object(spark, "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2$")
     gateway.jvm.hms_iceberg.bridge.session.ThriftSessions.prepare(spark._jsparkSession)
@@ -110,9 +108,7 @@ def connect_settings(host: str, port: int) -> dict[str, str]:
 
 @contextmanager
 def connect_server(spark: SparkSession, host: str, port: int) -> Iterator[None]:
-    """A Spark Connect server within the block, for a session with `connect_settings`; each client has a session like
-    it.
-    """
+    """A Spark Connect server within the block, for one with `connect_settings`; clients have sessions like it."""
     if release(spark.version) < _FIRST_OF_4:
         raise UnsupportedError(
             f"PySpark {spark.version} comes without the server of Spark Connect. Use PySpark 4, or the Thrift server: "

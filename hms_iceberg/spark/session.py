@@ -156,8 +156,7 @@ def _require_java(options: Mapping[str, object]) -> None:
 
 
 def _session_properties(spark: SparkSession) -> dict[str, str]:
-    """Storage properties from the session's settings: this package's own, and `s3a` settings where those are
-    missing."""
+    """Storage properties from the session's settings: this package's own, and `s3a` settings where they are missing."""
     settings = spark.sparkContext.getConf().getAll()
     own = {key[len(_PROPERTY_PREFIX) :]: value for key, value in settings if key.startswith(_PROPERTY_PREFIX)}
     hadoop = spark._jsparkSession.sessionState().newHadoopConf()

@@ -348,9 +348,7 @@ def leaves(kind: IcebergType) -> Iterator[IcebergType]:
 def leaf_positions(
     fields: Sequence[NestedField], above: tuple[int, ...] = ()
 ) -> Iterator[tuple[NestedField, tuple[int, ...]]]:
-    """The fields of primitive types in no list or map, with their positions in the structs around them, outermost
-    first.
-    """
+    """The fields of primitive types in no list or map, with their positions in structs, outermost first."""
     for position, child in enumerate(fields):
         here = (*above, position)
         if isinstance(child.field_type, StructType):

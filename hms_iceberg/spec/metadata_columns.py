@@ -62,8 +62,6 @@ def is_metadata_column(field_id: int) -> bool:
 
 
 def partition_column(specs: Iterable[PartitionSpec], schema: Schema) -> NestedField:
-    """The column `_partition`: a struct of the partition fields of all specs; those that a row's
-    spec lacks are null.
-    """
+    """The column `_partition`: a struct of the partition fields of all specs; those a row's spec lacks are null."""
     kind = unified_partition_type(specs, schema)
     return NestedField(PARTITION_ID, PARTITION_NAME, kind, False, "Partition to which a row belongs to")

@@ -90,9 +90,7 @@ def parse_transform(text: str) -> Transform:
 
 
 def transform_of_sql(name: str, number: int | None = None) -> Transform:
-    """The transform that SQL such as `days(ts)` or `bucket(16, id)` names in any case; UnknownTransform if there is
-    none.
-    """
+    """The transform that SQL such as `days(ts)` or `bucket(16, id)` names in any case; else UnknownTransform."""
     kind = SPELLINGS.get(name.lower())
     if kind is not None and not kind.takes_number and number is None:
         return kind()

@@ -45,9 +45,7 @@ def is_bucket_store(scheme: str) -> bool:
 
 
 def folded(path: str) -> str:
-    """A path without empty, `.` and `..` segments and final slash; the root is empty, and a `..` at a relative start
-    stays.
-    """
+    """A path without empty, `.`, `..` segments and final slash; the root is empty, `..` at a relative start stays."""
     if not ("//" in path or "/." in path or path.startswith(".") or path.endswith("/")):
         return path
     is_absolute = path.startswith("/")

@@ -341,9 +341,7 @@ _GEOGRAPHY = re.compile(r"geography\s*(?:\(\s*([^,)]*?)\s*(?:,\s*(\w*)\s*)?\))?"
 
 
 def parse_primitive(text: str) -> IcebergType:
-    """Reads the text of a type that is not nested, such as "decimal(9, 2)", in any case and with spaces around
-    parameters.
-    """
+    """Reads the text of a primitive type, such as "decimal(9, 2)", in any case and with spaces around parameters."""
     if not isinstance(text, str):
         raise InvalidSchemaError(f"Cannot read a type from {text!r}: expected text such as 'long' or 'decimal(9,2)'")
     stripped = text.strip()

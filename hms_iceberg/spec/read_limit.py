@@ -98,9 +98,7 @@ def most_bytes(size: int) -> int:
 
 
 def whole_frame(codec: Any, compressed: bytes, most: int) -> bytes:
-    """A frame of zstd or LZ4, decompressed with cramjam; a usual size is tried first, as frames
-    need not tell theirs.
-    """
+    """A frame of zstd or LZ4, decompressed with cramjam; a usual size is tried first: frames need not tell theirs."""
     import cramjam
 
     likely = min(_USUAL_BYTES + 16 * len(compressed), most)

@@ -266,8 +266,7 @@ def _version_of(table: str, location: str) -> int:
 
 
 def _refuse_elsewhere(table: str, metadata: TableMetadata, places: Places) -> None:
-    """Refuses metadata of another location than the folder: readers of the folder would not find files written
-    there."""
+    """Refuses metadata of another location than the folder: readers of the folder would not find files there."""
     if places.of(table) != places.of(metadata.location):
         raise UnsupportedError(
             f"Cannot give the table at {table} the location {metadata.location}: a file system table is its folder, "

@@ -33,7 +33,7 @@ _TEXT_WIDTH = 16
 
 @dataclass(frozen=True)
 class FrameColumns:
-    """What is made of a file's columns where rows are wanted as frames: columns of names and types, and a test of these
+    """Recipe for a file's columns where rows are wanted as frames: columns of names and types, and a test of these
     beside that of the file's columns.
     """
 

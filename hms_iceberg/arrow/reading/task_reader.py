@@ -156,7 +156,7 @@ def read_task(
 def read_rows(
     context: ScanContext, task: FileScanTask, deleted_by: Sequence[DataFile] | None = None
 ) -> Iterator[pa.RecordBatch | FrameRows]:
-    """The same as batches, or as frames if the scan's context wants some; a frame's rows match its test, too."""
+    """The rows of `read_task` as batches, or frames if the context wants some; a frame's rows match its test, too."""
     if isinstance(task.residual, AlwaysFalse):
         return
     with named_snapshot(task.snapshot_id, context.metadata.location), context.reading():

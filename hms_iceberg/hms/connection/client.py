@@ -55,8 +55,7 @@ class HmsClient:
         self._call("alter_database", name, database, subject=f"namespace {name}", repeatable=False)
 
     def drop_database(self, name: str) -> None:
-        """Drops an empty namespace, and no file; call `get_database` first: Hive 2.3 does not say that a name is
-        unknown."""
+        """Drops an empty namespace, and no file; call `get_database` first: Hive 2.3 hides that a name is unknown."""
         self._call("drop_database", name, False, False, subject=f"namespace {name}", repeatable=False)
 
     def list_databases(self) -> list[str]:
@@ -91,8 +90,7 @@ class HmsClient:
                 yield from self._call("get_table_objects_by_name", database, batch, subject=subject)
 
     def list_tables(self, database: str, pattern: str | None = None) -> list[str]:
-        """Names of the tables and views of a namespace (none if it does not exist) like a pattern with `*` for
-        anything."""
+        """Names of the tables and views of a namespace (none if it is missing) like a pattern with `*` for anything."""
         subject = f"namespace {database}"
         if pattern is not None:
             return list(self._call("get_tables", database, pattern, subject=subject))

@@ -57,8 +57,7 @@ class SentRequests:
         self._abandon = weakref.finalize(self, connection.close)  # after an interrupt
 
     def replies(self, timeout: float | None = None) -> list[Reply]:
-        """Waits for the answers, `timeout` seconds for each; those after a broken connection are lost. To be called
-        once."""
+        """Waits for the answers, `timeout` seconds for each; those after a broken connection are lost. Call it once."""
         connection, replies = self._connection, list[Reply]()
         self._abandon.detach()
         try:

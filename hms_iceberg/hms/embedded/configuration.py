@@ -37,8 +37,7 @@ logger.datanucleus.level = ERROR
 
 
 def hive_site(database: Path, warehouse: str, lock_expiry_seconds: int, properties: Mapping[str, str]) -> str:
-    """The text of hive-site.xml; `properties` win, and a lock without a heartbeat for `lock_expiry_seconds` is
-    dropped."""
+    """The text of hive-site.xml; `properties` win; locks without a heartbeat for `lock_expiry_seconds` are dropped."""
     settings = {
         "javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={database};create=true",
         "javax.jdo.option.ConnectionDriverName": "org.apache.derby.jdbc.EmbeddedDriver",

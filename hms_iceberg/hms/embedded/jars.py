@@ -24,8 +24,7 @@ _INSTALL_JAVA = (
 
 
 def find_metastore_jars() -> list[Path]:
-    """The jars of a Hive Metastore 2.3 in the installed PySpark, which is not imported, in the order of the class
-    path."""
+    """The jars of a Hive Metastore 2.3 in the installed PySpark (not imported), in the order of the class path."""
     folders = []
     spec = find_spec("pyspark")
     if spec is not None and spec.submodule_search_locations:
@@ -44,9 +43,7 @@ def find_metastore_jars() -> list[Path]:
 
 
 def find_java(user: str = EMBEDDED, minimum: int = MINIMUM_JAVA) -> Path:
-    """The Java of JAVA_HOME, or else the first on PATH, as Spark's launcher looks for it; `user` runs on it, for
-    errors.
-    """
+    """The Java of JAVA_HOME, or else the first on PATH, as Spark's launcher does; `user` runs on it, for errors."""
     home = os.environ.get("JAVA_HOME")
     found = Path(home) / "bin" / "java" if home else None
     if found is None:

@@ -62,8 +62,7 @@ class Heartbeat:
 
 
 class HeartbeatThread:
-    """Sends the heartbeats of all locks; the thread starts with the first lock and ends when there has been none for
-    a while."""
+    """Sends the heartbeats of all locks; starts with the first lock and ends when there has been none for a while."""
 
     def __init__(self, idle_seconds: float = 30.0) -> None:
         self._idle_seconds = idle_seconds

@@ -44,8 +44,7 @@ def list_locks(client: HmsClient, namespace: str | None = None, table: str | Non
 
 
 def is_abandoned(lock: LockInfo) -> bool:
-    """Whether a lock certainly has no user: its holder was a process of this machine that has ended, or has given
-    the lock up."""
+    """Whether a lock certainly has no user: a process of this machine that has ended, or has given it up, held it."""
     return AGENTS.is_left_behind(lock.agent) or is_dead(lock.host, lock.agent)
 
 

@@ -18,8 +18,7 @@ from hms_iceberg.metastore import Identifier, TableRow
 def list_names(
     client: HmsClient, namespace: str, table_type: str, is_wanted: Callable[[ttypes.Table], bool]
 ) -> list[str]:
-    """Names of a namespace's rows with the parameter `table_type`, sorted; `is_wanted` decides where the server does
-    not filter."""
+    """Sorted names of a namespace's rows with a `table_type`; `is_wanted` decides where the server does not filter."""
     try:
         names = client.list_tables_by_parameter(namespace, TABLE_TYPE, table_type)
     except NoSuchNamespaceError:

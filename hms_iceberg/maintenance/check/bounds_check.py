@@ -52,9 +52,7 @@ class Bounds:
 
     @classmethod
     def to_check(cls, metadata: TableMetadata, storage: Storage, every_file: bool) -> Bounds | None:
-        """The check of a table's bounds, of all files with `every_file`; None for a table without files that others
-        wrote.
-        """
+        """The check of a table's bounds; None for a table without files that others wrote, unless of `every_file`."""
         return cls(metadata, storage) if every_file or metadata.name_mapping() is not None else None
 
     def check(self, file: DataFile) -> list[WrongBounds]:

@@ -85,9 +85,7 @@ def together(listed: Sequence[Listed], *columns: str) -> pl.DataFrame:
 
 
 def repeated(listed: Sequence[Listed], column: str) -> list[tuple[int, int]]:
-    """Places (manifest, entry) of live files whose hash in a column is there more than once: almost certainly the same
-    file.
-    """
+    """Places (manifest, entry) of live files whose hash in a column is repeated: almost certainly the same file."""
     hashes = pl.concat([pl.Series(column, dtype=pl.UInt64), *(each.files[column] for _, each in listed)])
     ordered = hashes.drop_nulls().sort()
     again = ordered.filter(ordered == ordered.shift(1)).unique()

@@ -41,9 +41,7 @@ def check_repeated(snapshot: Snapshot, listed: Sequence[Listed], read: ReadAgain
 
 
 def check_row_ids(snapshot: Snapshot, listed: Sequence[Listed], read: ReadAgain) -> Iterator[Finding]:
-    """Checks that every live row has a row id of its own, below the snapshot's next one; before version 3 there are
-    none.
-    """
+    """Checks that every live row has its own row id, below the snapshot's next one; none before version 3."""
     data = [each for each in listed if each[0].content is ManifestContent.DATA]
     if snapshot.first_row_id is None or not data:
         return

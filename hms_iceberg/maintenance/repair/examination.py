@@ -122,8 +122,7 @@ def read_list(snapshot: Snapshot, storage: Storage) -> list[ManifestFile] | str:
 
 @dataclass(frozen=True)
 class ReadManifest:
-    """A manifest as it was read: its digest (None if it is damaged), and what is wrong with it or with its row in the
-    list."""
+    """A manifest that was read: its digest (None if damaged), and what is wrong with it or its row in the list."""
 
     digest: ManifestDigest | None
     wrong: str = ""

@@ -47,9 +47,7 @@ class MainBranch:
 
 
 def main_branch(members: Mapping[str, Any], row: str | None, storage: Storage) -> MainBranch | None:
-    """Chooses between the snapshots that a metadata file and the metastore's row name as the table's; None without a
-    choice.
-    """
+    """Chooses between the snapshots that a metadata file and the metastore's row name; None without a choice."""
     main, current = members.get("refs", {}).get(MAIN_BRANCH, {}).get("snapshot-id"), members.get(CURRENT)
     named = [each for each in (current, main) if each is not None and each != NO_SNAPSHOT]
     snapshots = {each["snapshot-id"]: each for each in members["snapshots"]}

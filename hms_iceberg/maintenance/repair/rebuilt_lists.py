@@ -163,8 +163,7 @@ def _unlisted(examination: Examination) -> list[Unlisted]:
 
 
 def _probed(examination: Examination, location: str, size: int) -> tuple[Unlisted, ManifestDigest] | None:
-    """A manifest file that no list describes, read for what it is; None for other files and if its writer cannot be
-    told."""
+    """A manifest file that no list describes, read for what it is; None for others and if its writer cannot be told."""
     try:
         data = examination.storage.read(location)
         container = read_container(data, location)

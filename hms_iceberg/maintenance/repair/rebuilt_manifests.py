@@ -247,9 +247,7 @@ def encoded(
     location: str,
     snapshot: Snapshot | None = None,
 ) -> tuple[bytes, ManifestFile]:
-    """The bytes of a manifest of these entries, and its row; `snapshot` is what added it, by default as the old row
-    says.
-    """
+    """The bytes of a manifest of these entries, and its row; `snapshot` added it, by default that of the old row."""
     spec = metadata.spec_by_id(manifest.partition_spec_id)
     data, counted = encode_manifest(
         entries,

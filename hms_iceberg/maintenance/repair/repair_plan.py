@@ -221,8 +221,7 @@ class _Planner:
     # ------------------------------------------------------------------------------------ lists, manifests
 
     def _rebuild(self, examination: Examination) -> None:
-        """Rebuilds damaged manifest lists and manifests, as far as possible, and adds the results to the
-        examination."""
+        """Rebuilds damaged manifest lists and manifests, as far as possible, and adds them to the examination."""
         lists = rebuild_lists(examination)
         manifests = rebuild_manifests(examination)
         for location, rebuilt in manifests.items():
@@ -304,8 +303,7 @@ class _Planner:
         return self._written(examination, row, entries) if entries else None
 
     def _new_row(self, examination: Examination, row: ManifestFile) -> ManifestFile | None:
-        """The new row of a manifest list for a rebuilt manifest; None if the manifest is left out because it is
-        empty."""
+        """The new row of a manifest list for a rebuilt manifest; None if the manifest is left out as empty."""
         entries = examination.entries[row.manifest_path]
         if row.manifest_path in examination.wrong_rows and row.manifest_path not in examination.remade:
             return described(examination.metadata, row, entries)

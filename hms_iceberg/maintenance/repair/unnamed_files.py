@@ -221,9 +221,7 @@ def counts_of(manifest: ManifestFile) -> tuple[int, int]:
 def own_share(
     files: Sequence[DataFile], manifest: ManifestFile, beside: Sequence[ManifestFile]
 ) -> list[DataFile] | None:
-    """The files of one manifest among those of all; None unless counts of files and rows leave only one way to share
-    them.
-    """
+    """The files of one manifest among those of all; None unless counts of files and rows leave only one way."""
     if (len(files), sum(file.record_count for file in files)) == counts_of(manifest):
         return list(files) if counts_of(manifest) not in map(counts_of, beside) else None
     if not beside or len(files) > _MOST_SHARED:
@@ -235,8 +233,7 @@ def own_share(
 def _shares(
     places: frozenset[int], manifest: ManifestFile, files: Sequence[DataFile]
 ) -> Iterator[tuple[frozenset[int], frozenset[int]]]:
-    """The possible choices of files for a manifest, by its counts of files and rows; each with the files that are left
-    over."""
+    """The possible choices of files for a manifest, by its counts of files and rows, each with what is left over."""
     count, rows = counts_of(manifest)
     for chosen in combinations(sorted(places), count):
         if sum(files[place].record_count for place in chosen) == rows:

@@ -91,9 +91,7 @@ class SizeRules:
         return whole + 1
 
     def output_bytes(self, size: int, factor: float = 1.0) -> int:
-        """Bytes at which a written file of a group is full: the target's, or more where that spares a small file at the
-        end.
-        """
+        """Bytes at which a written file is full: the target's, or more where that spares a small file at the end."""
         expected = int(size * factor)
         even = expected // self.output_files(expected) + _SPLIT_OVERHEAD_BYTES
         return self.target_bytes if even < self.target_bytes else min(even, self.largest_output)

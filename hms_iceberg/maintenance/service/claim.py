@@ -43,8 +43,7 @@ class Claim:
         return True
 
     def keep(self) -> bool:
-        """Renews the claim before it expires; False if another service holds it. Call it now and then during long
-        work."""
+        """Renews the claim before it expires; False if another service holds it. To be called during long work."""
         return time.monotonic() - self._renewed < _RENEWED_AFTER_SECONDS or self.renew()
 
     def release(self) -> None:

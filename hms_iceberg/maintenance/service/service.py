@@ -253,8 +253,7 @@ def _has_new_rows(table: Table, known: Set[int]) -> bool:
 
 
 def _state(table: Table) -> object:
-    """The part of a table's metadata that has to change before the table can need care again, apart from the passing of
-    time."""
+    """The part of a table's metadata that, apart from time, has to change before it can need care again."""
     metadata = table.metadata
     properties = {name: value for name, value in metadata.properties.items() if not name.startswith(SERVICE_STATE)}
     return metadata.table_uuid, metadata.refs, metadata.default_spec_id, metadata.format_version, properties
@@ -308,8 +307,7 @@ class _Budget:
         return self._stop.is_set() or (self._end is not None and time.monotonic() > self._end)
 
     def take(self, size: int) -> bool:
-        """Takes bytes off the budget; False if too few are left. A request larger than the whole budget takes all of
-        it."""
+        """Takes bytes off the budget; False if too few are left. A request above the whole budget takes all of it."""
         if self.is_over():
             return False
         with self._lock:

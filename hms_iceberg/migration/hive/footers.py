@@ -46,8 +46,7 @@ class _Facts:
 
 
 class FooterReader:
-    """Reads the footer of each file once, in threads; the findings for a schema are shared by the files that have
-    it."""
+    """Reads the footer of each file once, in threads; findings for a schema are shared by the files that have it."""
 
     def __init__(self, storage: Storage, source: SourceTable, modes: Mapping[int, MetricsMode]) -> None:
         self._storage = storage

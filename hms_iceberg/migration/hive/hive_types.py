@@ -78,8 +78,7 @@ class TypeOptions:
 
 
 def parse_hive_type(text: str, options: TypeOptions, ids: Iterator[int]) -> IcebergType:
-    """Reads a Hive type string, in any case, with names of struct fields back-quoted or not; `ids` numbers nested
-    fields."""
+    """Reads a Hive type string, in any case, names of struct fields back-quoted or not; `ids` numbers nested ones."""
     parser = _HiveTypeParser(text, options, ids)
     result = parser.parse_type()
     parser.expect_end()

@@ -35,8 +35,7 @@ HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 def columns_of(table: HiveTable, options: TypeOptions) -> tuple[NestedField, ...]:
-    """A Hive table's columns: data columns, then partition columns; Spark's own schema if it has one that is still
-    true."""
+    """A Hive table's columns: data columns, then partition columns; Spark's own schema if one is still true."""
     ids = count(1)
     spark_json = spark_schema_json(table.parameters)
     is_spark_source = provider_of(table) != "hive"

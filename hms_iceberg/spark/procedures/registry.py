@@ -102,9 +102,7 @@ def _described(procedure: Procedure) -> dict[str, Any]:
 
 
 def call_procedure(question: CallProcedure, catalogs: OpenCatalogs, rewrites: OpenRewrites) -> bytes:
-    """Runs a procedure; the answer has its `rows`, with their `view` if any, or the number of the `rewrite` for Spark
-    to do.
-    """
+    """Runs a procedure, and answers its `rows`, with any `view` of them, or the number of the `rewrite` for Spark."""
     identifier = () if question.table is None else (question.namespace or "", question.table)
     catalog = catalogs.of({"catalog": question.catalog})
     call = Call(catalog, identifier, question.current_namespace, question.arguments)

@@ -221,9 +221,7 @@ def _negated_if(negated: bool, test: BooleanExpression) -> BooleanExpression:
 
 
 def stored_value(field_type: IcebergType, value: Any) -> Any:
-    """A value of Spark's internal form, from JSON, in Iceberg's stored form; a ValueError if no value means the
-    same.
-    """
+    """A value of Spark's internal form, from JSON, in Iceberg's stored form; ValueError if none means the same."""
     if isinstance(field_type, (FloatType, DoubleType)):
         return float(value)
     if isinstance(field_type, DecimalType):

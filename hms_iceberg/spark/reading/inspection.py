@@ -47,9 +47,7 @@ _COMBINED: Mapping[str, Callable[[Sequence[Any]], Any]] = {"count": sum, "sum": 
 
 
 def describe_inspection(metadata: TableMetadata, storage: Storage, asked: DescribeMetadataTable) -> dict[str, Any]:
-    """Describes a metadata table for Spark's analyzer: the `schema` in Spark's JSON, and the `snapshot_id` that is
-    read.
-    """
+    """Describes a metadata table for Spark's analyzer: the `schema` in Spark's JSON, and the `snapshot_id` read."""
     kind, name = asked.kind.lower(), asked.name
     if kind not in _KINDS:
         raise InvalidInputError(

@@ -40,18 +40,11 @@ from hms_iceberg.storage import Storage
 
 @dataclass(frozen=True)
 class AnswerForm:
-    """Options for the form of the answer to a scan.
+    """Options for the form of the answer to a scan."""
 
-    Args:
-        lacking_types: the names of Iceberg's types that this Spark does not have.
-        partition_column: whether the query uses the column ``_partition``.
-        deleted_column: whether the query uses the column ``_deleted``, and so gets deleted rows too.
-        constants: further columns that have one value in all rows.
-    """
-
-    lacking_types: tuple[str, ...] = ()
-    partition_column: bool = False
-    deleted_column: bool = False
+    lacking_types: tuple[str, ...] = ()  # the names of Iceberg's types that this Spark does not have
+    partition_column: bool = False  # whether the query uses ``_partition``
+    deleted_column: bool = False  # whether the query uses ``_deleted``, and so gets deleted rows too
     constants: tuple[tuple[NestedField, Any], ...] = ()
 
 
@@ -62,17 +55,10 @@ def plan_answer(
     aggregates: Sequence[Any] | None = None,
     statistics: Mapping[str, Any] | None = None,
 ) -> bytes:
-    """The answer to the question for a plan.
+    """The bridge's answer for a plan: a header, then columns of paths, sizes and numbers of files and deletes.
 
-    Args:
-        whole: the plan.
-        table: the table's name, for errors and for EXPLAIN.
-        form: how it is told.
-        aggregates: the answers to the query's aggregates, if metadata knows them.
-        statistics: of columns, as `column_statistics` has them.
-
-    Returns:
-        the answer for the bridge: a header, then columns of paths, sizes and numbers of files and deletes.
+    `aggregates` are the answers to the query's, if metadata knows them; `statistics` are as `column_statistics` has
+    them.
     """
     plan, in_workers = split(whole, form.lacking_types)
     partitions = _Partitions(plan, table, form.partition_column, form.constants)
@@ -316,19 +302,7 @@ def answer_form(asked: PlanScan) -> AnswerForm:
 
 
 def scan_answer(metadata: TableMetadata, storage: Storage, asked: PlanScan) -> bytes:
-    """The files of a scan, or the answers that metadata gives in their place.
-
-    Args:
-        metadata: the table.
-        storage: where its files are.
-        asked: what was selected.
-
-    Returns:
-        the answer for the bridge.
-
-    Raises:
-        IcebergError: the scan cannot be planned.
-    """
+    """The files of a scan, or the answers that metadata gives in their place."""
     form = answer_form(asked)
     if asked.batch is not None:
         return plan_answer(plan_batch(metadata, storage, asked.name, asked.schema_id, asked.batch), asked.name, form)

@@ -112,9 +112,7 @@ _BATCH_ROWS = 10_000  # what Spark's own Arrow batches hold
 
 
 def split(plan: ScanPlan, lacking_types: Collection[str]) -> tuple[ScanPlan, ScanPlan | None]:
-    """Splits a plan into what the bridge's readers read in the JVM, and what Python workers have to read, if
-    anything.
-    """
+    """Splits a plan into what the bridge's readers read in the JVM, and what Python workers have to, if anything."""
     others = _only_in_python(plan.files, plan.metadata)
     if any(needs_python(each, lacking_types) for each in plan.metadata.schemas):
         others |= True
@@ -172,9 +170,7 @@ class _Reading:
 
 
 def worker_command(reading: bytes) -> bytes:
-    """Pickles the function of Spark's Python workers, from batches of pickled tasks to batches of rows; see
-    `what_to_read`.
-    """
+    """Pickles the function of Spark's Python workers, from pickled tasks to rows in batches; see `what_to_read`."""
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from hms_iceberg.spark.reading.worker_files import read_in_worker

@@ -53,9 +53,7 @@ def bitmaps(deleted: Iterable[Mapping[str, str]]) -> dict[str, Any]:
 def merged_deletes(
     storage: Storage, tasks: Sequence[FileScanTask], deleted: Mapping[str, Any], format_version: int
 ) -> tuple[list[DeletedRows], list[DataFile]]:
-    """The rows of each data file that are deleted, with those that were before; and the delete files not needed any
-    more.
-    """
+    """The rows of each data file that are deleted, old ones too; and the delete files not needed any more."""
     deletes = PositionDeletes(storage)
 
     def merge(task: FileScanTask) -> tuple[DeletedRows, tuple[DataFile, ...]]:

@@ -61,9 +61,7 @@ def begin_write(question: Mapping[str, Any], metadata: TableMetadata, storage: S
 
 
 def has_functions(asked: BeginWrite, schema: Schema) -> bool:
-    """Whether Spark can bring rows together by transforms: it knows their functions, and none is of numbers for
-    times.
-    """
+    """Whether Spark can bring rows together by transforms: it knows their functions, none of numbers for times."""
     return asked.has_functions and not (chosen(asked.lacking_types) == BIGINT and has_nanoseconds(schema))
 
 

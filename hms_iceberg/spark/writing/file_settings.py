@@ -62,9 +62,7 @@ _ORC_TYPES: Mapping[type[IcebergType], str] = {
 
 
 def is_left_to_python(file_format: str, written: Schema, lacking_types: Collection[str]) -> bool:
-    """Whether files are written by Python beside the task: for nanoseconds, and for shapes but in Parquet of
-    Spark 4.3.
-    """
+    """Whether files are written by Python beside the task: for nanoseconds, and shapes but in Parquet of Spark 4.3."""
     kinds = {type(field.field_type) for field in written.index_by_id.values()}
     has_shapes = not kinds.isdisjoint((GeometryType, GeographyType))
     return needs_python(written, lacking_types) or (has_shapes and file_format != "parquet")

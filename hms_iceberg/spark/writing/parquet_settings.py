@@ -62,9 +62,7 @@ _ZLIB_LEVELS = (
 
 
 def parquet_settings(schema: Schema, properties: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """Parquet's name of the codec, and settings by their names in Hadoop's configuration; properties of the write go
-    first.
-    """
+    """Parquet's name of the codec, and settings by Hadoop's names of them; the write's properties go first."""
     settings = {name: str(each.of(properties)) for name, each in _NUMBERS.items()}
     settings["parquet.writer.version"] = PARQUET_PAGE_VERSION.of(properties)
     codec = parquet_codec(properties)

@@ -40,9 +40,7 @@ from hms_iceberg.spec.schema import Schema
 
 
 def from_spark(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
-    """A batch of Spark's rows as plain columns of a table: UUIDs as 16 bytes, times in microseconds, shapes as
-    bytes.
-    """
+    """A batch of Spark's rows as plain columns: UUIDs as 16 bytes, times in microseconds, shapes as bytes."""
     columns = [_plain(column, field) for column, field in zip(batch.columns, schema.fields, strict=True)]
     return pa.RecordBatch.from_arrays(columns, names=[field.name for field in schema.fields])
 
@@ -133,9 +131,7 @@ class RowSchema:
         )
 
     def path_to(self, schema: Schema, field_id: int) -> list[tuple[int, int]] | None:
-        """Positions of a value in a row from the outside in, each with the number of fields there; None if rows lack
-        it.
-        """
+        """Positions of a value in a row from the outside in, each with the number of fields; None if rows lack it."""
         ids = [*reversed(tuple(schema.ancestor_ids(field_id))), field_id]
         path, struct = [], self.rows
         for each in ids:

@@ -49,9 +49,7 @@ class _Job:
 def write_job(
     file_format: str, schema: Schema, metadata: TableMetadata, properties: Mapping[str, str], storage: Storage
 ) -> str:
-    """Pickles, in base64, the job of the Python process that writes files beside a task; properties of the write go
-    first.
-    """
+    """Pickles, in base64, the job of the Python process that writes files; the write's properties go first."""
     modes = metrics_modes(metadata.schema(), properties, metadata.sort_order())
     ContentFormat(storage, file_format, schema, properties, modes)
     return base64.b64encode(pickle.dumps(_Job(file_format, schema, dict(properties), modes, storage))).decode()

@@ -29,9 +29,7 @@ class Added:
 
 @dataclass
 class PendingTable:
-    """A table's metadata while the changes of one request are applied; parts are checked against each other at the end
-    only.
-    """
+    """A table's metadata while changes of one request are applied; parts are checked together at the end only."""
 
     metadata: TableMetadata
     at_ms: int

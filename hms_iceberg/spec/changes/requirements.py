@@ -19,9 +19,7 @@ T = TypeVar("T")
 def read_by_kind(
     data: Any, what: str, member: str, kinds: Mapping[str, Callable[[JsonObject], T]]
 ) -> list[tuple[str, T]]:
-    """Reads a list of JSON objects, each by the reader of its kind, which the member `member` names, as pairs of kind
-    and value.
-    """
+    """Reads JSON objects, each by the reader of its kind, which `member` names, as pairs of kind and value."""
     if not isinstance(data, Sequence) or isinstance(data, str):
         raise InvalidInputError(f"Cannot read the {what}s of the request: expected a list, got {str(data)[:200]}.")
     read = []

@@ -242,9 +242,7 @@ class _PartitionEncoder:
             self._fields.append((name, size, isinstance(field_type, UUIDType)))
 
     def encode(self, data_file: DataFile) -> dict[str, Any]:
-        """The Avro record of a partition; InvalidInputError for a decimal of 39 digits, as truncating the least of 38
-        gives.
-        """
+        """The Avro record of a partition; refuses a decimal of 39 digits, as truncating the least of 38 gives."""
         partition = data_file.partition
         if len(partition) != len(self._fields):
             raise InvalidInputError(

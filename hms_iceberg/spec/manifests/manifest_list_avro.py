@@ -107,9 +107,7 @@ def decode_manifest_list(
 
 
 def with_few_repeats(manifests: Iterable[ManifestFile], what: str) -> Iterator[ManifestFile]:
-    """The manifests of a list; refuses a list that names manifests again and again, as reading them could take any
-    time.
-    """
+    """The manifests of a list; refuses one that names them again and again, as reading them could take any time."""
     named, repeats = set[Place](), 0
     for manifest in manifests:
         place = Place.of(manifest.manifest_path)
@@ -211,9 +209,7 @@ Count = tuple[int, int]
 
 
 def check_counts(manifest: ManifestFile, found: Mapping[int, Count]) -> None:
-    """Compares the counts in a manifest list with a manifest's entries by status; counts that the list lacks are
-    skipped.
-    """
+    """Compares the counts in a manifest list with a manifest's entries by status; absent counts are skipped."""
     for status in found:
         if status not in _NAMES:
             raise _corrupt(manifest, f"an entry has status {status}, expected one of 0, 1 and 2")

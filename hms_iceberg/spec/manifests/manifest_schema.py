@@ -30,9 +30,7 @@ class AvroSchema:
 
 
 def avro_name(name: str) -> str:
-    """The name of a field made valid for Avro as Apache Iceberg does: `my x` becomes `my_x20x`, a leading digit gets
-    `_`.
-    """
+    """A field's name made valid for Avro as Apache Iceberg does: `my x` becomes `my_x20x`, a leading digit gets `_`."""
     out: list[str] = []
     for index, character in enumerate(name):
         if character == "_" or (character.isalpha() and ord(character) < 0x80):
@@ -204,9 +202,7 @@ def _schema(described: dict[str, Any]) -> AvroSchema:
 
 
 def avro_primitive(kind: IcebergType, named: set[str]) -> Any | None:
-    """The Avro type of a primitive type, None if there is none; `named` holds the names that the schema has defined so
-    far.
-    """
+    """The Avro type of a primitive type, None if there is none; `named` are names that the schema has so far."""
     avro = forms_of(kind).avro
     described = avro(kind) if callable(avro) else avro
     name = described.get("name") if isinstance(described, dict) else None

@@ -356,9 +356,7 @@ def table_location(location: str | None, metadata_file: str | None) -> str:
 
 
 def with_absolute_locations(data: Mapping[str, Any], base: str) -> dict[str, Any]:
-    """The JSON of metadata of version 4 with every location absolute; malformed parts are left for the parser to
-    refuse.
-    """
+    """The JSON of metadata of version 4 with every location absolute; the parser refuses malformed parts."""
     made = {**data, "location": base}
     for key, name in _LOCATIONS.items():
         if isinstance(items := data.get(key), list):

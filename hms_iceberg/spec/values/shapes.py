@@ -204,9 +204,7 @@ class Box:
         return cls(*edges)
 
     def check(self, kind: GeometryType | GeographyType) -> None:
-        """Refuses a geometry's box of negative width, and a geography's with an edge beyond the globe; raises
-        ValueError.
-        """
+        """Refuses a geometry's box of negative width, and a geography's with an edge beyond the globe; ValueError."""
         if isinstance(kind, GeographyType):
             if max(abs(self.xmin), abs(self.xmax)) > 180 or max(abs(self.ymin), abs(self.ymax)) > 90:
                 raise ValueError("a box on the globe reaches from -180 to 180 and from -90 to 90 degrees")

@@ -78,9 +78,7 @@ _MOST_EXPONENT = 400
 
 
 def extractor(path: Path, kind: IcebergType) -> Callable[[bytes, bytes], Any]:
-    """A function of a variant's metadata and value that gives the stored value of `kind` at a path, None if there is
-    none.
-    """
+    """A function from a variant's metadata and value to the stored value of `kind` at a path, None without one."""
     cast = caster(kind)
 
     def extract(metadata: bytes, value: bytes) -> Any:

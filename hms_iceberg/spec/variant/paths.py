@@ -16,9 +16,7 @@ _MOST = 2**31 - 1
 
 
 def parse_path(text: str) -> Path:
-    """The field names and array positions of a path such as ``$.a.b``, ``$['a']["b"]`` or ``$[0]``; ValueError for
-    others.
-    """
+    """Field names and positions of a path such as ``$.a.b``, ``$['a']["b"]`` or ``$[0]``; ValueError for others."""
     parts: list[str | int] = []
     at = 1
     while text[:1] == "$" and at < len(text):

@@ -179,8 +179,7 @@ class RowChange:
     # --------------------------------------------------------------------------------------------- reading
 
     def files(self, row_filter: BooleanExpression) -> FilteredFiles:
-        """The files that may hold rows of a filter, and those that hold no others, from partitions and metrics
-        alone."""
+        """The files that may hold rows of a filter, and those with no others, from partitions and metrics alone."""
         plan = self.plan(row_filter, decide=True)
         if not len(plan):
             return FilteredFiles(plan, {})
@@ -189,8 +188,7 @@ class RowChange:
         return FilteredFiles(plan, whole)
 
     def plan(self, row_filter: BooleanExpression, decide: bool = False) -> ScanPlan:
-        """The files to read for a filter, with their deletes; with `decide` also the files of which every row
-        matches."""
+        """The files to read for a filter, with their deletes; with `decide` also those of which every row matches."""
         request = ScanRequest(
             metadata=self.metadata,
             snapshot_id=self.snapshot.snapshot_id if self.snapshot else None,

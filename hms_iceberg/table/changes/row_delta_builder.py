@@ -57,8 +57,7 @@ class NewRowDelta(Validated):
 
     @contextmanager
     def _given_up_on_error(self) -> Iterator[None]:
-        """On an error, gives up a change that was begun on the table itself, with the files that were written for
-        it."""
+        """On an error, gives up a change that was begun on the table itself, with the files written for it."""
         try:
             yield
         except BaseException:

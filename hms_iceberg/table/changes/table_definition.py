@@ -59,8 +59,7 @@ class TableDefinition:
         )
 
     def replacing(self, metadata: TableMetadata) -> TableMetadata:
-        """The metadata of an existing table after it is replaced by this (resolved) definition; see
-        `replace_table_metadata`."""
+        """A table's metadata after it is replaced by this (resolved) definition; see `replace_table_metadata`."""
         assert isinstance(self.schema, Schema)
         properties = self.properties or {}
         return replace_table_metadata(

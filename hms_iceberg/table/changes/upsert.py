@@ -249,8 +249,7 @@ class _Key:
     field: NestedField
 
     def values(self, rows: pa.Table | pa.RecordBatch, names: Sequence[str] | None = None) -> Any:
-        """The column of some rows; null if a struct around it is. `names` are of their columns, if not those of the
-        table."""
+        """The column of some rows; null if a struct around it is. `names` are of their columns, if not the table's."""
         column = rows.column((names or rows.schema.names).index(self.path[0]))
         for name in self.path[1:]:
             column = pc.struct_field(column, name)

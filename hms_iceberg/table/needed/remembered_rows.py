@@ -20,9 +20,7 @@ _LONG = ("current-", "default-", "spark.sql.sources.schema", "spark.sql.statisti
 
 
 class RememberedRows:
-    """Implements `TableRows` with a cache of some minutes. Before files are deleted, `fresh` rows have to confirm
-    it.
-    """
+    """Implements `TableRows` with a cache of some minutes. Before files are deleted, `fresh` rows confirm it."""
 
     def __init__(self, rows: TableRows, seconds: float = 600) -> None:
         self._rows = rows

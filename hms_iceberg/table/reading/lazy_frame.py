@@ -102,8 +102,7 @@ def _selected(scan: TableScan, columns: list[str]) -> tuple[str, ...]:
 
 
 def pushed_down(test: pl.Expr) -> BooleanExpression | None:
-    """A filter that is true for every row for which polars' boolean expression is true; None if it is not
-    understood."""
+    """A filter that is true for every row for which polars' boolean expression is true; None if not understood."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the form may change, and then nothing is pushed down

@@ -441,8 +441,7 @@ class TableScan(RowSource):
 
 
 def snapshot_as_of(metadata: TableMetadata, time: int | str | dt.datetime, inclusive: bool = True) -> Snapshot | None:
-    """The snapshot that was current at a time (milliseconds since 1970, ISO text, or a datetime); None if there was
-    none yet."""
+    """The snapshot that was current at a time (milliseconds since 1970, ISO text, datetime); None if none was."""
     limit = milliseconds(time)
     found = None
     for entry in metadata.snapshot_log:

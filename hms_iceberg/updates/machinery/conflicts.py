@@ -100,9 +100,7 @@ class Concurrent:
         what: str,
         case_sensitive: bool = True,
     ) -> Concurrent:
-        """The commits after a snapshot (None: the beginning); a conflict if it is not in the branch's history
-        any more.
-        """
+        """The commits after a snapshot (None: the beginning); a conflict if the branch's history lacks it."""
         return cls(what, base, snapshots_since(base, branch, start_snapshot_id, what), reader, case_sensitive)
 
     def _files(
@@ -242,9 +240,7 @@ _ADDS_ROWS = frozenset({Operation.APPEND, Operation.OVERWRITE})
 
 
 def check_added_nulls(files: Iterable[DataFile], written: Schema, now: Schema, what: str) -> None:
-    """Refuses files (asked for only if needed) that may hold nulls in a column which became required since they were
-    written.
-    """
+    """Refuses files (asked for only if needed) that may hold nulls in a column which became required since."""
     required = list(_became_required(written, now))
     for file in files if required else ():
         for field_id, nulls in _nulls(file, required):

@@ -173,9 +173,7 @@ class ListFacts:
 def extend_manifest_list(
     parent: bytes, location: str, added: Sequence[ManifestFile], facts: ListFacts
 ) -> tuple[bytes, int | None, int]:
-    """The parent's manifest list with manifests before its own, the next row id, and how many manifests of the parent
-    are in it.
-    """
+    """The parent's manifest list with new manifests first, the next row id, and how many of the parent's are in it."""
     head, next_row_id = facts.encode(added)
     spliced = _spliced(head, parent)
     if spliced is not None:

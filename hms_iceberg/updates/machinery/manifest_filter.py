@@ -138,9 +138,7 @@ def remove_files(
 
 
 def oldest_data(manifests: Iterable[ManifestFile], base: TableMetadata) -> int:
-    """The least sequence number of data files, also of those that the next snapshot adds: older deletes apply to
-    none.
-    """
+    """The least sequence number of data files, also of those that the next snapshot adds; older deletes are void."""
     new = base.last_sequence_number + 1
     ages = (each.min_sequence_number for each in manifests)
     return min((new if age is None else age for age in ages), default=new)
@@ -191,9 +189,7 @@ def _rewrite(
 def merge_manifests(
     manifests: Sequence[ManifestFile], base: TableMetadata, snapshot_id: int, workspace: Workspace
 ) -> tuple[list[ManifestFile], int]:
-    """The manifests (of one content, newest first) with small ones merged, and how many of the parent's were
-    replaced.
-    """
+    """The manifests (of one content, newest first) with small ones merged, and how many of the parent's went."""
     if not MANIFEST_MERGE_ENABLED.of(base.properties):
         return list(manifests), 0
     target = MANIFEST_TARGET_SIZE_BYTES.of(base.properties)

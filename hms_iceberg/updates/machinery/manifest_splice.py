@@ -97,9 +97,7 @@ def write_spliced(
     workspace: Workspace,
     base: TableMetadata,
 ) -> tuple[ManifestFile, ...]:
-    """Manifests of about the target size, of entries in blocks of compressed bytes, each with their number; none is an
-    added one.
-    """
+    """Manifests of about the target size, of entries (none added) in compressed blocks, each with their number."""
     spec = base.spec_by_id(origin.partition_spec_id)
     schema = base.schema_for_spec(spec)
     metadata = manifest_metadata(schema, spec, origin.content, base.format_version)

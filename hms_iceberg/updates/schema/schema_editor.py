@@ -77,8 +77,7 @@ class SchemaEditor:
         return found
 
     def _walk(self, path: Path, here: int | None = None) -> int | None:
-        """The id at a path of the schema as it is now, with or without `element` and `value` in it; names may hold
-        dots."""
+        """The id at a path of the present schema, with or without `element` and `value` in it; names may hold dots."""
         if not path:
             return here
         for size in range(1, len(path) + 1):

@@ -120,9 +120,7 @@ def _add_history(base: TableMetadata, ref: SnapshotRef, history: set[int]) -> No
 
 
 def retained_refs(base: TableMetadata, now: int) -> dict[str, SnapshotRef]:
-    """Refs that are not older than their `max_ref_age_ms` at `now` (ms); main always stays, one without its snapshot
-    goes.
-    """
+    """Refs that are not older than their `max_ref_age_ms` at `now` (ms); main stays, one without its snapshot goes."""
     default = MAX_REF_AGE_MS.of(base.properties)
     kept = {}
     for name, ref in base.refs.items():
