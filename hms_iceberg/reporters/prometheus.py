@@ -71,9 +71,11 @@ class TableMetrics:
             "hms_iceberg_planning_files", "Data files that planning kept or left out.", ("result",), **to
         )
         self._manifests = client.Counter(
-            "hms_iceberg_planning_manifests", "Manifests that planning read, had in its cache, or left out.",
-            ("result",), **to
-        )  # fmt: skip
+            "hms_iceberg_planning_manifests",
+            "Manifests that planning read, had in its cache, or left out.",
+            ("result",),
+            **to,
+        )
 
     def __call__(self, report: Report) -> None:
         """Counts one report."""

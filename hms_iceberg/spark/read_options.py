@@ -130,9 +130,13 @@ def refuse_misspelled(options: Mapping[str, str], known: Collection[str], table:
 
 
 def select(
-    metadata: TableMetadata, storage: Storage, table: str, version: str | None, as_of_micros: int | None,
+    metadata: TableMetadata,
+    storage: Storage,
+    table: str,
+    version: str | None,
+    as_of_micros: int | None,
     options: Mapping[str, str],
-) -> Selection:  # fmt: skip
+) -> Selection:
     """Finds which version a read asks for, or between which its changes are.
 
     `version` follows VERSION AS OF (a snapshot id, branch or tag), `as_of_micros` (since 1970-01-01 UTC) TIMESTAMP AS

@@ -147,14 +147,16 @@ class RewriteOptions:
         most = self._int("max-file-size-bytes", int(target * _MAX_SIZE_RATIO), 0)
         if least >= target:
             raise self._refusal(
-                "min-file-size-bytes", least, f"a number below target-file-size-bytes ({target}): else every new file "
-                "is too small again"
-            )  # fmt: skip
+                "min-file-size-bytes",
+                least,
+                f"a number below target-file-size-bytes ({target}): else every new file is too small again",
+            )
         if most <= target:
             raise self._refusal(
-                "max-file-size-bytes", most, f"a number above target-file-size-bytes ({target}): else every new file "
-                "is too large again"
-            )  # fmt: skip
+                "max-file-size-bytes",
+                most,
+                f"a number above target-file-size-bytes ({target}): else every new file is too large again",
+            )
         limited = "max-files-to-rewrite" in self._options
         return SizeRules(
             target_bytes=target,

@@ -42,13 +42,18 @@ class ServiceMetrics:
             registry=registry,
         )
         self._action_seconds = client.Histogram(
-            "hms_iceberg_maintenance_action_seconds", "Time of an action.", ("action",), buckets=_BUCKETS,
+            "hms_iceberg_maintenance_action_seconds",
+            "Time of an action.",
+            ("action",),
+            buckets=_BUCKETS,
             registry=registry,
-        )  # fmt: skip
+        )
         self._input_bytes = client.Counter(
-            "hms_iceberg_maintenance_input_bytes", "Bytes of the files that actions read to write them anew.",
-            ("action",), registry=registry,
-        )  # fmt: skip
+            "hms_iceberg_maintenance_input_bytes",
+            "Bytes of the files that actions read to write them anew.",
+            ("action",),
+            registry=registry,
+        )
         self._debt = client.Gauge(
             "hms_iceberg_maintenance_oldest_debt_seconds",
             "How long the oldest need that is left has been known; 0 if none is left.",

@@ -16,9 +16,7 @@ from hms_iceberg.spec.snapshots_and_refs import Operation, Snapshot
 _NUMBER = re.compile(r"[-+]?\d+")
 
 
-def commits_of(
-    metadata: TableMetadata, head_id: int | None, wanted: ChangelogRange, table: str
-) -> Sequence[Snapshot]:  # fmt: skip
+def commits_of(metadata: TableMetadata, head_id: int | None, wanted: ChangelogRange, table: str) -> Sequence[Snapshot]:
     """The commits of a range, oldest first; `head_id` is the snapshot with which it ends if it does not say another.
 
     Commits without sequence numbers, as those of format version 1, are refused.
@@ -34,7 +32,7 @@ def commits_of(
 
 def commits_after(
     metadata: TableMetadata, head_id: int | None, start: ChangesOffset, wanted: ChangelogRange, table: str
-) -> Sequence[Snapshot]:  # fmt: skip
+) -> Sequence[Snapshot]:
     """The commits of a range that a stream has not read, oldest first; where the range begins is known no more.
 
     If what the stream has read last has expired, perhaps what came next has, too.
@@ -73,9 +71,7 @@ def _lineage(metadata: TableMetadata, snapshot_id: int | None) -> list[Snapshot]
     return list(metadata.ancestors_of(snapshot_id))[::-1]
 
 
-def _by_version(
-    metadata: TableMetadata, lineage: list[Snapshot], wanted: ChangelogRange, table: str
-) -> list[Snapshot]:  # fmt: skip
+def _by_version(metadata: TableMetadata, lineage: list[Snapshot], wanted: ChangelogRange, table: str) -> list[Snapshot]:
     if wanted.end is not None:
         last = _found(metadata, str(wanted.end), table)
         if last not in lineage:  # of another branch
@@ -131,9 +127,7 @@ def _found(metadata: TableMetadata, version: str, table: str) -> Snapshot:
     return found
 
 
-def _by_time(
-    metadata: TableMetadata, lineage: list[Snapshot], wanted: ChangelogRange, table: str
-) -> list[Snapshot]:  # fmt: skip
+def _by_time(metadata: TableMetadata, lineage: list[Snapshot], wanted: ChangelogRange, table: str) -> list[Snapshot]:
     if wanted.start is not None and wanted.end is not None and int(wanted.start) > int(wanted.end):
         raise InvalidInputError(
             f"Cannot read the changes of table {table}: the first timestamp is later than the last. Give them in their "

@@ -108,7 +108,7 @@ def _commits(metadata: TableMetadata, storage: Storage, asked: ReadChanges) -> S
 
 def _planned(
     metadata: TableMetadata, storage: Storage, asked: DescribeChanges, wanted: ChangelogRange
-) -> tuple[ChangelogScan, ChangeColumns]:  # fmt: skip
+) -> tuple[ChangelogScan, ChangeColumns]:
     """The scan, which can be; what has expired is only told as rows are read: a stream that goes on has read it."""
     head_id = _head(metadata, storage, asked)
     try:
@@ -154,7 +154,7 @@ def _head(metadata: TableMetadata, storage: Storage, asked: DescribeChanges) -> 
 
 def _scan(
     metadata: TableMetadata, storage: Storage, asked: DescribeChanges, commits: Sequence[Snapshot]
-) -> tuple[ChangelogScan, ChangeColumns]:  # fmt: skip
+) -> tuple[ChangelogScan, ChangeColumns]:
     """The scan of some commits, and the columns that tell of changes."""
     form = _form(asked)
     if form.compute_updates and form.deduplication == "none":

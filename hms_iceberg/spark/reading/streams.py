@@ -129,9 +129,12 @@ def _wanted(
 
 
 def _since(
-    metadata: TableMetadata, start: Mapping[str, Any] | None, last: Snapshot | None, options: Mapping[str, str],
+    metadata: TableMetadata,
+    start: Mapping[str, Any] | None,
+    last: Snapshot | None,
+    options: Mapping[str, str],
     table: str,
-) -> list[Snapshot]:  # fmt: skip
+) -> list[Snapshot]:
     """The snapshots from one offset on, of which the first may have been read in part."""
     snapshot_id, _ = _offset(start, table)
     if snapshot_id != _NOWHERE[0]:

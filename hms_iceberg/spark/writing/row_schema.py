@@ -152,9 +152,12 @@ class RowSchema:
 
 
 def _matched(
-    incoming: Sequence[Mapping[str, Any]], fields: Sequence[NestedField], prefix: str, checks: Checks,
+    incoming: Sequence[Mapping[str, Any]],
+    fields: Sequence[NestedField],
+    prefix: str,
+    checks: Checks,
     problems: list[str],
-) -> Iterator[tuple[Mapping[str, Any], NestedField]]:  # fmt: skip
+) -> Iterator[tuple[Mapping[str, Any], NestedField]]:
     """Each incoming field with the table's field of that name, by which nested ones are found too."""
 
     def key(name: str) -> str:
