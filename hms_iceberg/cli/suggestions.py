@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import click
 
 from hms_iceberg.errors import IcebergError
-from hms_iceberg.table.needed.others import table_rows_of
 
 if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog
@@ -32,6 +31,8 @@ class SuggestingGroup(click.Group):
 
 def near_names(catalog: Catalog, name: str, of_hive: bool = False) -> list[str]:
     """Tables (`of_hive`: Hive's) or namespaces whose names come near a missing one; empty if they cannot be listed."""
+    from hms_iceberg.table.needed.others import table_rows_of  # help needs no Arrow
+
     namespace, _, table = name.partition(".")
     try:
         namespaces = [".".join(each) for each in catalog.list_namespaces()]

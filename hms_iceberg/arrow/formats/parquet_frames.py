@@ -27,7 +27,7 @@ from hms_iceberg.lazy import pl
 _LEAST_WORK, _LEAST_FILTERED_WORK = 4_000_000, 1_000_000
 _WORK_OF_TEXT = 10
 # The most that a row group may take while it is decoded whole: values of a fixed width, and bytes.
-_MOST_BYTES = 128 * 1024 * 1024
+_MOST_BYTES = 64 * 1024 * 1024
 _TEXT_WIDTH = 16
 
 
@@ -203,6 +203,8 @@ class FrameReader:
 
 def _frame_type(kind: pa.DataType) -> Any | None:
     """The type as which Polars reads a column of a file's; None if it may give other values."""
+    if isinstance(kind, pa.BaseExtensionType):  # such as shapes
+        return None
     types = pa.types
     if types.is_decimal128(kind):
         return pl.Decimal(kind.precision, kind.scale)
