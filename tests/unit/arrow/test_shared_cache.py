@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import random
 import threading
-import time
 from functools import partial
 
 import pytest
@@ -96,14 +95,27 @@ def test_what_is_kept_is_counted_right_whatever_is_asked_for_and_forgotten(bound
                 del kept[old]
 
 
-@pytest.mark.parametrize("bound", [100, 10**9], ids=["full", "roomy"])
-def test_many_values_take_as_long_as_they_are_many(bound: int) -> None:
-    def seconds(count: int) -> float:
-        cache: SharedCache[int, bytes] = SharedCache(len, bound)
-        started = time.thread_time()
-        for number in range(count):
-            cache.get(number, lambda: b"x")
-        return time.thread_time() - started
+class CountedSize(int):
+    """A size that counts how often sizes are added up or taken away."""
 
-    # A look at all of them for each takes a hundred times as long.
-    assert seconds(40_000) < 40 * max(seconds(4_000) for _ in range(3))
+    steps = 0
+
+    def _counted(self, other: int) -> CountedSize:
+        CountedSize.steps += 1
+        return CountedSize(int(self) + int(other))
+
+    def _taken_away(self, other: int) -> CountedSize:
+        CountedSize.steps += 1
+        return CountedSize(int(self) - int(other))
+
+    __add__ = __radd__ = _counted
+    __sub__ = _taken_away
+
+
+@pytest.mark.parametrize("bound", [100, 10**9], ids=["full", "roomy"])
+def test_sizes_are_added_up_once_a_value_and_not_all_of_them_for_each(bound: int) -> None:
+    cache: SharedCache[int, bytes] = SharedCache(lambda value: CountedSize(len(value)), bound)
+    CountedSize.steps = 0
+    for number in range(2_000):
+        cache.get(number, lambda: b"x")
+    assert 2_000 <= CountedSize.steps <= 6 * 2_000
