@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from hms_iceberg.errors import MetastoreError, MetastoreUnavailableError
-from hms_iceberg.hms.locking.heartbeat import Heartbeat, HeartbeatThread
+from hms_iceberg.hms.locking.table_lock import Heartbeat, HeartbeatThread
 
 
 def eventually(condition: Callable[[], bool], seconds: float = 5.0) -> bool:

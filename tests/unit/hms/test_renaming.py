@@ -22,8 +22,8 @@ from hms_iceberg.errors import (
     ViewAlreadyExistsError,
 )
 from hms_iceberg.hms.commit.capability import MODIFIED, expectation
+from hms_iceberg.hms.commit.lease import rename_row
 from hms_iceberg.hms.commit.pointer_kinds import TableSwap, ViewSwap
-from hms_iceberg.hms.commit.renaming import rename_row
 from hms_iceberg.hms.connection import answers
 from hms_iceberg.hms.connection.client import HmsClient
 from hms_iceberg.hms.connection.thrift_types import ttypes
