@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -43,6 +44,14 @@ _KEYWORDS = frozenset(
 def given(environment: dict[str, str]) -> dict[str, str]:
     """A service's environment with the defaults of its variables."""
     return {key: re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", str(value)) for key, value in environment.items()}
+
+
+def test_docker_builds_the_images_of_the_compose_file() -> None:
+    if os.environ.get("HMS_ICEBERG_DOCKER") != "all":
+        pytest.skip("runs with HMS_ICEBERG_DOCKER=all: images of some gigabytes are fetched")
+    if shutil.which("docker") is None or subprocess.run(["docker", "info"], capture_output=True).returncode:
+        pytest.skip("there is no Docker that answers")
+    subprocess.run(["docker", "compose", "-f", DOCKER / "compose.yaml", "build"], check=True)
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,10 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
+
+from hms_iceberg.cli.main import cli
+
 ROOT = Path(__file__).parents[2]
 FRONT_PAGE = ROOT / "README.md"
 PAGES = {
@@ -71,3 +75,14 @@ def block(page: str, section: str, language: str = "bash") -> Block:
 def lines_of(page: str, section: str) -> list[list[str]]:
     """The words of each line of the first shell block of a section."""
     return block(page, section).words
+
+
+def understood(line: str) -> None:
+    """Parses a line that calls `hms-iceberg` as the program would; raises what the program would."""
+    words = shlex.split(line, comments=True)[1:]
+    command: click.Command = cli
+    context = command.make_context("hms-iceberg", words)
+    while isinstance(command, click.Group):
+        name, found, rest = command.resolve_command(context, [*context._protected_args, *context.args])
+        assert found is not None, name
+        command, context = found, found.make_context(name, rest, parent=context)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
@@ -116,6 +117,15 @@ def test_a_build_has_a_dockerfile_whose_base_and_downloads_are_pinned(service: d
         assert not line.startswith("ADD")
         if line.startswith("COPY") and "--from=" not in line:
             assert all((context / source).exists() for source in line.split()[1:-1])
+
+
+@pytest.mark.parametrize("dockerfile", sorted(DOCKER.rglob("Dockerfile")), ids=lambda each: each.parent.name)
+def test_hadolint_finds_nothing_in_a_dockerfile(dockerfile: Path) -> None:
+    program = shutil.which("hadolint")
+    if program is None:
+        pytest.skip("there is no hadolint on PATH; the extra `test` brings it for Linux")
+    ran = subprocess.run([program, "--no-color", dockerfile], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (0, "")
 
 
 def test_no_address_of_a_package_registry_stands_in_the_project() -> None:

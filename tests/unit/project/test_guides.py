@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
-import shlex
 from itertools import chain
 from pathlib import Path
 
-import click
 import pytest
 import yaml
 
-from hms_iceberg.cli.main import cli
 from tests.benchmarks.house import picture
-from tests.support.guides import FRONT_PAGE, PAGES, ROOT, Block, block, blocks
+from tests.support.guides import FRONT_PAGE, PAGES, ROOT, Block, block, blocks, understood
 
 _BLOCKS = [each for page in PAGES for each in blocks(page)]
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -27,17 +24,6 @@ def commands() -> list[str]:
     shells = [each.code.replace("\\\n", " ") for each in _BLOCKS if each.language == "bash"]
     lines = [line.split(" >> ")[0] for shell in shells for line in shell.splitlines()]
     return sorted({line for line in lines if line.startswith("hms-iceberg")})
-
-
-def understood(line: str) -> None:
-    """Parses a line as the program would; raises what the program would."""
-    words = shlex.split(line, comments=True)[1:]
-    command: click.Command = cli
-    context = command.make_context("hms-iceberg", words)
-    while isinstance(command, click.Group):
-        name, found, rest = command.resolve_command(context, [*context._protected_args, *context.args])
-        assert found is not None, name
-        command, context = found, found.make_context(name, rest, parent=context)
 
 
 @pytest.mark.parametrize("line", commands())
