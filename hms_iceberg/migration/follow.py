@@ -35,7 +35,7 @@ from hms_iceberg.migration.snapshot_table import snapshot
 from hms_iceberg.spec.data_types import IcebergType
 from hms_iceberg.spec.field_mapping import NAME_MAPPING_PROPERTY
 from hms_iceberg.spec.manifests.manifest_values import DataFile
-from hms_iceberg.spec.metadata.metadata_changes import set_current_schema
+from hms_iceberg.spec.metadata.metadata_definition import set_current_schema
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
 from hms_iceberg.spec.schema import Schema, assign_fresh_ids

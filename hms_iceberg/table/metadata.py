@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hms_iceberg.errors import InvalidInputError
-from hms_iceberg.spec.metadata.metadata_changes import new_table_metadata
+from hms_iceberg.spec.metadata.metadata_definition import new_table_metadata
 from hms_iceberg.spec.metadata.metadata_json import metadata_from_dict
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 

@@ -19,8 +19,8 @@ from hms_iceberg.encryption.encrypted_tables import check_encryption, check_inte
 from hms_iceberg.encryption.key_services import KeyService
 from hms_iceberg.errors import CommitConflictError, CorruptMetadataError, FileAlreadyExistsError, UnsupportedError
 from hms_iceberg.metastore import MetadataVersion, TablePointer
-from hms_iceberg.spec.metadata.metadata_changes import append_metadata_log, suppress_intermediate_snapshots
 from hms_iceberg.spec.metadata.metadata_json import compress, metadata_from_json, metadata_to_json
+from hms_iceberg.spec.metadata.metadata_snapshots import append_metadata_log, suppress_intermediate_snapshots
 from hms_iceberg.spec.metadata.table_metadata import PREVIEWED_FORMAT_VERSION, TableMetadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.table_properties import (

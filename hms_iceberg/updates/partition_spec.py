@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from hms_iceberg.errors import CommitConflictError, InvalidPartitionSpecError, UnknownColumnError
 from hms_iceberg.spec.data_types import NestedField
-from hms_iceberg.spec.metadata.metadata_changes import set_default_spec
+from hms_iceberg.spec.metadata.metadata_definition import set_default_spec
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partition_transforms import (
     Transform,

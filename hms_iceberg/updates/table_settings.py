@@ -7,16 +7,18 @@ from dataclasses import dataclass, field
 
 from hms_iceberg.encryption.encrypted_tables import is_encrypted, rotated_keys
 from hms_iceberg.errors import CommitConflictError, InvalidInputError, UnknownColumnError
-from hms_iceberg.spec.metadata.metadata_changes import (
-    remove_partition_statistics,
+from hms_iceberg.spec.metadata.format_rules import split_properties
+from hms_iceberg.spec.metadata.metadata_definition import (
     remove_properties,
-    remove_statistics,
     set_default_sort_order,
     set_location,
-    set_partition_statistics,
     set_properties,
+)
+from hms_iceberg.spec.metadata.metadata_snapshots import (
+    remove_partition_statistics,
+    remove_statistics,
+    set_partition_statistics,
     set_statistics,
-    split_properties,
 )
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata, changed
 from hms_iceberg.spec.partition_transforms import IdentityTransform, Transform

@@ -23,7 +23,7 @@ import pyarrow as pa
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.spec.data_types import DoubleType, IntegerType, LongType, NestedField, StringType, TimestampType
-from hms_iceberg.spec.metadata.metadata_changes import new_table_metadata
+from hms_iceberg.spec.metadata.metadata_definition import new_table_metadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.table.table import Table
 from hms_iceberg.transaction.transaction import Created, Transaction

@@ -18,7 +18,7 @@ from hms_iceberg.errors import (
     TableAlreadyExistsError,
 )
 from hms_iceberg.metastore import CatalogMetastore, Identifier, MetadataVersion, Metastore
-from hms_iceberg.spec.metadata.metadata_changes import set_properties
+from hms_iceberg.spec.metadata.metadata_definition import set_properties
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from tests.support.tables import metadata
 

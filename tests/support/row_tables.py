@@ -11,7 +11,7 @@ import pyarrow as pa
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.metastore import Identifier
 from hms_iceberg.spec.manifests.manifest_values import DataFile
-from hms_iceberg.spec.metadata.metadata_changes import new_table_metadata
+from hms_iceberg.spec.metadata.metadata_definition import new_table_metadata
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sort_orders import UNSORTED, SortOrder

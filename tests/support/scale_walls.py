@@ -24,7 +24,7 @@ from hms_iceberg.scan.metadata_tables.history_tables import metadata_log_entries
 from hms_iceberg.scan.metadata_tables.request import MetadataRequest
 from hms_iceberg.spec.data_types import LongType, NestedField
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent, ManifestEntry, ManifestEntryStatus
-from hms_iceberg.spec.metadata.metadata_changes import remove_snapshots
+from hms_iceberg.spec.metadata.metadata_snapshots import remove_snapshots
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec

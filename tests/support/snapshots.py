@@ -20,7 +20,7 @@ from hms_iceberg.spec.manifests.manifest_values import (
     ManifestEntryStatus,
     ManifestFile,
 )
-from hms_iceberg.spec.metadata.metadata_changes import add_snapshot
+from hms_iceberg.spec.metadata.metadata_snapshots import add_snapshot
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionSpec
 from hms_iceberg.spec.schema import Schema

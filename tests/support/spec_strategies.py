@@ -35,7 +35,8 @@ from hms_iceberg.spec.data_types import (
     UUIDType,
     VariantType,
 )
-from hms_iceberg.spec.metadata import metadata_changes as changes
+from hms_iceberg.spec.metadata import metadata_definition as definition
+from hms_iceberg.spec.metadata import metadata_snapshots as snapshots
 from hms_iceberg.spec.metadata.format_rules import RESERVED_PROPERTIES
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partition_transforms import IdentityTransform
@@ -219,7 +220,7 @@ def table_metadata(draw: st.DrawFn) -> TableMetadata:
     ]
     names = TEXT.filter(lambda name: name not in RESERVED_PROPERTIES)
     properties = draw(st.dictionaries(names, TEXT, max_size=3))
-    metadata = changes.new_table_metadata(schema, spec, SortOrder(*keys), "s3://bucket/table", properties, version)
+    metadata = definition.new_table_metadata(schema, spec, SortOrder(*keys), "s3://bucket/table", properties, version)
     for _ in range(draw(st.integers(0, 4))):
         metadata = draw(st.sampled_from(_CHANGES))(draw, metadata)
     return metadata
@@ -238,14 +239,14 @@ def _append(draw: st.DrawFn, metadata: TableMetadata) -> TableMetadata:
         metadata.next_row_id,
         draw(st.integers(0, 1000)) if metadata.format_version > 2 else None,
     )
-    return changes.add_snapshot(metadata, snapshot, draw(st.sampled_from(("main", "dev", None))))
+    return snapshots.add_snapshot(metadata, snapshot, draw(st.sampled_from(("main", "dev", None))))
 
 
 def _tag(draw: st.DrawFn, metadata: TableMetadata) -> TableMetadata:
     if metadata.current_snapshot_id is None:
         return metadata
     age = draw(st.none() | st.integers(1, 10**12))
-    return changes.set_ref(
+    return snapshots.set_ref(
         metadata, "tag", SnapshotRef(metadata.current_snapshot_id, SnapshotRefType.TAG, None, None, age)
     )
 
@@ -256,8 +257,10 @@ def _statistics(draw: st.DrawFn, metadata: TableMetadata) -> TableMetadata:
     snapshot_id = metadata.current_snapshot_id
     blob = BlobMetadata("apache-datasketches-theta-v1", snapshot_id, 1, (1,), draw(st.none() | st.just({"ndv": "3"})))
     file = StatisticsFile(snapshot_id, "s3://bucket/stats.puffin", 100, 20, (blob,), draw(st.none() | TEXT))
-    metadata = changes.set_statistics(metadata, file)
-    return changes.set_partition_statistics(metadata, PartitionStatisticsFile(snapshot_id, "s3://bucket/p.parquet", 9))
+    metadata = snapshots.set_statistics(metadata, file)
+    return snapshots.set_partition_statistics(
+        metadata, PartitionStatisticsFile(snapshot_id, "s3://bucket/p.parquet", 9)
+    )
 
 
 def _key(draw: st.DrawFn, metadata: TableMetadata) -> TableMetadata:
@@ -265,15 +268,15 @@ def _key(draw: st.DrawFn, metadata: TableMetadata) -> TableMetadata:
         return metadata
     key = EncryptionKey(draw(st.text("abc123", min_size=1)), "aWNlYmVyZw==", draw(st.none() | TEXT), {"a": "b"})
     known = any(each.key_id == key.key_id for each in metadata.encryption_keys)
-    return metadata if known else changes.add_encryption_key(metadata, key)
+    return metadata if known else snapshots.add_encryption_key(metadata, key)
 
 
 def _upgrade(draw: st.DrawFn, metadata: TableMetadata) -> TableMetadata:
-    return changes.upgrade_format_version(metadata, draw(st.integers(metadata.format_version, 3)))
+    return definition.upgrade_format_version(metadata, draw(st.integers(metadata.format_version, 3)))
 
 
 def _log(draw: st.DrawFn, metadata: TableMetadata) -> TableMetadata:
-    return changes.append_metadata_log(metadata, "s3://bucket/v1.metadata.json", metadata.last_updated_ms)
+    return snapshots.append_metadata_log(metadata, "s3://bucket/v1.metadata.json", metadata.last_updated_ms)
 
 
 _CHANGES = (_append, _append, _tag, _statistics, _key, _upgrade, _log)

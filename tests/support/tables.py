@@ -11,7 +11,7 @@ from hms_iceberg.maintenance import check_table
 from hms_iceberg.metastore import Identifier, MetadataVersion
 from hms_iceberg.spec.data_types import IntegerType, LongType, NestedField, StringType
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent, ManifestEntry
-from hms_iceberg.spec.metadata.metadata_changes import new_table_metadata
+from hms_iceberg.spec.metadata.metadata_definition import new_table_metadata
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionField, PartitionSpec

@@ -17,7 +17,7 @@ from hms_iceberg.maintenance.repair.repair_journal import (
 )
 from hms_iceberg.maintenance.repair.repair_plan import RepairPlan, checked_base, plan_repair
 from hms_iceberg.metastore import CatalogMetastore, Identifier, MetadataVersion, table_identifier
-from hms_iceberg.spec.metadata.metadata_changes import changed
+from hms_iceberg.spec.metadata.table_metadata import changed
 from hms_iceberg.storage import Storage
 from hms_iceberg.table import Table
 from hms_iceberg.table.file_system_catalog import FileSystemCatalog

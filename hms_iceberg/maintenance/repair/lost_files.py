@@ -13,7 +13,7 @@ from hms_iceberg.maintenance.check.file_check import count_records
 from hms_iceberg.maintenance.check.statistics_check import partition_statistics_damage, statistics_damage
 from hms_iceberg.maintenance.repair.examination import DAMAGE, Examination, RepairStep
 from hms_iceberg.spec.manifests.manifest_values import DataFile
-from hms_iceberg.spec.metadata.metadata_changes import (
+from hms_iceberg.spec.metadata.metadata_snapshots import (
     remove_partition_statistics,
     remove_ref,
     remove_snapshots,

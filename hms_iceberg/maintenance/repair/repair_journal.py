@@ -12,9 +12,8 @@ from typing import Any
 from hms_iceberg.errors import CorruptFileError, MissingFileError
 from hms_iceberg.maintenance.repair.repair_plan import RepairPlan
 from hms_iceberg.metastore import MetadataVersion
-from hms_iceberg.spec.metadata.metadata_changes import now_ms
 from hms_iceberg.spec.metadata.metadata_json import metadata_to_dict
-from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata, now_ms
 from hms_iceberg.spec.table_properties import metadata_folder
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.needed.named_files import files_of

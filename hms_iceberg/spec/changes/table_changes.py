@@ -15,33 +15,33 @@ from hms_iceberg.spec.changes.pending import PendingTable
 from hms_iceberg.spec.changes.requirements import integers, read_by_kind, text_map, texts
 from hms_iceberg.spec.json_model import JsonObject
 from hms_iceberg.spec.metadata.format_rules import check_format_version
-from hms_iceberg.spec.metadata.metadata_changes import (
-    add_encryption_key,
+from hms_iceberg.spec.metadata.metadata_definition import (
     add_schema,
-    add_snapshot,
     add_sort_order,
     add_spec,
     assign_uuid,
-    remove_encryption_key,
-    remove_partition_statistics,
     remove_properties,
-    remove_ref,
     remove_schemas,
-    remove_snapshots,
     remove_specs,
-    remove_statistics,
     set_location,
-    set_partition_statistics,
     set_properties,
-    set_ref,
-    set_statistics,
-    upgrade_format_version,
-)
-from hms_iceberg.spec.metadata.metadata_definition import (
     stripped_location,
+    upgrade_format_version,
     with_schema,
     with_sort_order,
     with_spec,
+)
+from hms_iceberg.spec.metadata.metadata_snapshots import (
+    add_encryption_key,
+    add_snapshot,
+    remove_encryption_key,
+    remove_partition_statistics,
+    remove_ref,
+    remove_snapshots,
+    remove_statistics,
+    set_partition_statistics,
+    set_ref,
+    set_statistics,
 )
 from hms_iceberg.spec.metadata.table_metadata import DEFAULT_FORMAT_VERSION, TableMetadata, check_metadata
 from hms_iceberg.spec.partitions.partition_fields import carry_field_ids

@@ -1,13 +1,15 @@
-"""Changes of what a table is: new tables, replaced tables, schemas, partition specs, sort orders, format version.
+"""Changes of what a table is: new tables, replaced tables, schemas, partition specs, sort orders, properties, version.
 
-Pure functions from metadata to metadata. Source: Iceberg specification, "Schema Evolution", "Partition Evolution",
-"Table Metadata Fields"; where it is silent, the behaviour of Iceberg's Java implementation.
+Pure functions from metadata to new, checked metadata; `at_ms` is the time of a change in milliseconds since 1970, now
+by default. Changes of snapshots and references are in `metadata_snapshots`. Source: Iceberg specification, "Schema
+Evolution", "Partition Evolution", "Table Metadata Fields"; where it is silent, the behaviour of Iceberg's Java
+implementation.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import count
 from typing import Any
 
@@ -319,3 +321,18 @@ def assign_uuid(metadata: TableMetadata, table_uuid: str | None = None, at_ms: i
     if metadata.table_uuid is not None and table_uuid in (None, metadata.table_uuid):
         return metadata
     return changed(metadata, at_ms, table_uuid=table_uuid or str(uuid.uuid4()))
+
+
+def set_properties(metadata: TableMetadata, updates: Mapping[str, Any], at_ms: int | None = None) -> TableMetadata:
+    """The metadata with properties set; `format-version` among them upgrades the table."""
+    texts, version = split_properties(updates)
+    if version is not None:
+        metadata = upgrade_format_version(metadata, version, at_ms)
+    properties = {**metadata.properties, **texts}
+    return metadata if properties == metadata.properties else changed(metadata, at_ms, properties=properties)
+
+
+def remove_properties(metadata: TableMetadata, names: Collection[str], at_ms: int | None = None) -> TableMetadata:
+    """The metadata without some properties; names that it does not have are ignored."""
+    properties = {name: value for name, value in metadata.properties.items() if name not in set(names)}
+    return metadata if properties == metadata.properties else changed(metadata, at_ms, properties=properties)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from hms_iceberg.spec.json_model import text_properties
-from hms_iceberg.spec.metadata.metadata_changes import FORMAT_VERSION_PROPERTY
+from hms_iceberg.spec.metadata.format_rules import FORMAT_VERSION_PROPERTY
 from hms_iceberg.table.changes.file_changes import (
     AppendFiles,
     DeleteDataFiles,

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from hms_iceberg.arrow.columns.arrow_schema import from_arrow
 from hms_iceberg.arrow.writing.given_rows import ArrowInput, schema_of
 from hms_iceberg.spec.json_model import text_properties
-from hms_iceberg.spec.metadata.metadata_changes import new_table_metadata, replace_table_metadata, split_properties
+from hms_iceberg.spec.metadata.format_rules import split_properties
+from hms_iceberg.spec.metadata.metadata_definition import new_table_metadata, replace_table_metadata
 from hms_iceberg.spec.metadata.table_metadata import DEFAULT_FORMAT_VERSION, TableMetadata
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionSpec
 from hms_iceberg.spec.schema import Schema

@@ -10,7 +10,7 @@ from hms_iceberg.encryption.encrypted_tables import encrypted_list, list_bytes
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.spec.json_model import text_properties
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent, ManifestFile, PartitionKey
-from hms_iceberg.spec.metadata.metadata_changes import add_encryption_key, add_snapshot
+from hms_iceberg.spec.metadata.metadata_snapshots import add_encryption_key, add_snapshot
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, Operation, Snapshot, Summary
 from hms_iceberg.spec.table_properties import SUMMARY_PARTITION_LIMIT

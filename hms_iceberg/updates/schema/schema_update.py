@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hms_iceberg.errors import CommitConflictError, InvalidSchemaChangeError, UnknownColumnError
 from hms_iceberg.spec.field_mapping import NAME_MAPPING_PROPERTY, update_name_mapping
-from hms_iceberg.spec.metadata.metadata_changes import remove_properties, set_current_schema, set_properties
+from hms_iceberg.spec.metadata.metadata_definition import remove_properties, set_current_schema, set_properties
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.promotion import keeps_results
 from hms_iceberg.spec.schema import Schema

@@ -11,13 +11,8 @@ from dataclasses import dataclass
 
 from hms_iceberg.errors import CommitConflictError, UnsupportedError
 from hms_iceberg.spec.manifests.manifest_values import DataFileContent
-from hms_iceberg.spec.metadata.metadata_changes import (
-    remove_refs,
-    remove_schemas,
-    remove_snapshots,
-    remove_specs,
-    require_snapshot,
-)
+from hms_iceberg.spec.metadata.metadata_definition import remove_schemas, remove_specs
+from hms_iceberg.spec.metadata.metadata_snapshots import remove_refs, remove_snapshots, require_snapshot
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, SnapshotRef
 from hms_iceberg.spec.table_properties import (

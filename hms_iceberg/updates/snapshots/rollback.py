@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from hms_iceberg.errors import CommitConflictError, InvalidInputError, NoSuchSnapshotError
 from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestContent, ManifestEntryStatus
-from hms_iceberg.spec.metadata.metadata_changes import require_ref, require_snapshot, set_branch_snapshot
+from hms_iceberg.spec.metadata.metadata_snapshots import require_ref, require_snapshot, set_branch_snapshot
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, Operation, Snapshot, new_snapshot_id
 from hms_iceberg.spec.values.datetimes import format_milliseconds

@@ -13,7 +13,7 @@ from hms_iceberg.errors import (
     NoSuchSnapshotError,
     RefAlreadyExistsError,
 )
-from hms_iceberg.spec.metadata.metadata_changes import remove_ref, require_ref, set_branch_snapshot, set_ref
+from hms_iceberg.spec.metadata.metadata_snapshots import remove_ref, require_ref, set_branch_snapshot, set_ref
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, SnapshotRef, SnapshotRefType
 from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hms_iceberg.spec.metadata.metadata_changes import new_table_metadata
+from hms_iceberg.spec.metadata.metadata_definition import new_table_metadata
 from hms_iceberg.spec.metadata.metadata_json import metadata_from_json, metadata_to_json
 from hms_iceberg.spec.schema_json import schema_to_json
 

@@ -16,7 +16,7 @@ from hms_iceberg.hms.connection import answers
 from hms_iceberg.hms.connection.client import HmsClient
 from hms_iceberg.hms.rows.table_rows import RowSettings
 from hms_iceberg.metastore import Identifier, MetadataVersion
-from hms_iceberg.spec.metadata.metadata_changes import set_properties
+from hms_iceberg.spec.metadata.metadata_definition import set_properties
 from tests.support.one_row_client import BASE, NAME, NEW, OTHERS, OneRowClient
 
 

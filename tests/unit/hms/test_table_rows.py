@@ -13,7 +13,7 @@ from hms_iceberg.errors import NoSuchTableError, NotAnIcebergTableError
 from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.rows.table_rows import RowSettings, is_iceberg_table, new_row, table_pointer, update_row
 from hms_iceberg.metastore import MetadataVersion
-from hms_iceberg.spec.metadata.metadata_changes import remove_properties, set_properties
+from hms_iceberg.spec.metadata.metadata_definition import remove_properties, set_properties
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from tests.support.tables import BY_CITY, World, data_file, metadata

@@ -11,19 +11,21 @@ from hms_iceberg.spec.changes.differences import table_requirements, table_updat
 from hms_iceberg.spec.changes.requirements import check_all, read_table_requirements
 from hms_iceberg.spec.changes.table_changes import changed_table, new_table, read_table_changes
 from hms_iceberg.spec.data_types import LongType, NestedField, StringType
-from hms_iceberg.spec.metadata.metadata_changes import (
-    add_snapshot,
+from hms_iceberg.spec.metadata.metadata_definition import (
     new_table_metadata,
-    remove_ref,
-    remove_snapshots,
     set_current_schema,
     set_default_sort_order,
     set_default_spec,
     set_location,
     set_properties,
+    upgrade_format_version,
+)
+from hms_iceberg.spec.metadata.metadata_snapshots import (
+    add_snapshot,
+    remove_ref,
+    remove_snapshots,
     set_ref,
     set_statistics,
-    upgrade_format_version,
 )
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partition_transforms import BucketTransform, IdentityTransform

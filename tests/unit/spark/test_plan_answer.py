@@ -71,7 +71,7 @@ def test_a_failure_is_an_answer() -> None:
 def ask(tmp_path: Any) -> Callable[..., Reader]:
     """A planner on a table without snapshots."""
     from hms_iceberg.arrow.columns.arrow_schema import from_arrow
-    from hms_iceberg.spec.metadata.metadata_changes import new_table_metadata
+    from hms_iceberg.spec.metadata.metadata_definition import new_table_metadata
     from hms_iceberg.spec.metadata.metadata_json import metadata_to_json
 
     metadata = new_table_metadata(from_arrow(pa.schema([("a", pa.int64())])), location=str(tmp_path))

@@ -20,7 +20,7 @@ from hms_iceberg.errors import (
 from hms_iceberg.expressions.parser import parse
 from hms_iceberg.metastore import Identifier, MetadataVersion
 from hms_iceberg.spec.data_types import LongType, NestedField
-from hms_iceberg.spec.metadata.metadata_changes import set_properties
+from hms_iceberg.spec.metadata.metadata_definition import set_properties
 from hms_iceberg.spec.metadata.metadata_json import metadata_to_json
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema

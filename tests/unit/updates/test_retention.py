@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hms_iceberg.scan.metadata_tables.history_tables import metadata_log_entries
 from hms_iceberg.scan.metadata_tables.request import MetadataRequest
-from hms_iceberg.spec.metadata.metadata_changes import remove_refs
+from hms_iceberg.spec.metadata.metadata_snapshots import remove_refs
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import (
     MetadataLogEntry,
