@@ -49,7 +49,7 @@ from hms_iceberg.spec.data_types import (
 )
 from hms_iceberg.spec.partition_transforms import Transform, TruncateTransform, UnknownTransform
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.values.single_values import decimal_value, unscaled_value
+from hms_iceberg.spec.values.decimals import decimal_value, unscaled_value
 
 Columns = Union[Schema, StructType]  # noqa: UP007  (an alias is evaluated, also by Python 3.10)
 

@@ -45,8 +45,9 @@ from hms_iceberg.spec.data_types import (
     UUIDType,
 )
 from hms_iceberg.spec.values.datetimes import MICROS_PER_DAY, NANOS_PER_DAY, NANOS_PER_MICRO
+from hms_iceberg.spec.values.decimals import decimal_value
 from hms_iceberg.spec.values.floats import nearest_single
-from hms_iceberg.spec.values.single_values import INT_RANGE, LONG_RANGE, decimal_value
+from hms_iceberg.spec.values.forms.form import INT_RANGE, LONG_RANGE
 
 MAX_FLOAT = (2 - 2**-23) * 2.0**127
 MAX_DOUBLE = math.ldexp(1 - 2**-53, 1024)

@@ -74,7 +74,8 @@ from hms_iceberg.spec.partition_transforms import (
 )
 from hms_iceberg.spec.partitions.partition_specs import PartitionField
 from hms_iceberg.spec.values import datetimes
-from hms_iceberg.spec.values.single_values import INT_RANGE, LONG_RANGE, decimal_value, unscaled_value
+from hms_iceberg.spec.values.decimals import decimal_value, unscaled_value
+from hms_iceberg.spec.values.forms.form import INT_RANGE, LONG_RANGE
 
 Node = Callable[[Reference, Literal], BooleanExpression]
 

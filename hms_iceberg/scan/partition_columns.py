@@ -32,7 +32,8 @@ from hms_iceberg.spec.data_types import (
 )
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitions.partition_specs import PartitionField
-from hms_iceberg.spec.values.single_values import decimal_value, from_bytes, unscaled_value
+from hms_iceberg.spec.values.decimals import decimal_value, unscaled_value
+from hms_iceberg.spec.values.single_values import from_bytes
 
 
 @dataclass(frozen=True)

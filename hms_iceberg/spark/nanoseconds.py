@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from hms_iceberg.errors import TypeMismatchError, UnsupportedError
 from hms_iceberg.spec.data_types import (
+    NANO_TIMESTAMPS,
     IcebergType,
     ListType,
     LongType,
@@ -25,7 +26,6 @@ from hms_iceberg.spec.data_types import (
     TimestamptzType,
     fold_type,
 )
-from hms_iceberg.spec.primitive_types import NANO_TIMESTAMPS
 from hms_iceberg.spec.schema import Schema
 
 SETTING = "spark.hms_iceberg.nanoseconds"

@@ -11,6 +11,8 @@ from typing import Any
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.spark.nanoseconds import chosen, has_nanoseconds
 from hms_iceberg.spec.data_types import (
+    DEFAULT_CRS,
+    DEFAULT_EDGE_ALGORITHM,
     BinaryType,
     BooleanType,
     DateType,
@@ -47,7 +49,6 @@ from hms_iceberg.spec.metadata_columns import (
     SPEC_ID,
     partition_column,
 )
-from hms_iceberg.spec.primitive_types import DEFAULT_CRS, DEFAULT_EDGE_ALGORITHM
 from hms_iceberg.spec.schema import Schema
 
 FIELD_ID = "parquet.field.id"

@@ -65,7 +65,7 @@ from hms_iceberg.spec.partition_transforms import (
 )
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.values.datetimes import MICROS_PER_DAY, NANOS_PER_DAY
-from hms_iceberg.spec.values.single_values import decimal_value
+from hms_iceberg.spec.values.decimals import decimal_value
 from tests.support.spec_strategies import values
 
 EXAMPLES = int(os.environ.get("HMS_ICEBERG_EXAMPLES", "40"))

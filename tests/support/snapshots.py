@@ -12,7 +12,8 @@ from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.scan.manifests.cache import ManifestCache
 from hms_iceberg.scan.planner import plan_scan
 from hms_iceberg.scan.tasks import ScanPlan, ScanRequest
-from hms_iceberg.spec.manifests.manifest_avro import decode_manifest_list, encode_manifest, encode_manifest_list
+from hms_iceberg.spec.manifests.manifest_avro import encode_manifest
+from hms_iceberg.spec.manifests.manifest_list_avro import decode_manifest_list, encode_manifest_list
 from hms_iceberg.spec.manifests.manifest_values import (
     DataFile,
     ManifestContent,

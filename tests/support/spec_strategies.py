@@ -52,7 +52,7 @@ from hms_iceberg.spec.snapshots_and_refs import (
     StatisticsFile,
 )
 from hms_iceberg.spec.sort_orders import NullOrder, SortDirection, SortField, SortOrder
-from hms_iceberg.spec.values.single_values import decimal_value
+from hms_iceberg.spec.values.decimals import decimal_value
 
 INTS = st.integers(-(2**31), 2**31 - 1)
 LONGS = st.integers(-(2**63), 2**63 - 1)

@@ -46,7 +46,7 @@ from hms_iceberg.spec.data_types import (
     UnknownType,
     UUIDType,
 )
-from hms_iceberg.spec.values.single_values import decimal_value
+from hms_iceberg.spec.values.decimals import decimal_value
 
 _UUID_BYTES = 16
 

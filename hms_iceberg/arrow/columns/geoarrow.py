@@ -15,8 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hms_iceberg.spec.data_types import GeographyType, GeometryType, IcebergType
-from hms_iceberg.spec.primitive_types import DEFAULT_CRS, DEFAULT_EDGE_ALGORITHM
+from hms_iceberg.spec.data_types import DEFAULT_CRS, DEFAULT_EDGE_ALGORITHM, GeographyType, GeometryType, IcebergType
 from hms_iceberg.spec.values.shapes import Extent
 from hms_iceberg.spec.values.single_values import corners_of
 

@@ -12,8 +12,14 @@ from typing import Any
 import pyarrow as pa
 
 from hms_iceberg.arrow.metrics.compact_thrift import BINARY, BYTE, INT, STRUCT, CompactThrift
-from hms_iceberg.spec.data_types import GeographyType, GeometryType, IcebergType, VariantType
-from hms_iceberg.spec.primitive_types import DEFAULT_EDGE_ALGORITHM, EDGE_ALGORITHMS
+from hms_iceberg.spec.data_types import (
+    DEFAULT_EDGE_ALGORITHM,
+    EDGE_ALGORITHMS,
+    GeographyType,
+    GeometryType,
+    IcebergType,
+    VariantType,
+)
 from hms_iceberg.spec.schema import Schema
 
 _MAGIC = b"PAR1"

@@ -22,8 +22,7 @@ from hms_iceberg.scan.manifests.cache import ManifestCache, ManifestFrame, decod
 from hms_iceberg.scan.manifests.metric_columns import Metric
 from hms_iceberg.scan.partition_columns import PartitionColumns
 from hms_iceberg.spec.manifests.avro_container import read_container
-from hms_iceberg.spec.manifests.manifest_avro import decode_manifest_list
-from hms_iceberg.spec.manifests.manifest_list_avro import with_few_repeats
+from hms_iceberg.spec.manifests.manifest_list_avro import decode_manifest_list, with_few_repeats
 from hms_iceberg.spec.manifests.manifest_values import FileSource, ManifestFile
 from hms_iceberg.spec.snapshots_and_refs import MANIFESTS_OF, Snapshot
 

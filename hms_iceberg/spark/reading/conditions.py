@@ -34,6 +34,7 @@ from hms_iceberg.expressions.tree import (
 from hms_iceberg.spark.nanoseconds import shown_type, stored
 from hms_iceberg.spark.schemas import is_held
 from hms_iceberg.spec.data_types import (
+    NANO_TIMESTAMPS,
     BinaryType,
     DecimalType,
     DoubleType,
@@ -47,7 +48,6 @@ from hms_iceberg.spec.data_types import (
 )
 from hms_iceberg.spec.metadata_columns import PARTITION_NAME
 from hms_iceberg.spec.partition_transforms import parse_transform
-from hms_iceberg.spec.primitive_types import NANO_TIMESTAMPS
 from hms_iceberg.spec.schema import Schema
 
 _COMPARISONS: Mapping[str, Any] = {

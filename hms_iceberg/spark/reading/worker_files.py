@@ -28,6 +28,7 @@ from hms_iceberg.spark.nanoseconds import shown, to_spark
 from hms_iceberg.spark.reading.worker_code import for_workers
 from hms_iceberg.spark.schemas import is_held, needs_python
 from hms_iceberg.spec.data_types import (
+    NANO_TIMESTAMPS,
     FixedType,
     GeographyType,
     GeometryType,
@@ -43,7 +44,6 @@ from hms_iceberg.spec.data_types import (
 )
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.metadata_columns import PARTITION_ID, metadata_column
-from hms_iceberg.spec.primitive_types import NANO_TIMESTAMPS
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
 

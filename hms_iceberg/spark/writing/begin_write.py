@@ -22,11 +22,10 @@ from hms_iceberg.spark.writing.row_schema import Checks, RowSchema
 from hms_iceberg.spark.writing.worker import write_job
 from hms_iceberg.spark.writing.write_questions import BeginWrite, Decided
 from hms_iceberg.spark.writing.write_settings import WriteSettings, output_spec_id
-from hms_iceberg.spec.data_types import NestedType, VariantType
+from hms_iceberg.spec.data_types import NANO_TIMESTAMPS, NestedType, VariantType
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partition_transforms import UnknownTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
-from hms_iceberg.spec.primitive_types import NANO_TIMESTAMPS
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.schema_json import schema_to_json
 from hms_iceberg.spec.sort_orders import UNSORTED, SortOrder

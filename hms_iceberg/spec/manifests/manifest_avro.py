@@ -22,8 +22,6 @@ from hms_iceberg.spec.manifests.manifest_layout import EntryLayout, entry_layout
 from hms_iceberg.spec.manifests.manifest_list_avro import (
     PartitionSummary,
     check_entries,
-    decode_manifest_list,
-    encode_manifest_list,
 )
 from hms_iceberg.spec.manifests.manifest_schema import entry_schema
 from hms_iceberg.spec.manifests.manifest_values import (
@@ -39,15 +37,6 @@ from hms_iceberg.spec.partitions.partition_specs import PartitionSpec, spec_fiel
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.schema_json import schema_to_json
 from hms_iceberg.spec.values.decimals import decimal_bytes
-
-__all__ = [
-    "decode_manifest",
-    "decode_manifest_list",
-    "encode_entries",
-    "encode_manifest",
-    "encode_manifest_list",
-    "iterate_manifest",
-]
 
 # Required in v1 and without a meaning since; the value that readers of v1 expect.
 _V1_BLOCK_SIZE = 64 * 1024 * 1024

@@ -26,7 +26,8 @@ from hms_iceberg.spec.data_types import (
 )
 from hms_iceberg.spec.transforms.transform import BoundTransform, Transform, check_number
 from hms_iceberg.spec.values.decimals import decimal_value, unscaled_value
-from hms_iceberg.spec.values.single_values import INT_RANGE, hash_function
+from hms_iceberg.spec.values.forms.form import INT_RANGE
+from hms_iceberg.spec.values.single_values import hash_function
 
 
 def wrapped(value: int, bits: int) -> int:

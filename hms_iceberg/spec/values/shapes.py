@@ -17,7 +17,7 @@ from struct import Struct, unpack_from
 from typing import Any, NamedTuple
 
 from hms_iceberg.errors import TypeMismatchError
-from hms_iceberg.spec.primitive_types import GeographyType, GeometryType
+from hms_iceberg.spec.data_types import GeographyType, GeometryType
 
 _NAMES = ("Point", "LineString", "Polygon", "MultiPoint", "MultiLineString", "MultiPolygon", "GeometryCollection")
 _POINT, _LINE, _POLYGON, _COLLECTION = 1, 2, 3, 7

@@ -30,15 +30,8 @@ from hms_iceberg.spec.data_types import (
     StringType,
     StructType,
 )
-from hms_iceberg.spec.values.decimals import (
-    DECIMAL_CONTEXT,
-    decimal_to_bytes,
-    decimal_value,
-    integer_to_bytes,
-    unscaled_value,
-)
 from hms_iceberg.spec.values.forms import numbers, sequences, times
-from hms_iceberg.spec.values.forms.form import INT_RANGE, LONG_RANGE, ValueForms
+from hms_iceberg.spec.values.forms.form import ValueForms
 from hms_iceberg.spec.values.shapes import Extent, interval
 
 FORMS: Mapping[type[IcebergType], ValueForms] = {**numbers.FORMS, **times.FORMS, **sequences.FORMS}
@@ -48,31 +41,6 @@ _NONE = ValueForms()
 def forms_of(kind: IcebergType) -> ValueForms:
     """The record of a type; one without any form for types that are not primitive."""
     return FORMS.get(type(kind), _NONE)
-
-
-__all__ = [
-    "DECIMAL_CONTEXT",
-    "INT_RANGE",
-    "LONG_RANGE",
-    "bounds_to_bytes",
-    "corners_of",
-    "decimal_to_bytes",
-    "decimal_value",
-    "from_bytes",
-    "from_json",
-    "from_python",
-    "hash_function",
-    "human_string",
-    "integer_to_bytes",
-    "point_from_bytes",
-    "point_text",
-    "point_to_bytes",
-    "to_bytes",
-    "to_json",
-    "truncate_lower",
-    "truncate_upper",
-    "unscaled_value",
-]
 
 
 # Of a fixed value no more than its first bytes may be left, which are no value of the type.

@@ -41,7 +41,7 @@ from hms_iceberg.spec.partition_transforms import (
     VoidTransform,
     YearTransform,
 )
-from hms_iceberg.spec.values.single_values import decimal_value
+from hms_iceberg.spec.values.decimals import decimal_value
 
 _INT32 = st.integers(-(2**31), 2**31 - 1)
 _INT64 = st.integers(-(2**63), 2**63 - 1)

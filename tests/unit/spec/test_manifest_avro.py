@@ -33,12 +33,8 @@ from hms_iceberg.spec.data_types import (
     UUIDType,
 )
 from hms_iceberg.spec.manifests.avro_container import codec_name, compress, decompress
-from hms_iceberg.spec.manifests.manifest_avro import (
-    decode_manifest,
-    decode_manifest_list,
-    encode_manifest,
-    encode_manifest_list,
-)
+from hms_iceberg.spec.manifests.manifest_avro import decode_manifest, encode_manifest
+from hms_iceberg.spec.manifests.manifest_list_avro import decode_manifest_list, encode_manifest_list
 from hms_iceberg.spec.manifests.manifest_schema import avro_name
 from hms_iceberg.spec.manifests.manifest_values import (
     DataFile,

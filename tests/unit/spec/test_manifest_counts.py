@@ -10,7 +10,8 @@ import pytest
 from hms_iceberg.errors import CorruptManifestError
 from hms_iceberg.scan.manifests.manifest_frames import ManifestDecoder
 from hms_iceberg.scan.partition_columns import partition_columns
-from hms_iceberg.spec.manifests.manifest_avro import decode_manifest, decode_manifest_list, encode_manifest_list
+from hms_iceberg.spec.manifests.manifest_avro import decode_manifest
+from hms_iceberg.spec.manifests.manifest_list_avro import decode_manifest_list, encode_manifest_list
 from hms_iceberg.spec.manifests.manifest_values import FieldSummary, ManifestContent, ManifestFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from tests.support.tables import BY_CITY, World, data_file, metadata

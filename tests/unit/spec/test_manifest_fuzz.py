@@ -9,7 +9,8 @@ from collections.abc import Callable
 import pytest
 
 from hms_iceberg.errors import IcebergError
-from hms_iceberg.spec.manifests.manifest_avro import decode_manifest, decode_manifest_list
+from hms_iceberg.spec.manifests.manifest_avro import decode_manifest
+from hms_iceberg.spec.manifests.manifest_list_avro import decode_manifest_list
 from hms_iceberg.spec.manifests.manifest_values import ManifestFile
 from tests.support.damage import damaged, damaged_inside
 from tests.support.tables import BY_CITY, World, data_file, metadata

@@ -29,6 +29,7 @@ from hms_iceberg.spec.data_types import (
     LongType,
     MapType,
     NestedField,
+    PrimitiveType,
     StringType,
     StructType,
     TimestampNanoType,
@@ -39,8 +40,9 @@ from hms_iceberg.spec.data_types import (
     UnknownType,
     UUIDType,
     VariantType,
+    parse_primitive,
 )
-from hms_iceberg.spec.primitive_types import PrimitiveType, parse_primitive
+from hms_iceberg.spec.values.decimals import unscaled_value
 from hms_iceberg.spec.values.single_values import (
     FORMS,
     from_bytes,
@@ -52,7 +54,6 @@ from hms_iceberg.spec.values.single_values import (
     to_json,
     truncate_lower,
     truncate_upper,
-    unscaled_value,
 )
 from tests.support.python_values import to_python
 from tests.support.spec_strategies import TEXT, VALUED_PRIMITIVES, decimals, same_value, typed_values, values

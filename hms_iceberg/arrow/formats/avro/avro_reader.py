@@ -32,7 +32,7 @@ from hms_iceberg.arrow.storage.filesystems import decoding
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.spec.field_mapping import NameMapping
 from hms_iceberg.spec.manifests.avro_container import AvroBlock, parsed_schema
-from hms_iceberg.spec.values.single_values import decimal_value
+from hms_iceberg.spec.values.decimals import decimal_value
 from hms_iceberg.storage import Storage
 
 _PRIMITIVES = {
