@@ -160,6 +160,7 @@ class PlanScan(msgspec.Struct, frozen=True):
     all_deletes: bool = False  # whether the filter leaves out no delete of the files
     aggregates: list[dict[str, Any]] | None = None  # those that metadata may answer, as MetadataAnswer writes them
     statistics: list[str] = []  # the columns of which the optimizer wants to know what there is in them
+    row_counts: bool = False  # whether the answer tells how many rows each file has
     lacking_types: tuple[str, ...] = ()  # the names of Iceberg's types that this Spark does not have
     partition_column: bool = False  # whether the query uses `_partition`
     deleted_column: bool = False  # whether the query uses `_deleted`

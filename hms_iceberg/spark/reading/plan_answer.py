@@ -46,6 +46,7 @@ class AnswerForm:
     partition_column: bool = False  # whether the query uses ``_partition``
     deleted_column: bool = False  # whether the query uses ``_deleted``, and so gets deleted rows too
     constants: tuple[tuple[NestedField, Any], ...] = ()
+    row_counts: bool = False  # whether it tells how many rows each file has
 
 
 def plan_answer(
@@ -76,6 +77,7 @@ def plan_answer(
         "aggregates": aggregates,
         "statistics": statistics or {},
         "deleted_column": form.deleted_column,
+        "row_counts": form.row_counts,
         "worker_files": in_workers.files.height if in_workers else 0,
         "name_mapping": _name_mapping(plan),
         "partition_schema": partitions.schema,
@@ -89,6 +91,8 @@ def plan_answer(
     answer.longs(plan.files["file_size_in_bytes"])
     answer.longs(plan.files["sequence_number"].fill_null(0))
     answer.longs(plan.files["first_row_id"].fill_null(-1))
+    if form.row_counts:
+        answer.longs(plan.files["record_count"])
     answer.ints(partitions.numbers)
     if len(kinds) > 1:
         answer.ints(formats.replace_strict(kinds, range(len(kinds)), return_dtype=pl.Int32))
@@ -298,7 +302,7 @@ logger = logging.getLogger(__name__)
 
 def answer_form(asked: PlanScan) -> AnswerForm:
     """Takes from a question how its answer is told: types, columns and form."""
-    return AnswerForm(asked.lacking_types, asked.partition_column, asked.deleted_column)
+    return AnswerForm(asked.lacking_types, asked.partition_column, asked.deleted_column, row_counts=asked.row_counts)
 
 
 def scan_answer(metadata: TableMetadata, storage: Storage, asked: PlanScan) -> bytes:

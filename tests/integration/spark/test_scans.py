@@ -214,3 +214,41 @@ def test_splits_are_packed_as_spark_packs_those_of_its_own_tables(
         for setting in settings:
             spark.conf.unset(f"spark.sql.files.{setting}")
     assert both[0] == both[1] and len(both[0]) > 1
+
+
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+@pytest.mark.parametrize("format_", ["parquet", "orc"])
+def test_a_limit_reads_as_many_files_as_have_so_many_rows(
+    spark: SparkSession, namespace: str, format_: str, mode: str
+) -> None:
+    name = f"{namespace}.t"
+    spark.sql(
+        f"create table {name} (id bigint, kind string) using iceberg partitioned by (kind) tblproperties "
+        f"('write.format.default' = '{format_}', 'write.delete.mode' = '{mode}')"
+    )
+    for kind in "abcd":
+        spark.sql(f"insert into {name} select /*+ repartition(1) */ id, '{kind}' from range(10)")
+    spark.sql(f"delete from {name} where id > 4 and kind in ('a', 'b')")  # 5, 5, 10 and 10 are left
+    merge = mode == "merge-on-read"
+    all_rows = set(rows_of(spark, f"select id, kind from {name}"))
+    expected = {
+        "limit 0": (0, None),
+        "limit 10": (10, 1 if merge else 2),
+        "limit 11": (11, 2 if merge else 3),
+        "limit 20": (20, 2 if merge else 3),
+        "limit 29": (29, 4),
+        "limit 1000": (30, 4),
+        "limit 3 offset 5": (3, 1 if merge else 2),
+        "where kind = 'd' limit 4": (4, 1),
+        "where kind < 'c' limit 4": (4, 2 if merge else 1),
+        "where id >= 4 limit 3": (3, 4),  # rows are tested
+    }
+    for clause, (count, files) in expected.items():
+        frame = spark.sql(f"select id, kind from (select * from {name} {clause})").repartition(2)
+        found = [tuple(row) for row in frame.collect()]
+        assert len(found) == len(set(found)) == count and set(found) <= all_rows, clause
+        if files is not None:
+            (metrics,) = scans(frame._jdf.queryExecution().executedPlan()).values()
+            assert metrics["numFiles"] <= files, clause
+    least = f"select count(*), min(a.id) from (select * from {name} limit 7) a, (select * from {name} limit 12) b"
+    assert rows_of(spark, least)[0][0] == 84

@@ -46,6 +46,8 @@ public final class ScanFiles implements Cloneable {
   private final int[] partitionOf;
   private final long[] sequenceNumbers;
   private final long[] firstRowIds;
+  /** How many rows each file has, deleted ones among them; null if nobody asked. */
+  private final long[] rowCounts;
   private final int[] specIds;
   /** What each file is encrypted by, empty for one that is not; null if none is. */
   private final byte[][] keys;
@@ -63,6 +65,7 @@ public final class ScanFiles implements Cloneable {
     this.sizes = plan.takeLongs(count);
     this.sequenceNumbers = plan.takeLongs(count);
     this.firstRowIds = plan.takeLongs(count);
+    this.rowCounts = header.get("row_counts").asBoolean() ? plan.takeLongs(count) : null;
     this.partitionOf = plan.takeInts(count);
     this.formats = texts(header.get("formats"));
     this.formatOf = formats.length < 2 ? null : plan.takeInts(count);
@@ -249,6 +252,23 @@ public final class ScanFiles implements Cloneable {
       }
     }
     return Arrays.copyOf(numbers, count);
+  }
+
+  /** As many of the files as have so many rows, of which none is deleted; all if there are not so many. */
+  int[] enough(int[] numbers, long rows) {
+    int[] enough = new int[numbers.length];
+    int count = 0;
+    long left = rows;
+    for (int i = 0; i < numbers.length && left > 0; i++) {
+      int number = numbers[i];
+      boolean isWhole = (positionDeletes == null || positionDeletes[number].length == 0)
+          && (equalityDeletes == null || equalityDeletes[number].length == 0);
+      if (isWhole) {
+        enough[count++] = number;
+        left -= rowCounts[number];
+      }
+    }
+    return left > 0 ? numbers : Arrays.copyOf(enough, count);
   }
 
   public long bytes(int[] numbers) {

@@ -46,6 +46,7 @@ import scala.Option;
  */
 public final class TableScan
     implements Scan, Batch, SupportsReportStatistics, SupportsReportPartitioning, SupportsRuntimeV2Filtering {
+  public static final int NO_LIMIT = -1;
   /** Apache Iceberg's name for it. */
   private static final String GROUPING = "spark.sql.iceberg.planning.preserve-data-grouping";
 
@@ -53,6 +54,7 @@ public final class TableScan
   private final DescribedTable table;
   private final StructType required;
   private final List conditions;
+  private final int limit;
   private final StreamMaker streams;
   private final RowChange change;
   private final ObjectNode question;
@@ -62,11 +64,13 @@ public final class TableScan
   /**
    * The conditions are Catalyst's, on columns that have the names which they have in the table.
    *
+   * @param limit how many rows are enough, or NO_LIMIT
    * @param streams null for a batch of a stream
    * @param change the statement that changes the rows which are read; null if they are only read
    */
   public TableScan(
-      DescribedTable table, StructType required, List conditions, StreamMaker streams, RowChange change) {
+      DescribedTable table, StructType required, List conditions, int limit, StreamMaker streams, RowChange change) {
+    this.limit = limit;
     this.streams = streams;
     this.change = change;
     this.table = table;
@@ -78,6 +82,9 @@ public final class TableScan
       ScanQuestion.addStatistics(question, required);
     }
     ScanQuestion.addChange(question, change);
+    if (limit != NO_LIMIT) {
+      question.put("row_counts", true);
+    }
   }
 
   /** The files that only Python reads; null if there are none. */
@@ -195,7 +202,8 @@ public final class TableScan
 
   /** The numbers of the files that are read. */
   private int[] numbers() {
-    return planned().numbers(learnt, change == null ? null : change.filesToRead());
+    int[] numbers = planned().numbers(learnt, change == null ? null : change.filesToRead());
+    return limit == NO_LIMIT || workerFiles() != null ? numbers : planned().files.enough(numbers, limit);
   }
 
   public PartitionReaderFactory createReaderFactory() {
@@ -237,6 +245,7 @@ public final class TableScan
     }
     TableScan that = (TableScan) other;
     return table.equals(that.table) && required.equals(that.required) && change == that.change
+        && limit == that.limit
         && question.equals(that.question)
         && Arrays.equals(filters(), that.filters()) && isSame(that);
   }

@@ -7,17 +7,22 @@ import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.SupportsPushDownLimit;
 import org.apache.spark.sql.types.StructType;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** Takes what Spark asks of a table: conditions as they stand in the plan, and columns with those parts that are used. */
-public final class TableScanBuilder extends FilteredBuilder {
+/**
+ * Takes what Spark asks of a table: conditions as they stand in the plan, columns with those parts that are used, and how
+ * many rows.
+ */
+public final class TableScanBuilder extends FilteredBuilder implements SupportsPushDownLimit {
   private final DescribedTable table;
   private final StreamMaker streams;
   private final RowChange change;
   private List conditions = new ArrayList();
   private StructType required;
+  private int limit = TableScan.NO_LIMIT;
 
   /**
    * For a query or a stream, or for a statement that changes rows.
@@ -46,6 +51,17 @@ public final class TableScanBuilder extends FilteredBuilder {
     return new Predicate[0];
   }
 
+  /** Any rows will do: Spark asks only if it has no condition left to test. */
+  public boolean pushLimit(int rows) {
+    limit = rows;
+    return true;
+  }
+
+  /** Files are left out, no rows of a file: Spark counts again. */
+  public boolean isPartiallyPushed() {
+    return true;
+  }
+
   public void pruneColumns(StructType columns) {
     required = columns;
   }
@@ -55,6 +71,6 @@ public final class TableScanBuilder extends FilteredBuilder {
     if (required == null) {
       return streams == null ? (Scan) table.estimate() : streams.scan();
     }
-    return new TableScan(table, required, conditions, streams, change);
+    return new TableScan(table, required, conditions, limit, streams, change);
   }
 }

@@ -97,7 +97,7 @@ public final class AppendedRows implements MicroBatchStream, SupportsTriggerAvai
 
   public InputPartition[] planInputPartitions(Offset start, Offset end) {
     DescribedTable table = progress.batch((Position) start, (Position) end);
-    batch = new TableScan(table, required, conditions, null, null);
+    batch = new TableScan(table, required, conditions, TableScan.NO_LIMIT, null, null);
     return batch.planInputPartitions();
   }
 
