@@ -14,6 +14,8 @@ from hms_iceberg.maintenance.rewrite.rewrite_deletes import (
     remove_dangling_deletes,
     rewrite_position_delete_files,
 )
+from hms_iceberg.maintenance.service.policy import Policies, Policy
+from hms_iceberg.maintenance.service.service import Limits, MaintenanceService, RunReport, Step
 from hms_iceberg.maintenance.statistics_files import compute_partition_stats, compute_table_stats
 from hms_iceberg.maintenance.table_maintenance import TableMaintenance
 from hms_iceberg.maintenance.table_path import TablePathResult, rewrite_table_path
@@ -25,10 +27,16 @@ __all__ = [
     "DeleteRewriteResult",
     "ExpiryResult",
     "Finding",
+    "Limits",
+    "MaintenanceService",
     "ManifestRewriteResult",
     "OrphanFiles",
+    "Policies",
+    "Policy",
     "RewriteResult",
+    "RunReport",
     "SnapshotExpiry",
+    "Step",
     "TableMaintenance",
     "TablePathResult",
     "check_table",

@@ -12,14 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.dbt import UnavailableError, dbt
 from tests.support.guides import block
+from tests.support.own_environment import OwnEnvironment, UnavailableError
 
 if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
+DBT = OwnEnvironment(
+    "dbt",
+    ("dbt-core==1.10.*", "dbt-spark==1.10.*", "pyhive>=0.7", "thrift>=0.16,<1", "thrift_sasl", "pure-sasl"),
+)
 FILES = (
     block("docs/COOKBOOK.md", "profiles.yml", "yaml"),
     block("docs/COOKBOOK.md", "dbt_project.yml", "yaml"),
@@ -54,7 +58,7 @@ def project(thrift_port: int, namespace: str, tmp_path: Path) -> Path:
 
 def run(project: Path, *words: str) -> None:
     try:
-        command = [dbt(), "--no-use-colors", *words, "--profiles-dir", "."]
+        command = [DBT.path(), "--no-use-colors", *words, "--profiles-dir", "."]
     except UnavailableError as error:
         pytest.skip(str(error))
     quiet = {**os.environ, "DBT_SEND_ANONYMOUS_USAGE_STATS": "false", "DBT_VERSION_CHECK": "false"}
