@@ -8,9 +8,10 @@ contract test runs against each.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from hms_iceberg.errors import InvalidInputError
@@ -362,6 +363,50 @@ class TableRows(Protocol):
 
         Raises:
             NoSuchTableError: it was dropped or renamed meanwhile.
+        """
+        ...
+
+
+class TableKind(str, Enum):
+    """What a name in a metastore is."""
+
+    ICEBERG = "iceberg"
+    ICEBERG_VIEW = "iceberg view"
+    HIVE = "hive"
+    HIVE_VIEW = "hive view"
+
+
+@dataclass(frozen=True)
+class ListedTable:
+    """A name in a metastore and what is told of it.
+
+    Attributes:
+        identifier: the name; a namespace alone if its tables cannot be listed.
+        kind: what it is; None if that is not told.
+        location: its folder; empty for views.
+        properties: parameters of its row.
+        error: why the metastore does not tell of it, if so.
+    """
+
+    identifier: Identifier
+    kind: TableKind | None
+    location: str = ""
+    properties: Mapping[str, str] = field(default_factory=dict)
+    error: str | None = None
+
+
+@runtime_checkable
+class ListsEverything(Protocol):
+    """A metastore that lists all of its names, views and such as it refuses to tell of among them."""
+
+    def listed(
+        self, of_namespace: Callable[[str], bool], of_table: Callable[[Identifier], bool]
+    ) -> Iterator[ListedTable]:
+        """Lists tables and views of all kinds, in bulk.
+
+        Args:
+            of_namespace: which namespaces are wanted.
+            of_table: which of their names.
         """
         ...
 

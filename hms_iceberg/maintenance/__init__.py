@@ -17,9 +17,9 @@ from hms_iceberg.maintenance.rewrite.rewrite_deletes import (
 from hms_iceberg.maintenance.service.policy import Policies, Policy
 from hms_iceberg.maintenance.service.service import Limits, MaintenanceService, RunReport, Step
 from hms_iceberg.maintenance.statistics_files import compute_partition_stats, compute_table_stats
+from hms_iceberg.maintenance.system import system_table
 from hms_iceberg.maintenance.table_maintenance import TableMaintenance
 from hms_iceberg.maintenance.table_path import TablePathResult, rewrite_table_path
-from hms_iceberg.maintenance.warehouse_tables import warehouse_tables
 
 __all__ = [
     "ConsistencyReport",
@@ -50,5 +50,5 @@ __all__ = [
     "rewrite_manifests",
     "rewrite_position_delete_files",
     "rewrite_table_path",
-    "warehouse_tables",
+    "system_table",
 ]

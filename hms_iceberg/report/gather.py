@@ -11,9 +11,9 @@ from hms_iceberg.lazy import pl
 from hms_iceberg.maintenance.expire_with_files import cost_of_snapshots
 from hms_iceberg.maintenance.service.assessment import needs_of
 from hms_iceberg.maintenance.service.policy import Policy
+from hms_iceberg.maintenance.system.files_health import files_health
 from hms_iceberg.report.portrait import Advice, Bin, PartitionShare, SnapshotPoint, TablePortrait
 from hms_iceberg.report.words import sort_fields
-from hms_iceberg.spec.manifests.manifest_values import DataFileContent
 from hms_iceberg.spec.partitions.partition_specs import partition_terms
 
 if TYPE_CHECKING:
@@ -43,9 +43,8 @@ def portrait_of(table: Table, most_partitions: int = MOST_PARTITIONS) -> TablePo
     metadata = table.metadata
     name = ".".join(table.name())
     plan = table.scan().plan()
-    deletes = plan.delete_files
-    positions = deletes.filter(pl.col("content") == int(DataFileContent.POSITION_DELETES))
-    vectors = positions.filter(pl.col("file_format").str.to_lowercase() == "puffin").height
+    policy = Policy().of_table(table.properties, name)
+    health = files_health(table, plan, policy)
     partitions, partition_count = _partitions(table, most_partitions)
     return TablePortrait(
         name=name,
@@ -57,28 +56,28 @@ def portrait_of(table: Table, most_partitions: int = MOST_PARTITIONS) -> TablePo
         partitioned_by=partition_terms(table.spec(), table.schema()),
         sorted_by=sort_fields(table.sort_order(), table.schema()),
         properties=dict(sorted(metadata.properties.items())),
-        rows=int(plan.files["record_count"].sum()),
-        data_files=plan.files.height,
-        data_bytes=int(plan.files["file_size_in_bytes"].sum()),
-        position_delete_files=positions.height - vectors,
-        deletion_vectors=vectors,
-        equality_delete_files=deletes.height - positions.height,
-        deleted_positions=int(positions["record_count"].sum()),
+        rows=health.rows,
+        data_files=health.data_files,
+        data_bytes=health.data_bytes,
+        position_delete_files=health.position_delete_files,
+        deletion_vectors=health.deletion_vectors,
+        equality_delete_files=health.equality_delete_files,
+        deleted_positions=health.deleted_positions,
         file_sizes=_histogram(plan.files["file_size_in_bytes"], _SIZE_LIMITS),
         deletes_per_file=_histogram(plan.count_deletes(), _COUNT_LIMITS),
         snapshots=_history(metadata),
         partitions=partitions,
         partition_count=partition_count,
-        advice=tuple(_advice(table, name)),
+        advice=tuple(_advice(table, name, policy)),
     )
 
 
-def _advice(table: Table, name: str) -> Iterator[Advice]:
+def _advice(table: Table, name: str, policy: Policy) -> Iterator[Advice]:
     cost = cost_of_snapshots(len(table.metadata.snapshots))
     if cost is not None:
         remedy = "keep fewer by history.expire.max-snapshot-age-ms and history.expire.min-snapshots-to-keep"
         yield Advice("expire_snapshots", f"{cost}: {remedy}", _command("expire_snapshots", name))
-    for need in needs_of(table, Policy().of_table(table.properties, name)):
+    for need in needs_of(table, policy):
         yield Advice(need.action, need.why, _command(need.action, name))
 
 

@@ -91,6 +91,12 @@ from hms_iceberg.spark.reading.inspection import describe_inspection, inspection
 from hms_iceberg.spark.reading.partitions import list_partitions
 from hms_iceberg.spark.reading.plan_answer import answer_form, plan_answer, scan_answer
 from hms_iceberg.spark.reading.streams import check_stream, first_offset, latest_offset
+from hms_iceberg.spark.reading.system_tables import (
+    DescribeSystemTables,
+    SystemRows,
+    describe_system_tables,
+    system_rows,
+)
 from hms_iceberg.spark.reading.worker_files import what_to_read, worker_command
 from hms_iceberg.spark.rewriting.rewrite_questions import (
     FailedRewrite,
@@ -251,6 +257,8 @@ QUESTIONS: dict[str, Question] = {
     "changes-latest": Question(LatestChanges, _of_metadata(latest_changes)),
     "inspect": Question(DescribeMetadataTable, _of_metadata(describe_inspection), Cost.PLANNING),
     "inspect-rows": Question(InspectRows, _of_metadata(inspection_rows), Cost.PLANNING),
+    "system-tables": Question(DescribeSystemTables, lambda tables, asked, question: describe_system_tables()),
+    "system-rows": Question(SystemRows, _of_catalogs(system_rows), Cost.PLANNING),
     "partitions": Question(ListPartitions, _of_metadata(list_partitions), Cost.PLANNING),
     "changed-rows": Question(ReadChanges, _of_metadata(changed_rows), Cost.PLANNING),
     "plan": Question(PlanScan, _plan, Cost.PLANNING),

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hms_iceberg.cli.catalog_options import complete_table, on_catalog, on_table
-from hms_iceberg.cli.output import Output, shown
+from hms_iceberg.cli.output import Output, say, shown
+from hms_iceberg.metastore import TableKind
 
 if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog
@@ -39,26 +40,44 @@ def list_(catalog: Catalog, out: Output, parent: str | None, is_long: bool, need
 
 
 def _list_long(catalog: Catalog, out: Output, namespace: str | None, needs: bool) -> None:
-    from hms_iceberg.maintenance.service.policy import Policies
-    from hms_iceberg.maintenance.warehouse_tables import warehouse_tables
-    from hms_iceberg.report.words import size
-    from hms_iceberg.spec.values.datetimes import format_seconds
+    from hms_iceberg.maintenance.system import system_table
 
     if namespace is not None:
         catalog.load_namespace_properties(namespace)  # one that is missing is an error
-    pattern = "*" if namespace is None else f"{namespace}.*"
-    tables = warehouse_tables(catalog, (pattern,), Policies() if needs else None).to_pylist()
+    patterns = ("*" if namespace is None else f"{namespace}.*",)
+    tables = [
+        each
+        for each in system_table(catalog, "tables", patterns).to_pylist()
+        if each["kind"] == TableKind.ICEBERG or each["error"] is not None
+    ]
+    if needs:
+        found: dict[str, list[str]] = {}
+        for each in system_table(catalog, "maintenance", patterns).to_pylist():
+            told = each["error"] or f"{each['action']}: {each['why']}"
+            found.setdefault(_name(each), []).append(told)
+        tables = [each | {"needs": found.get(_name(each), [])} for each in tables]
     if out.is_json:
         out.json(tables)
         return
     names = ("table", "rows", "data files", "delete files", "size", "average file", "snapshots", "last commit")
-    rows = []
+    out.rows((*names, "needs") if needs else names, map(_long_row, tables), null="-")
     for each in tables:
-        sizes = [None if each[key] is None else size(each[key]) for key in ("bytes", "average_file_bytes")]
-        told = None if each["committed_ms"] is None else format_seconds(each["committed_ms"])
-        row = [each["table"], each["rows"], each["data_files"], each["delete_files"], *sizes, each["snapshots"], told]
-        rows.append([*row, *([each["error"] or "; ".join(each["needs"] or ())] if needs else [])])
-    out.rows((*names, "needs") if needs else names, rows, null="-")
+        if each["error"] is not None:
+            say(f"Not told of: {_name(each)}: {each['error']}", err=True)
+
+
+def _name(row: dict[str, Any]) -> str:
+    return ".".join(each for each in (row["namespace"], row["table"]) if each is not None)
+
+
+def _long_row(told: dict[str, Any]) -> list[Any]:
+    from hms_iceberg.report.words import size
+
+    sizes = [None if told[key] is None else size(told[key]) for key in ("bytes", "average_file_bytes")]
+    committed = None if told["committed_at"] is None else f"{told['committed_at']:%Y-%m-%d %H:%M:%S}"
+    counts = [told[key] for key in ("rows", "data_files", "delete_files")]
+    row = [_name(told), *counts, *sizes, told["snapshots"], committed]
+    return [*row, "; ".join(told["needs"])] if "needs" in told else row
 
 
 @click.command()

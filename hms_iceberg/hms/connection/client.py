@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 # An alter without this makes the metastore list every file below the table's location.
 KEEP_STATISTICS = {"DO_NOT_UPDATE_STATS": "true"}
 
-_BATCH = 500
+BATCH = 500
 _TOLD_BY_HIVE_2_AND_3 = "3.0"
 _SETTING_OF_HIVE_3 = "metastore.thrift.uris"
 
@@ -78,8 +78,8 @@ class HmsClient:
 
     def get_tables(self, database: str, names: Sequence[str]) -> Iterator[ttypes.Table]:
         """Several tables of a namespace, in batches; names without a table are left out."""
-        for start in range(0, len(names), _BATCH):
-            batch = list(names[start : start + _BATCH])
+        for start in range(0, len(names), BATCH):
+            batch = list(names[start : start + BATCH])
             subject = f"namespace {database}"
             try:
                 request = ttypes.GetTablesRequest(dbName=database, tblNames=batch)
@@ -167,8 +167,8 @@ class HmsClient:
     def get_partitions(self, database: str, name: str, names: Sequence[str]) -> Iterator[ttypes.Partition]:
         """Partitions by name, in batches."""
         subject = f"table {database}.{name}"
-        for start in range(0, len(names), _BATCH):
-            batch = list(names[start : start + _BATCH])
+        for start in range(0, len(names), BATCH):
+            batch = list(names[start : start + BATCH])
             yield from self._call("get_partitions_by_names", database, name, batch, subject=subject)
 
     def get_partition(self, database: str, name: str, values: Sequence[str]) -> ttypes.Partition | None:
@@ -190,8 +190,8 @@ class HmsClient:
             ttypes.Partition(list(values), database, name, now, 0, descriptor, parameters={})
             for values, descriptor in partitions
         ]
-        for start in range(0, len(rows), _BATCH):
-            self._call("add_partitions", rows[start : start + _BATCH], subject=subject, repeatable=False)
+        for start in range(0, len(rows), BATCH):
+            self._call("add_partitions", rows[start : start + BATCH], subject=subject, repeatable=False)
 
     def alter_partition(self, database: str, name: str, partition: ttypes.Partition) -> None:
         context = ttypes.EnvironmentContext(dict(KEEP_STATISTICS))

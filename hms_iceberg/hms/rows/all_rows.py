@@ -6,13 +6,14 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from hms_iceberg.errors import MetastoreError, NoSuchNamespaceError, NoSuchTableError
-from hms_iceberg.hms.connection.client import HmsClient
+from hms_iceberg.errors import MetastoreError, MetastoreUnavailableError, NoSuchNamespaceError, NoSuchTableError
+from hms_iceberg.hms.connection.client import BATCH, HmsClient
 from hms_iceberg.hms.connection.thrift_types import ttypes
-from hms_iceberg.hms.rows.table_rows import TABLE_TYPE, is_iceberg_table
-from hms_iceberg.metastore import Identifier, TableRow
+from hms_iceberg.hms.rows.table_rows import ICEBERG, TABLE_TYPE, VIRTUAL_VIEW, is_iceberg_table, is_iceberg_view
+from hms_iceberg.metastore import Identifier, ListedTable, TableKind, TableRow
 
 
 def list_names(
@@ -35,6 +36,8 @@ def list_names(
 logger = logging.getLogger(__name__)
 
 _TRIES = 3
+_FEW = 8  # namespaces that are listed one by one
+_AT_ONCE = 8  # requests for some hundred tables
 _NOT_PLAIN = re.compile(r"[^A-Za-z0-9/]")
 
 
@@ -58,6 +61,48 @@ class HiveTableRows:
         except (NoSuchTableError, NoSuchNamespaceError):
             return None
         return next(_table_rows((row,)), None)
+
+    def listed(
+        self, of_namespace: Callable[[str], bool], of_table: Callable[[Identifier], bool]
+    ) -> Iterator[ListedTable]:
+        databases = [each for each in self._client.list_databases() if of_namespace(each)]
+        every = self._client.list_all_tables() if len(databases) > _FEW else {}
+        parts = list[tuple[str, list[str]]]()
+        for database in databases:
+            try:
+                names = every[database] if database in every else self._client.list_tables(database)
+            except MetastoreUnavailableError:
+                raise
+            except MetastoreError as error:
+                yield ListedTable((database,), None, error=f"{type(error).__name__}: {error}")
+                continue
+            wanted = [each for each in names if of_table((database, each))]
+            parts += [(database, wanted[start : start + BATCH]) for start in range(0, len(wanted), BATCH)]
+        # The server asks its database for each table: it takes its time, and may have several at work.
+        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="iceberg-listing") as pool:
+            for told in pool.map(lambda part: list(self._told(*part)), parts):
+                yield from told
+
+    def _told(self, database: str, names: Sequence[str]) -> Iterator[ListedTable]:
+        """What is told of some tables at once; those of which nothing is told then are asked for one by one."""
+        try:
+            rows = list(self._client.get_tables(database, names))
+        except MetastoreUnavailableError:
+            raise
+        except MetastoreError as error:  # one that this user may not see can be the end of them all
+            logger.info("Asking for %d tables of %s one by one: %s", len(names), database, error)
+            rows = []
+        yield from map(_listed_table, rows)
+        known = {each.tableName.lower() for each in rows}
+        for name in (each for each in names if each.lower() not in known):
+            try:
+                yield _listed_table(self._client.get_table(database, name))
+            except (NoSuchTableError, NoSuchNamespaceError):  # dropped or renamed meanwhile
+                continue
+            except MetastoreUnavailableError:
+                raise
+            except MetastoreError as error:
+                yield ListedTable((database, name), None, error=f"{type(error).__name__}: {error}")
 
     def is_any_with(self, key: str, text: str) -> bool:
         """Whether any table or view has the text in a property now."""
@@ -132,6 +177,16 @@ def _refuse_untold(names: Iterable[Identifier]) -> None:
             f"The metastore lists table {'.'.join(name)}, and does not tell what it is. Run this again; if it does so "
             "again, give this user access to the table, or mend its row."
         )
+
+
+def _listed_table(row: ttypes.Table) -> ListedTable:
+    properties = dict(row.parameters or {})
+    if (row.tableType or "").upper() == VIRTUAL_VIEW:
+        kind = TableKind.ICEBERG_VIEW if is_iceberg_view(row) else TableKind.HIVE_VIEW
+    else:  # also one whose row has lost the location of its metadata
+        kind = TableKind.ICEBERG if properties.get(TABLE_TYPE, "").upper() == ICEBERG else TableKind.HIVE
+    location = (row.sd.location if row.sd is not None else None) or ""
+    return ListedTable((row.dbName, row.tableName), kind, location, properties)
 
 
 def _table_rows(rows: Iterable[Any]) -> Iterator[TableRow]:

@@ -112,9 +112,7 @@ def _equality_deletes(looked: _Looked) -> Iterator[Need]:
 
 def _data_files(looked: _Looked) -> Iterator[Need]:
     table, policy = looked.table, looked.policy
-    options: dict[str, int] = {"min-input-files": policy.compact_min_files}
-    if policy.compact_target_bytes:
-        options["target-file-size-bytes"] = policy.compact_target_bytes
+    options = policy.compaction_options()
     plan = rewrite_data_files(table, options=options, dry_run=True).plan
     if not plan.groups:
         return

@@ -54,6 +54,11 @@ class Policy:
     remove_orphans_age_ms: int = 3 * _DAY_MS
     nobody_writes: bool = False
 
+    def compaction_options(self) -> dict[str, int]:
+        """The options of `rewrite_data_files` that the policy sets."""
+        target = {"target-file-size-bytes": self.compact_target_bytes} if self.compact_target_bytes else {}
+        return {"min-input-files": self.compact_min_files} | target
+
     def with_settings(self, settings: Mapping[str, Any], source: str) -> Policy:
         """Another policy with some settings: names with dashes or underscores, values also as text."""
         known = {field.name: field.default for field in fields(self)}

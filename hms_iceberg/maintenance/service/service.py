@@ -113,13 +113,13 @@ class MaintenanceService:
     _rows: TableRows | None = None
     _owner: str = field(default_factory=new_owner)
 
-    def run(self, dry_run: bool = False) -> RunReport:
-        """Looks at every table once, and does what it needs, or only tells of it."""
+    def run(self, dry_run: bool = False, names: Sequence[Identifier] | None = None) -> RunReport:
+        """Looks at every table once, or at those of some names, and does what it needs, or only tells of it."""
         self.run_id, started = uuid.uuid4().hex[:12], time.monotonic()
         rows = table_rows_of(self.catalog.metastore)
         self._rows = None if rows is None else RememberedRows(rows)
         budget = _Budget(self.limits, self.stop)
-        names = list(self._names())
+        names = list(self._names() if names is None else names)
         with ThreadPoolExecutor(self.limits.tables_at_once, thread_name_prefix="iceberg-maintain") as pool:
             looked = list(pool.map(lambda name: self._looked_after(name, budget, dry_run), names))
         found = [".".join(name) for name in names]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from hms_iceberg.errors import MissingFileError, NoSuchTableError
-from hms_iceberg.metastore import Identifier, MetadataVersion, Metastore, TableRow, TableRows
+from hms_iceberg.metastore import Identifier, ListsEverything, MetadataVersion, Metastore, TableRow, TableRows
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.places import Place
 from hms_iceberg.storage import Places, Storage
@@ -43,6 +43,12 @@ def is_journal(location: str) -> bool:
 def default_backup_name(table: str) -> str:
     """The name of the Hive table after a migration, as Iceberg's own migration has it."""
     return f"{table}_backup_"
+
+
+def everything_in(metastore: Metastore) -> ListsEverything | None:
+    """The interface to all names of a metastore; None if it lists only Iceberg's."""
+    rows = getattr(metastore, "table_rows", None)
+    return rows if isinstance(rows, ListsEverything) else None
 
 
 def table_rows_of(metastore: Metastore) -> TableRows | None:

@@ -8,6 +8,7 @@ import hms_iceberg.bridge.metastore.TableName;
 import hms_iceberg.bridge.procedures.Procedures;
 import hms_iceberg.bridge.tables.IcebergTable;
 import hms_iceberg.bridge.tables.IcebergView;
+import hms_iceberg.bridge.tables.SystemTable;
 import hms_iceberg.bridge.tables.TableVersions;
 import hms_iceberg.bridge.wire.Extension;
 import hms_iceberg.bridge.wire.Failures;
@@ -101,7 +102,8 @@ public final class NamedCatalog extends NamedChangelogCatalog
     if (ident instanceof RequestedTable) {
       return ((RequestedTable) ident).load(null, null);
     }
-    return existing(ident, load(ident, null, null, null));
+    Table table = load(ident, null, null, null);
+    return existing(ident, table == null ? SystemTable.find(this, ident) : table);
   }
 
   public Table loadTable(Identifier ident, String version) throws NoSuchTableException {

@@ -9,6 +9,7 @@ import hms_iceberg.bridge.metastore.TableName;
 import hms_iceberg.bridge.procedures.Procedures;
 import hms_iceberg.bridge.tables.IcebergTable;
 import hms_iceberg.bridge.tables.IcebergView;
+import hms_iceberg.bridge.tables.SystemTable;
 import hms_iceberg.bridge.tables.TableVersions;
 import hms_iceberg.bridge.wire.Extension;
 import hms_iceberg.bridge.wire.Failures;
@@ -105,7 +106,7 @@ public final class SessionCatalog extends ChangelogCatalog
     try {
       return table == null ? super.loadTable(ident) : table;
     } catch (Exception e) {
-      return ofCurrentNamespace(ident, null, null, e);
+      return otherwiseNamed(ident, null, null, e);
     }
   }
 
@@ -137,7 +138,7 @@ public final class SessionCatalog extends ChangelogCatalog
     try {
       return table == null ? super.loadTable(ident, version) : table;
     } catch (Exception e) {
-      return ofCurrentNamespace(ident, version, null, e);
+      return otherwiseNamed(ident, version, null, e);
     }
   }
 
@@ -149,12 +150,15 @@ public final class SessionCatalog extends ChangelogCatalog
     try {
       return table == null ? super.loadTable(ident, timestamp) : table;
     } catch (Exception e) {
-      return ofCurrentNamespace(ident, null, Long.valueOf(timestamp), e);
+      return otherwiseNamed(ident, null, Long.valueOf(timestamp), e);
     }
   }
 
-  /** After use db, what is not found as a table files in a database t may be t.files, of the table db.t. */
-  private Table ofCurrentNamespace(Identifier ident, String version, Long asOfMicros, Exception missing) {
+  /**
+   * After use db, what is not found as a table files in a database t may be t.files, of the table db.t. What is no table
+   * at all may be a system table: a database system of the user's own goes first.
+   */
+  private Table otherwiseNamed(Identifier ident, String version, Long asOfMicros, Exception missing) {
     Identifier whole = null;
     if (ident.namespace().length == 1) {
       List view = CollectionConverters.asJava(AnalysisContext.get().catalogAndNamespace());
@@ -162,10 +166,15 @@ public final class SessionCatalog extends ChangelogCatalog
           : ((SparkSession) SparkSession.active()).sessionState().catalogManager().currentNamespace();
       whole = current.length != 1 ? null : new TableName(new String[] {current[0], ident.namespace()[0]}, ident.name());
     }
-    if (whole == null || !isMetadata(whole)) {
+    if (whole != null && isMetadata(whole)) {
+      return load(whole, version, asOfMicros, null);
+    }
+    boolean isAbsent = missing instanceof NoSuchTableException || missing instanceof NoSuchNamespaceException;
+    Table system = isAbsent && version == null && asOfMicros == null ? SystemTable.find(this, ident) : null;
+    if (system == null) {
       Platform.throwException(missing);
     }
-    return load(whole, version, asOfMicros, null);
+    return system;
   }
 
   private boolean isMetadata(Identifier ident) {

@@ -1,0 +1,80 @@
+"""All tables of a catalog, told of as tables: `tables`, `snapshots`, `files_health`, `locks` and `maintenance`.
+
+A table that cannot be told of is a row with its `error`, and never the end of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow as pa
+
+from hms_iceberg.arrow.columns.arrow_schema import to_arrow
+from hms_iceberg.catalog import Catalog
+from hms_iceberg.errors import InvalidInputError
+from hms_iceberg.maintenance.service.policy import Policies
+from hms_iceberg.maintenance.system import files_health, locks, needs, snapshots, tables
+from hms_iceberg.maintenance.system.looking import Looking, Selected, SystemTable
+from hms_iceberg.spec.schema import Schema
+
+__all__ = ["SYSTEM_TABLES", "Selected", "read_system_table", "system_schema", "system_table"]
+
+SYSTEM_TABLES: Mapping[str, SystemTable] = {
+    "tables": tables.TABLES,
+    "snapshots": snapshots.SNAPSHOTS_OF_TABLES,
+    "files_health": files_health.FILES_HEALTH,
+    "locks": locks.LOCKS,
+    "maintenance": needs.MAINTENANCE,
+}
+
+
+def system_table(
+    catalog: Catalog,
+    name: str,
+    patterns: Sequence[str] = ("*",),
+    policies: Policies | None = None,
+    threads: int = 8,
+) -> pa.Table:
+    """What is told of all tables of a catalog.
+
+    `tables` has a row for each table and view of any kind, by the metastore's rows alone. The others look into each
+    Iceberg table: `snapshots` has a row for each snapshot, `files_health` one for each table with the sizes and deletes
+    of its files, and `maintenance` one for each action that the maintenance service would take. `locks` has the
+    metastore's locks.
+
+    Args:
+        catalog: the catalog. One that is not on a Hive Metastore has each table loaded.
+        name: which of them.
+        patterns: which tables, such as `web.*`.
+        policies: the policies of the service; the default one unless given.
+        threads: how many tables are looked at side by side.
+
+    Returns:
+        the rows, by namespace and table. Those of tables that cannot be read have an `error`, and nulls for the rest.
+
+    Raises:
+        InvalidInputError: there is no system table of that name.
+        MetastoreError: the tables or the locks cannot be listed.
+    """
+    empty = to_arrow(system_schema(name), field_ids=False).empty_table()
+    parts = read_system_table(catalog, name, Selected.by_patterns(patterns), policies, threads)
+    return pa.concat_tables([empty, *parts])
+
+
+def read_system_table(
+    catalog: Catalog, name: str, selected: Selected, policies: Policies | None = None, threads: int = 8
+) -> Iterator[pa.Table]:
+    """The rows of a system table in parts, as they are told; see `system_table`."""
+    looking = Looking(catalog, selected, policies or Policies(), threads)
+    yield from SYSTEM_TABLES[name].read(looking, to_arrow(system_schema(name), field_ids=False))
+
+
+def system_schema(name: str) -> Schema:
+    """The columns of a system table.
+
+    Raises:
+        InvalidInputError: there is none of that name.
+    """
+    if name not in SYSTEM_TABLES:
+        raise InvalidInputError(f"No system table {name!r}: expected one of {', '.join(SYSTEM_TABLES)}.")
+    return SYSTEM_TABLES[name].schema
