@@ -62,6 +62,7 @@ class Looking:
     def listed(self) -> list[ListedTable]:
         """The wanted tables and views of any kind, by name."""
         every = everything_in(self.catalog.metastore)
+        found: Iterable[ListedTable]
         if every is None:
             found = (each for each in self._names() if self.selected.of_table(each.identifier))
         else:
