@@ -108,15 +108,13 @@ class FileTable:
         *,
         batch_rows: int = 1000,
         workers: int = 1,
+        **options: Any,
     ) -> pa.Table:
-        """The live, matching rows of all files."""
+        """The live, matching rows of all files; `options` go to `read_tasks`."""
         projected = projected or self.schema
+        options.update(batch_rows=batch_rows, workers=workers)
         tasks = [self.task(file, row_filter) for file in self.files]
-        batches = list(
-            read_tasks(
-                tasks, self.schema, projected, self.metadata, self.storage, batch_rows=batch_rows, workers=workers
-            )
-        )
+        batches = list(read_tasks(tasks, self.schema, projected, self.metadata, self.storage, **options))
         assert all(batch.num_rows for batch in batches)
         return pa.Table.from_batches(batches, to_arrow(projected))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -24,10 +25,8 @@ from hms_iceberg.arrow.formats.page_checksums import is_intact
 from hms_iceberg.lazy import pl
 
 # Polars takes longer than pyarrow to begin with a row group. Work is counted in numbers; text is so many times that.
-_LEAST_WORK, _LEAST_FILTERED_WORK = 4_000_000, 1_000_000
+_LEAST_WORK, _LEAST_FILTERED_WORK = 500_000, 100_000
 _WORK_OF_TEXT = 10
-# The most that a row group may take while it is decoded whole: values of a fixed width, and bytes.
-_MOST_BYTES = 64 * 1024 * 1024
 _TEXT_WIDTH = 16
 
 
@@ -70,7 +69,6 @@ class DecodedRows:
 
     def batches(self, batch_rows: int) -> Iterator[tuple[Any, pa.RecordBatch]]:
         """The rows as batches, each with the positions of its rows, or of the first one if they come in turn."""
-        oldest = pl.CompatLevel.oldest()
         rows = self.frame.height if self.positions is None else len(self.positions)
         for first in range(0, rows, batch_rows):
             where: Any = self.start + first
@@ -80,10 +78,7 @@ class DecodedRows:
                 yield where, pa.RecordBatch.from_struct_array(rows_only(min(batch_rows, rows - first)))
                 continue
             part = self.frame.slice(first, batch_rows)
-            arrays = [
-                series.to_arrow(compat_level=oldest).cast(kind)
-                for series, kind in zip(part.get_columns(), self.kinds, strict=True)
-            ]
+            arrays = [_to_arrow(series, kind) for series, kind in zip(part.get_columns(), self.kinds, strict=True)]
             yield where, pa.RecordBatch.from_arrays(arrays, names=part.columns)
 
 
@@ -102,10 +97,7 @@ class FrameReader:
     Polars gives.
     """
 
-    def __init__(
-        self, file: Any, path: str, footer: pq.FileMetaData, schema: pa.Schema, strange: Collection[int]
-    ) -> None:
-        self._file = file
+    def __init__(self, path: str, footer: pq.FileMetaData, schema: pa.Schema, strange: Collection[int]) -> None:
         self._path = path
         self._footer = footer
         self._strange = strange
@@ -126,12 +118,19 @@ class FrameReader:
         }
 
     @cached_property
+    def _pages(self) -> pa.MemoryMappedFile:
+        """The file as Polars sees it, too: without a copy."""
+        return pa.memory_map(self._path)
+
+    @cached_property
     def _row(self) -> str:
         """A name that no column has."""
         return max((field.name for field in self.schema), key=len, default="") + "#"
 
-    def is_quick(self, group: int, leaves: Sequence[int], tested: Collection[int]) -> bool:
-        """Whether a row group is better read by Polars than by pyarrow, and fits into memory meanwhile."""
+    def is_quick(self, group: int, leaves: Sequence[int], tested: Collection[int], most_bytes: int) -> bool:
+        """Whether a row group is better read by Polars than by pyarrow, and takes at most so many bytes when it is
+        decoded whole.
+        """
         needed = {*leaves, *tested}
         if not needed or not needed <= self.leaves.keys():
             return False
@@ -145,7 +144,7 @@ class FrameReader:
             else:
                 work += found.num_rows * (_WORK_OF_TEXT if pa.types.is_decimal(kind) else 1)
                 size += found.num_rows * max(kind.bit_width // 8, 1)
-        return work >= (_LEAST_FILTERED_WORK if tested else _LEAST_WORK) and size <= _MOST_BYTES
+        return work >= (_LEAST_FILTERED_WORK if tested else _LEAST_WORK) and size <= most_bytes
 
     def read(
         self,
@@ -164,8 +163,6 @@ class FrameReader:
         """
         found = self._footer.row_group(group)
         needed = sorted({*leaves, *tested})
-        if not all(is_intact(self._file, found.column(leaf)) for leaf in needed):
-            return None
         kinds = [self.leaves[leaf].type for leaf in leaves]
         columns: list[pl.Expr] = [pl.col(self.leaves[leaf].path[0]) for leaf in leaves]
         dtypes: Sequence[Any] = [_frame_type(kind) for kind in kinds]
@@ -174,6 +171,8 @@ class FrameReader:
             columns, dtypes, last = list(made.columns), made.dtypes, made.test
         is_part = test is not None or last is not None
         try:
+            if not all(is_intact(self._pages, found.column(leaf)) for leaf in needed):
+                return None
             rows = pl.scan_parquet(
                 self._path,
                 glob=False,
@@ -199,6 +198,13 @@ class FrameReader:
             return None
         found = DecodedRows(frame, kinds, start, positions)
         return found if removed is None else found.without(removed)
+
+
+def _to_arrow(series: pl.Series, kind: pa.DataType) -> pa.Array:
+    if series.dtype in (pl.String, pl.Binary):
+        with suppress(pa.ArrowNotImplementedError):  # views cannot be cast yet; Polars takes longer for it
+            return series.to_arrow(compat_level=pl.CompatLevel.newest()).cast(kind)
+    return series.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(kind)
 
 
 def _frame_type(kind: pa.DataType) -> Any | None:

@@ -116,7 +116,7 @@ class ParquetReader:
             self.frames: FrameReader | None = None
             if self._key is None and isinstance(self._file, pa.OSFile):
                 path = parse_location(location).path
-                self.frames = FrameReader(self._file, path, self.footer, identified(plain, mapping), self._rules)
+                self.frames = FrameReader(path, self.footer, identified(plain, mapping), self._rules)
         except BaseException:
             self.close()
             raise

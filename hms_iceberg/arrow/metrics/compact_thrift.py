@@ -10,6 +10,14 @@ from collections.abc import Iterator
 BYTE, INT, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = 3, 5, 7, 8, 9, 10, 11, 12
 
 
+def integer_of(digits: bytes) -> int:
+    """An integer of all bytes of its form."""
+    number = 0
+    for byte in reversed(digits):
+        number = number << 7 | byte & 127
+    return number >> 1 ^ -(number & 1)
+
+
 class CompactThrift:
     """Reads values of Thrift's compact protocol one after another."""
 

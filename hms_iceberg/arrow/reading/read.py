@@ -13,7 +13,16 @@ import pyarrow as pa
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.arrow.columns.frames import empty_frame, to_polars
 from hms_iceberg.arrow.parallel import default_workers, read_in_order
-from hms_iceberg.arrow.reading.task_reader import FrameRows, ScanContext, WantedFrame, count_live, read_rows, read_task
+from hms_iceberg.arrow.reading.task_reader import (
+    KEPT_BYTES,
+    STREAMED_BYTES,
+    FrameRows,
+    ScanContext,
+    WantedFrame,
+    count_live,
+    read_rows,
+    read_task,
+)
 from hms_iceberg.arrow.storage.filesystems import parse_location
 from hms_iceberg.expressions.tree import AlwaysTrue
 from hms_iceberg.lazy import pl
@@ -73,15 +82,16 @@ def read_tasks(
     workers: int | None = None,
     buffer_bytes: int = _BUFFER_BYTES,
     marks_deleted: bool = False,
+    decoded_bytes: int = STREAMED_BYTES,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of some tasks of a scan; see `scan_to_batches`.
 
     Tasks are taken as they are read, a few ahead. With `marks_deleted`, deleted rows are read too, and the column
-    `_deleted` tells them.
+    `_deleted` tells them. A range that is decoded whole takes at most `decoded_bytes`.
     """
     if workers is None:
         tasks, workers = _counted(tasks, metadata)
-    context = ScanContext(metadata, storage, filter_schema, projected, batch_rows, marks_deleted)
+    context = ScanContext(metadata, storage, filter_schema, projected, batch_rows, marks_deleted, None, decoded_bytes)
     return read_in_order(tasks, lambda task: read_task(context, task), workers, buffer_bytes)
 
 
@@ -103,7 +113,7 @@ def read_frames(
 ) -> Iterator[pl.DataFrame]:
     """The rows of some tasks of a scan as frames of polars, those that match the test of `wanted`, too."""
     tasks, workers = _counted(tasks, metadata)
-    context = ScanContext(metadata, storage, filter_schema, projected, _BATCH_ROWS, frame=wanted)
+    context = ScanContext(metadata, storage, filter_schema, projected, _BATCH_ROWS, False, wanted, KEPT_BYTES)
     for rows in read_in_order(tasks, lambda task: read_rows(context, task), workers, buffer_bytes):
         if isinstance(rows, FrameRows):
             yield rows.frame
@@ -138,6 +148,7 @@ def read_all(
         storage,
         batch_rows=_WHOLE_BATCH_ROWS,
         buffer_bytes=_WHOLE_BYTES,
+        decoded_bytes=KEPT_BYTES,
     )
     return pa.Table.from_batches(list(batches), to_arrow(projected))
 
@@ -168,7 +179,8 @@ def count_rows(plans: Iterable[ScanPlan], metadata: TableMetadata, storage: Stor
             total += counted or 0
             if not done and counted is None:
                 unread.append(task)
-        total += sum(batch.num_rows for batch in read_tasks(unread, plan.schema, nothing, metadata, storage))
+        batches = read_tasks(unread, plan.schema, nothing, metadata, storage, decoded_bytes=KEPT_BYTES)
+        total += sum(batch.num_rows for batch in batches)
     return total
 
 

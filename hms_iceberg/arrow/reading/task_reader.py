@@ -47,6 +47,9 @@ from hms_iceberg.storage import Storage
 # Keys of equality deletes are looked up in larger batches, since each look-up has a cost of its own.
 _KEYED_BATCH_ROWS = 1 << 20
 _POSITION = columns.POSITION.field_id
+# The most that a range may take while it is decoded whole: if its rows are let go one after another, and if whoever
+# reads keeps the rows or takes whole ranges.
+STREAMED_BYTES, KEPT_BYTES = 64 * 1024 * 1024, 512 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,8 @@ class ScanContext:
     """State that all tasks of a scan share.
 
     With `marks_deleted`, deleted rows are read too, and the column `_deleted` tells them; else they are left out. With
-    `frame`, rows come as frames where that is quicker than batches.
+    `frame`, rows come as frames where that is quicker than batches. A range that is decoded whole takes at most
+    `decoded_bytes`.
     """
 
     def __init__(
@@ -85,8 +89,10 @@ class ScanContext:
         batch_rows: int,
         marks_deleted: bool = False,
         frame: WantedFrame | None = None,
+        decoded_bytes: int = STREAMED_BYTES,
     ) -> None:
         self.frame = frame
+        self.decoded_bytes = decoded_bytes
         self.metadata = metadata
         self.storage = storage
         self.filter_schema = filter_schema
@@ -349,7 +355,7 @@ class _TaskReader:
     def _decoded(self, rows: RowRange) -> DecodedRows | None:
         """The rows of a range that Polars finds to match its part of the filter; None if pyarrow reads the range."""
         frames, leaves, quick = self._reader.frames, self._quick_projection.leaves, self._quick
-        if frames is None or not frames.is_quick(rows.index, leaves, quick.leaves):
+        if frames is None or not frames.is_quick(rows.index, leaves, quick.leaves, self._context.decoded_bytes):
             return None
         removed = None if self._context.marks_deleted else self._deletes.positions
         return frames.read(rows.index, rows.start, leaves, quick.test, quick.leaves, removed, self._frame_columns)
