@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from hms_iceberg.arrow.reading.changelog_rows import changelog_schema
-from hms_iceberg.errors import InvalidInputError, UnsupportedError
+from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.spark.procedures.procedure import TABLE, Call, Column, Parameter, Procedure, ResultView
-from hms_iceberg.spark.reading.changes import between, command
-from hms_iceberg.spark.schemas import is_held, spark_schema
+from hms_iceberg.spark.reading.changes import CARRYOVERS, IDENTIFIERS, NET, UPDATES, between
 
 
 def _create_changelog_view(call: Call) -> ResultView:
@@ -19,17 +17,16 @@ def _create_changelog_view(call: Call) -> ResultView:
     )
     if net_changes and call.get("compute_updates", "identifier_columns" in call.arguments):
         raise InvalidInputError("Not support net changes with update images: leave out net_changes or compute_updates.")
-    scan = between(scan, call.get("options", {}), ".".join(call.identifier))
-    scan.to_arrow_batch_reader().close()  # so that what is wrong is told now
+    given = call.get("options", {})
+    scan = between(scan, given, ".".join(call.identifier))
+    scan.plan()  # so that what is wrong is told now
     name = call.get("changelog_view", f"`{call.identifier[-1]}_changes`")
-    schema = changelog_schema(scan.projection())
-    for field in schema.fields:
-        if not is_held(field.field_type):
-            raise UnsupportedError(
-                f"Cannot make a view of the changes of table {'.'.join(call.identifier)}: Spark cannot hold column "
-                f"{field.name!r}, which is a {field.field_type}. Read the changes from Python (Table.changelog_scan)."
-            )
-    return ResultView(name, spark_schema(schema, name), command(scan), [(name,)])
+    options = {**given, CARRYOVERS: "false", NET: str(scan.net_changes)}
+    if scan.compute_updates is not None:
+        options[UPDATES] = str(scan.compute_updates)
+    if scan.identifier_columns is not None:
+        options[IDENTIFIERS] = ",".join(scan.identifier_columns)
+    return ResultView(name, {key.lower(): value for key, value in options.items()}, [(name,)])
 
 
 CREATE_CHANGELOG_VIEW = Procedure(

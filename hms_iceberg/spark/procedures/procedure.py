@@ -86,11 +86,10 @@ Row = Sequence[Any]
 
 @dataclass(frozen=True)
 class ResultView:
-    """A temporary view that the call makes in the session, of rows that Python workers read."""
+    """A temporary view that the call makes in the session, of the table's changes."""
 
     name: str  # of the view
-    schema: Mapping[str, Any]  # its columns, as Spark writes schemas in JSON
-    command: bytes  # what the workers run
+    options: Mapping[str, str]  # of the read of ``db.t.changes`` that the view is
     rows: Sequence[Row]  # the result of the call
 
 

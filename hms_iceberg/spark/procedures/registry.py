@@ -110,6 +110,6 @@ def call_procedure(question: CallProcedure, catalogs: OpenCatalogs, rewrites: Op
     if isinstance(result, SparkRewrite):
         return AnswerWriter({"rewrite": rewrites.open(result)}).done()
     if isinstance(result, ResultView):
-        view = {"name": result.name, "schema": result.schema}
-        return AnswerWriter({"rows": list(result.rows), "view": view}).blobs([result.command]).done()
+        view = {"name": result.name, "options": result.options}
+        return AnswerWriter({"rows": list(result.rows), "view": view}).done()
     return AnswerWriter({"rows": list(result)}).done()

@@ -20,7 +20,7 @@ from hms_iceberg.spark.read_questions import (
 )
 from hms_iceberg.spark.reading.changed_rows import OF_ICEBERG, ChangeColumns, WantedChanges
 from hms_iceberg.spark.reading.changelog_ranges import commits_after, commits_of
-from hms_iceberg.spark.reading.changes import metadata_table_scan
+from hms_iceberg.spark.reading.changes import IDENTIFIERS, identifier_columns, metadata_table_scan
 from hms_iceberg.spark.reading.descriptions import UNKNOWN_SIZE, selected
 from hms_iceberg.spark.schemas import spark_schema
 from hms_iceberg.spec.data_types import LongType, NestedField, TimestamptzType
@@ -33,7 +33,6 @@ from hms_iceberg.table.reading.incremental_scans import ChangelogScan
 if TYPE_CHECKING:
     import pyarrow as pa
 
-IDENTIFIERS = "identifier-columns"
 _OPTIONS = (
     "path",
     *TRAVELS,
@@ -179,10 +178,8 @@ def _scan(
 
 def _identifiers(metadata: TableMetadata, options: Mapping[str, str]) -> tuple[str, ...] | None:
     """The columns that identify a row: the option's, the table's identifier fields, or the row's id."""
-    if IDENTIFIERS in options:
-        return tuple(name.strip() for name in options[IDENTIFIERS].split(","))
-    if metadata.schema().identifier_field_names() or metadata.format_version < 3:
-        return None
+    if IDENTIFIERS in options or metadata.schema().identifier_field_names() or metadata.format_version < 3:
+        return identifier_columns(options)
     return (ROW_ID.name,)
 
 

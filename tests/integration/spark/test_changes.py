@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from tests.support.spark_tables import rows_of
+from tests.support.spark_tables import plan_text, rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,6 +77,26 @@ def test_options_choose_snapshots(spark: SparkSession, changed: Table, namespace
     assert ids(end_snapshot_id=first.snapshot_id) == [1, 2]
     assert ids(start_timestamp=first.timestamp_ms, end_timestamp=second.timestamp_ms) == [3, 4]
     assert ids(start_timestamp=third.timestamp_ms + 1) == []
+    assert ids(end_timestamp=first.timestamp_ms - 1) == []
+
+
+def test_options_make_of_them_what_a_view_of_changes_has(spark: SparkSession, changed: Table, namespace: str) -> None:
+    name = f"{namespace}.changed"
+    forms = {
+        "identifier_columns => array('id')": {"identifier-columns": "id"},
+        "net_changes => true": {"net-changes": "true"},
+        "compute_updates => false, identifier_columns => array('id')": {
+            "identifier-columns": "id",
+            "compute-updates": "false",
+            "carryovers": "false",
+        },
+    }
+    for arguments, options in forms.items():
+        spark.sql(f"call system.create_changelog_view(table => '{name}', {arguments})").collect()
+        of_view = sorted(map(str, spark.table("changed_changes").collect()))
+        assert of_view == sorted(map(str, spark.read.options(**options).table(f"{name}.changes").collect())), arguments
+        assert "BatchScan" in plan_text(spark.table("changed_changes"))
+        assert of_view
 
 
 @pytest.mark.since_spark("4.0", "options of reads in SQL")
@@ -110,6 +130,8 @@ def test_what_cannot_be_asked_is_refused(spark: SparkSession, changed: Table, na
         spark.read.option("snapshot-id", first).table(f"{name}.changes")
     with pytest.raises(Exception, match="did you mean 'start-snapshot-id'"):
         spark.read.format("iceberg").option("start-snapshotid", first).load(f"{name}.changes")
+    with pytest.raises(Exception, match="net-changes is 'yes', not true or false"):
+        spark.read.option("net-changes", "yes").table(f"{name}.changes")
     with pytest.raises(Exception, match="Cannot set both start-snapshot-id and start-timestamp"):
         spark.read.option("start-snapshot-id", first).option("start-timestamp", 1).table(f"{name}.changes")
     with pytest.raises(Exception, match=f"start-timestamp is an option of changelogs. Read {name}.changes"):

@@ -76,8 +76,9 @@ public final class CatalogProcedure implements UnboundProcedure, BoundProcedure 
         given.set(parameters[i].name(), Values.json(type, arguments.get(i, type)));
       }
     }
+    Identifier table = null;
     if (given.has("table")) {
-      Identifier table = TableArgument.resolve(session, catalog, given.get("table").asText());
+      table = TableArgument.resolve(session, catalog, given.get("table").asText());
       catalog.source(table).addTarget(question);
       if (given.has("where")) {
         String name = TableArgument.qualified((CatalogPlugin) catalog, table);
@@ -100,7 +101,7 @@ public final class CatalogProcedure implements UnboundProcedure, BoundProcedure 
       }
     }
     if (answer.header().has("view")) {
-      ChangesView.create(session, answer.header().get("view"), answer.takeBlobs(1)[0]);
+      ChangesView.create(session, catalog, table, answer.header().get("view"));
     }
     return Collections.singletonList(result(answer.header().get("rows"))).iterator();
   }

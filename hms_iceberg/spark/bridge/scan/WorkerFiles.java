@@ -171,7 +171,7 @@ public final class WorkerFiles {
    *
    * @param worker tells how Python workers are started
    */
-  public static LogicalPlan inWorkers(
+  private static LogicalPlan inWorkers(
       String name, SimplePythonFunction worker, byte[] command, List output, LogicalPlan rows) {
     SimplePythonFunction function = new SimplePythonFunction(
         command, worker.envVars(), worker.pythonIncludes(), worker.pythonExec(), worker.pythonVer(),

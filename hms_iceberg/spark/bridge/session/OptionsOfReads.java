@@ -28,7 +28,8 @@ import scala.runtime.AbstractPartialFunction;
 final class OptionsOfReads extends Rule {
   private static final String[] NAMES = {
     "snapshot-id", "as-of-timestamp", "branch", "tag", "start-snapshot-id", "end-snapshot-id",
-    "start-timestamp", "end-timestamp", "split-size", "file-open-cost"
+    "start-timestamp", "end-timestamp", "identifier-columns", "compute-updates", "net-changes", "carryovers",
+    "split-size", "file-open-cost"
   };
 
   private final SparkSession session;
