@@ -1,8 +1,8 @@
-"""Reports of scans and commits: what was planned and what was committed, and for whom it is told.
+"""Reports of scans and commits: what was planned and what was committed, and for whom it is told; and events.
 
 Each report is a line of the log (logger `hms_iceberg.reports`, level INFO), and is handed to every listener of this
 process. What Apache Iceberg calls a `MetricsReporter` is a listener: a function of one report. Nothing is put together
-while nobody listens.
+while nobody listens. Calls of the metastore and migrations are events, which have listeners of their own.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from hms_iceberg.errors import ConfigurationError
 
-__all__ = ["CommitReport", "Listening", "ScanReport", "listen"]
+__all__ = ["CommitReport", "Listening", "MetastoreCall", "MigrationReport", "ScanReport", "listen", "listen_to_events"]
 
 logger = logging.getLogger(__name__)
 
@@ -103,8 +103,50 @@ class CommitReport:
         return f"Did not commit {self.table}, {self.outcome}: {self.error} {told}"
 
 
+ANSWERED, REFUSED = "answered", "refused"
+
+
+@dataclass(frozen=True)
+class MetastoreCall:
+    """A call of a Hive Metastore.
+
+    Attributes:
+        method: its Thrift name.
+        outcome: `answered`; `refused`, also where there is no such table; or `failed`: no answer came.
+        seconds: how long it took, over all attempts.
+    """
+
+    method: str
+    outcome: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class MigrationReport:
+    """A migration of a Hive table that is over, or a round of a table that follows one.
+
+    Attributes:
+        table: name of the Hive table.
+        method: `in place`, `copy` or `follow`.
+        outcome: `made` or `failed`.
+        seconds: how long it took.
+        files, records, bytes: how much was taken over; rounds tell the files alone.
+        error: why it was not made.
+    """
+
+    table: str
+    method: str
+    outcome: str
+    seconds: float
+    files: int = 0
+    records: int = 0
+    bytes: int = 0
+    error: str = ""
+
+
 Report = ScanReport | CommitReport
 Reporter = Callable[[Report], object]
+Event = MetastoreCall | MigrationReport
 
 
 class _Listeners:
@@ -112,33 +154,43 @@ class _Listeners:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self.all: tuple[Reporter, ...] = ()
+        self.all: tuple[Callable[[Any], object], ...] = ()
         self.named: frozenset[str] = frozenset()
 
-    def add(self, reporter: Reporter, name: str = "") -> None:
+    def add(self, reporter: Callable[[Any], object], name: str = "") -> None:
         with self._lock:
             if name and name in self.named:
                 return
             self.all = (*self.all, reporter)
             self.named |= {name}
 
-    def remove(self, reporter: Reporter) -> None:
+    def remove(self, reporter: Callable[[Any], object]) -> None:
         with self._lock:
             self.all = tuple(each for each in self.all if each is not reporter)
 
+    def hear(self, report: Report | Event) -> None:
+        for each in self.all:
+            try:
+                each(report)
+            except Exception as error:
+                logger.warning("The reporter %r failed: %s", each, error, exc_info=error)
+
 
 _LISTENERS = _Listeners()
+_LISTENERS_TO_EVENTS = _Listeners()
 
 
 class Listening:
-    """A listener that hears reports until it is closed; also a context manager."""
+    """A listener that hears reports or events until it is closed; also a context manager."""
 
-    def __init__(self, reporter: Reporter) -> None:
+    def __init__(self, reporter: Callable[[Any], object], listeners: _Listeners) -> None:
         self._reporter = reporter
+        self._listeners = listeners
+        listeners.add(reporter)
 
     def close(self) -> None:
-        """Ends the listening: the function hears no more reports."""
-        _LISTENERS.remove(self._reporter)
+        """Ends the listening: the function hears no more."""
+        self._listeners.remove(self._reporter)
 
     def __enter__(self) -> Listening:
         return self
@@ -160,23 +212,38 @@ def listen(reporter: Reporter) -> Listening:
     Returns:
         what ends it: `close()`, or a `with` block.
     """
-    _LISTENERS.add(reporter)
-    return Listening(reporter)
+    return Listening(reporter, _LISTENERS)
+
+
+def listen_to_events(listener: Callable[[Event], object]) -> Listening:
+    """Has a function called with each call of a metastore and each migration of this process, in the thread of it.
+
+    What the function raises is logged, and harms nothing.
+
+    Args:
+        listener: the function.
+
+    Returns:
+        what ends it: `close()`, or a `with` block.
+    """
+    return Listening(listener, _LISTENERS_TO_EVENTS)
 
 
 def tell(make: Callable[[], Report]) -> None:
     """Reports, if anybody listens."""
-    listeners, is_logged = _LISTENERS.all, logger.isEnabledFor(logging.INFO)
-    if not listeners and not is_logged:
+    is_logged = logger.isEnabledFor(logging.INFO)
+    if not _LISTENERS.all and not is_logged:
         return
     report = make()
     if is_logged:
         logger.info("%s", report)
-    for each in listeners:
-        try:
-            each(report)
-        except Exception as error:
-            logger.warning("The reporter %r failed: %s", each, error, exc_info=error)
+    _LISTENERS.hear(report)
+
+
+def tell_event(make: Callable[[], Event]) -> None:
+    """Tells of an event, if anybody listens."""
+    if _LISTENERS_TO_EVENTS.all:
+        _LISTENERS_TO_EVENTS.hear(make())
 
 
 def listen_as_named(properties: Mapping[str, str]) -> None:

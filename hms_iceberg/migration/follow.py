@@ -30,6 +30,7 @@ from hms_iceberg.metastore import MetadataVersion, table_identifier
 from hms_iceberg.migration.hive.source_reasons import partition_key
 from hms_iceberg.migration.migration_plan import MigrationOptions, MigrationPlan, MigrationPlanner
 from hms_iceberg.migration.migration_progress import Progress, silent
+from hms_iceberg.migration.migration_reports import ReportedMigration
 from hms_iceberg.migration.migration_state import HIVE_TABLE
 from hms_iceberg.migration.snapshot_table import snapshot
 from hms_iceberg.spec.data_types import IcebergType
@@ -231,6 +232,12 @@ class Follower:
             MigrationError: the Iceberg table is not one that follows the Hive table, or was written to.
             CommitConflictError: others changed it in every attempt.
         """
+        with ReportedMigration(self.source, "follow") as reported:
+            found = self._round()
+            reported.made(found.added)
+            return found
+
+    def _round(self) -> FollowRound:
         started = time.monotonic()
         for attempt in range(_LOOKS):
             row = self._row()

@@ -19,6 +19,8 @@ from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_li
 class InPlace:
     """A method to migrate; see `hms_iceberg.migration.migrate.MigrationMethod`."""
 
+    name = "in place"
+
     def __init__(self, catalog: Catalog, planner: MigrationPlanner) -> None:
         self._catalog = catalog
         self._storage = catalog.storage

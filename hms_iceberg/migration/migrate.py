@@ -36,6 +36,7 @@ from hms_iceberg.migration.in_place import InPlace
 from hms_iceberg.migration.migration_journal import Journal, new_migration_id, write_files, write_journal
 from hms_iceberg.migration.migration_plan import MigrationOptions, MigrationPlanner
 from hms_iceberg.migration.migration_progress import Progress, silent
+from hms_iceberg.migration.migration_reports import ReportedMigration
 from hms_iceberg.migration.migration_state import MIGRATION_ORIGINAL, MigrationState, Original, staging_name
 from hms_iceberg.migration.recovery import Recovery, only_one
 from hms_iceberg.table import Table
@@ -115,6 +116,9 @@ class Plan(Protocol):
 class MigrationMethod(Protocol):
     """How the Iceberg table of a migration is made."""
 
+    name: str
+    """The name of the method in reports: `in place` or `copy`."""
+
     def plan(self, table: HiveTable) -> Any:
         """Plans the Iceberg table; raises UnsupportedError if that is not possible."""
         ...
@@ -182,7 +186,13 @@ def carry_out(
     """Migrates a table, in place or by a copy; see `migrate`."""
     migration = _Migration(catalog, identifier, options, method, proof)
     with only_one(*migration.name):
-        return migration.run(dry_run)
+        if dry_run:
+            return migration.run(dry_run)
+        with ReportedMigration(".".join(migration.name), method.name) as reported:
+            result = migration.run(dry_run)
+        if not result.already_done:
+            reported.made(result.files, result.records, result.bytes)
+        return result
 
 
 class _Migration:

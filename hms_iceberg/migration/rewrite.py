@@ -96,6 +96,8 @@ def rewrite(
 class _Copy:
     """A method to migrate; see `hms_iceberg.migration.migrate.MigrationMethod`."""
 
+    name = "copy"
+
     def __init__(self, catalog: Catalog, options: MigrationOptions, rows: CopyRows) -> None:
         self._catalog = catalog
         self._hive = HiveTables.of(catalog.metastore)

@@ -1,19 +1,33 @@
-"""Metrics of scans and commits for Prometheus, and the port at which metrics and health are asked for."""
+"""Metrics for Prometheus, and the port at which metrics and health are asked for.
+
+They are of scans and commits, of calls of the metastore, and of migrations.
+"""
 
 from __future__ import annotations
 
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from socketserver import ThreadingMixIn
 from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from hms_iceberg.errors import ConfigurationError, MissingDependencyError
-from hms_iceberg.reports import CONFLICT, FAILED, MADE, UNKNOWN, CommitReport, Report
+from hms_iceberg.reports import (
+    CONFLICT,
+    FAILED,
+    MADE,
+    UNKNOWN,
+    CommitReport,
+    Event,
+    MetastoreCall,
+    Report,
+    listen,
+    listen_to_events,
+)
 
-__all__ = ["TableMetrics"]
+__all__ = ["EventMetrics", "TableMetrics", "count"]
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -21,6 +35,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+_LONG_BUCKETS = (0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 14_400)
 Probe = Callable[[], str | None]
 """Says why the answer is no; None for yes."""
 
@@ -55,8 +70,11 @@ class TableMetrics:
         self._commit_seconds = client.Histogram(
             "hms_iceberg_commit_seconds", "Time of a commit, over all its attempts.", buckets=BUCKETS, **to
         )
-        self._lock_seconds = client.Counter(
-            "hms_iceberg_commit_lock_seconds", "Time that commits waited for the locks of tables.", **to
+        self._lock_seconds = client.Histogram(
+            "hms_iceberg_commit_lock_seconds",
+            "Time that a commit waited for the lock of its table, over all its attempts.",
+            buckets=BUCKETS,
+            **to,
         )
         self._commit_bytes = client.Counter(
             "hms_iceberg_commit_bytes",
@@ -95,11 +113,70 @@ class TableMetrics:
         self._commits.labels(report.outcome).inc()
         self._attempts.inc(report.attempts)
         self._commit_seconds.observe(report.seconds)
-        self._lock_seconds.inc(report.lock_seconds)
+        if report.lock_seconds:  # most commits to a metastore that compares for itself take no lock
+            self._lock_seconds.observe(report.lock_seconds)
         for change in ("added", "removed"):
             size = report.summary.get(f"{change}-files-size", "")
             if size.isdigit() and report.operation:
                 self._commit_bytes.labels(report.operation, change).inc(int(size))
+
+
+class EventMetrics:
+    """A listener that counts calls of the metastore and migrations; give it to `hms_iceberg.reports.listen_to_events`.
+
+    Args:
+        registry: where the metrics go; the default one of `prometheus_client` unless given.
+    """
+
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        client = prometheus()
+        to = {"registry": registry or client.REGISTRY}
+        self._call_seconds = client.Histogram(
+            "hms_iceberg_metastore_call_seconds",
+            "Time of a call of the metastore, by Thrift method and outcome: answered; refused, also where there is no "
+            "such table; failed, if no answer came.",
+            ("method", "outcome"),
+            buckets=BUCKETS,
+            **to,
+        )
+        self._migration_seconds = client.Histogram(
+            "hms_iceberg_migration_seconds",
+            "Time of a migration (in place, copy) or of a round of a table that follows (follow), by outcome.",
+            ("method", "outcome"),
+            buckets=_LONG_BUCKETS,
+            **to,
+        )
+        self._migrated = {
+            name: client.Counter(f"hms_iceberg_migration_{name}", f"{what} that were migrated.", ("method",), **to)
+            for name, what in (("files", "Files"), ("records", "Rows"), ("bytes", "Bytes of files"))
+        }
+
+    def __call__(self, event: Event) -> None:
+        """Counts one event."""
+        if isinstance(event, MetastoreCall):
+            self._call_seconds.labels(event.method, event.outcome).observe(event.seconds)
+            return
+        self._migration_seconds.labels(event.method, event.outcome).observe(event.seconds)
+        for name, counter in self._migrated.items():
+            counter.labels(event.method).inc(getattr(event, name))
+
+
+def count(registry: CollectorRegistry | None = None) -> ExitStack:
+    """Counts scans, commits, calls of the metastore and migrations of this process.
+
+    Args:
+        registry: where the metrics go; the default one of `prometheus_client` unless given.
+
+    Returns:
+        what ends it: `close()`, or a `with` block.
+
+    Raises:
+        MissingDependencyError: `prometheus-client` is not installed.
+    """
+    listening = ExitStack()
+    listening.enter_context(listen(TableMetrics(registry)))
+    listening.enter_context(listen_to_events(EventMetrics(registry)))
+    return listening
 
 
 # ------------------------------------------------------------------------------------------------- the port

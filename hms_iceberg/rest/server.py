@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 from hms_iceberg.errors import ConfigurationError, MissingDependencyError
 from hms_iceberg.printable import log_to_stderr
 from hms_iceberg.private_files import temporary_folder
-from hms_iceberg.reporters.prometheus import BUCKETS, TableMetrics, metrics_server, prometheus
-from hms_iceberg.reports import listen
+from hms_iceberg.reporters.prometheus import BUCKETS, count, metrics_server, prometheus
 from hms_iceberg.rest.access import everything
 from hms_iceberg.rest.security.jwt_login import JwtLogin, JwtSettings
 from hms_iceberg.rest.security.logins import AnyOf, Login, read_tokens
@@ -236,10 +235,10 @@ def _is_loopback(host: str) -> bool:
 
 
 def _observed() -> Observer:
-    """Counts answers and their time, by method, route and status; and the scans and commits of this process."""
+    """Counts answers and their time, by method, route and status; and what else this process does."""
     from prometheus_client import Histogram
 
-    listen(TableMetrics())
+    count()
     seconds = Histogram(
         "hms_iceberg_rest_request_seconds",
         "Time to answer a request, by method, route and status.",

@@ -1,4 +1,4 @@
-"""A real Prometheus scrapes the maintenance service, and answers every query of the dashboard."""
+"""A real Prometheus scrapes the maintenance service and a migration, and answers every query of the dashboard."""
 
 from __future__ import annotations
 
@@ -14,9 +14,12 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from hms_iceberg import load_catalog
+from hms_iceberg.catalog import Catalog
+from hms_iceberg.hms.embedded import EmbeddedMetastore
+from tests.support.hive_warehouse import HiveWarehouse, write_files
 from tests.unit.maintenance.service.test_service import make
 from tests.unit.reporters.test_dashboard import queries
 
@@ -25,7 +28,7 @@ pytestmark = pytest.mark.slow
 CONFIG = """\
 global: {scrape_interval: 200ms}
 scrape_configs:
-  - {job_name: maintain, static_configs: [{targets: ["127.0.0.1:%d"]}]}
+  - {job_name: hms_iceberg, static_configs: [{targets: ["127.0.0.1:%d", "127.0.0.1:%d"]}]}
 """
 SCRAPES = 10
 OF_OTHERS = "rest_request_seconds"  # of a server that does not run here
@@ -60,30 +63,35 @@ def until(port: int, query: str) -> list[dict[str, Any]]:
     raise AssertionError(f"Nothing found in a minute: {query}")
 
 
-def test_prometheus_scrapes_the_service_and_answers_the_dashboard_s_queries(tmp_path: Path) -> None:
+def test_prometheus_scrapes_services_and_answers_the_dashboard_s_queries(
+    tmp_path: Path, catalog: Catalog, namespace: str, metastore: EmbeddedMetastore
+) -> None:
     program = shutil.which("prometheus")
     if program is None:
         pytest.skip("needs a Prometheus: apt install prometheus")
-    catalog = load_catalog("files", type="hadoop", warehouse=str(tmp_path / "w"))
-    catalog.create_namespace("web")
-    make(catalog, "web.small", 6)
-    metrics, port = free_port(), free_port()
-    (tmp_path / "prometheus.yml").write_text(CONFIG % metrics)
-    maintain = [
-        sys.executable,
-        "-m",
-        "hms_iceberg",
-        "maintain",
-        "-p",
-        "type=hadoop",
-        "-p",
-        f"warehouse={tmp_path / 'w'}",
-    ]
+    make(catalog, f"{namespace}.small", 6, **{"engine.hive.lock-enabled": "true"})
+    hive = HiveWarehouse(catalog, namespace)
+    write_files(hive.create("plain", "id int").table.sd.location, pa.table({"id": pa.array([1], pa.int32())}))
+    metrics, of_migration, port = free_port(), free_port(), free_port()
+    (tmp_path / "prometheus.yml").write_text(CONFIG % (metrics, of_migration))
+    ours = [sys.executable, "-m", "hms_iceberg"]
+    maintain = [*ours, "maintain", "--uri", metastore.uri, "--table", f"{namespace}.small"]
     maintain += ["--every", "1s", "--metrics-port", str(metrics), "--output", "json"]
+    follow = [
+        *ours,
+        "migrate",
+        f"{namespace}.plain",
+        "--follow",
+        f"{namespace}.copy",
+        "--uri",
+        metastore.uri,
+    ]
+    follow += ["--interval", "1s", "--metrics-port", str(of_migration)]
     server = [program, f"--config.file={tmp_path / 'prometheus.yml'}", f"--storage.tsdb.path={tmp_path / 'data'}"]
     server += [f"--web.listen-address=127.0.0.1:{port}"]
     with (
-        subprocess.Popen(maintain, stdout=subprocess.PIPE, text=True) as service,
+        subprocess.Popen(maintain, stdout=subprocess.DEVNULL) as service,
+        subprocess.Popen(follow, stdout=subprocess.DEVNULL) as follower,
         subprocess.Popen(server, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as prometheus,
     ):
         try:
@@ -93,6 +101,14 @@ def test_prometheus_scrapes_the_service_and_answers_the_dashboard_s_queries(tmp_
             assert "rewrite_data_files" in {each["metric"]["action"] for each in done}
             with urllib.request.urlopen(f"http://127.0.0.1:{metrics}/ready", timeout=10) as answer:
                 assert answer.status == 200
+            made = until(port, 'hms_iceberg_migration_seconds_count{method="follow",outcome="made"} >= 2')
+            assert len(made) == 1
+            (files,) = until(port, "hms_iceberg_migration_files_total")
+            assert files["value"][1] == "1"
+            calls = until(port, 'hms_iceberg_metastore_call_seconds_count{outcome="answered"} >= 2')
+            assert {each["metric"]["instance"] for each in calls} == {
+                f"127.0.0.1:{each}" for each in (metrics, of_migration)
+            }
             empty = []
             for query in queries():
                 found = ask(port, query.replace("$__rate_interval", "1m"))
@@ -101,5 +117,6 @@ def test_prometheus_scrapes_the_service_and_answers_the_dashboard_s_queries(tmp_
             assert not empty
         finally:
             service.send_signal(signal.SIGTERM)
-            prometheus.terminate()
+            for each in (prometheus, follower):
+                each.terminate()
             assert service.wait(30) == 0

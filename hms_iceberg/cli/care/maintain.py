@@ -29,6 +29,7 @@ from hms_iceberg.cli.catalog_options import (
     on_catalog,
     open_catalog,
 )
+from hms_iceberg.cli.metrics import metrics_options
 from hms_iceberg.cli.output import OUTPUT_OPTION, Output, console, counted, log_options, say, shown
 from hms_iceberg.errors import IcebergError, MetastoreUnavailableError, NoSuchTableError
 from hms_iceberg.printable import log_to_stderr
@@ -56,12 +57,7 @@ _MOST_NAMED = 10
 @click.option("--jobs", type=click.IntRange(1), default=2, show_default=True, help="Tables worked on side by side.")
 @click.option("--max-time", type=Duration(), help="After so long a run begins nothing new.")
 @click.option("--max-bytes", type=Size(), help="Bytes of files that a run rewrites.")
-@click.option(
-    "--metrics-port",
-    type=click.IntRange(1, 65535),
-    help="With --every: where Prometheus finds /metrics, and probes /health and /ready.",
-)
-@click.option("--metrics-host", default="127.0.0.1", show_default=True, help="Address of the metrics.")
+@metrics_options("With --every: where Prometheus finds /metrics, and probes /health and /ready.")
 @log_options("WARNING")
 @OUTPUT_OPTION
 def maintain(
@@ -150,8 +146,7 @@ def _told(
     if port is None:
         yield printer.report, lambda error: None
         return
-    from hms_iceberg.reporters.prometheus import TableMetrics, metrics_server, prometheus
-    from hms_iceberg.reports import listen
+    from hms_iceberg.reporters.prometheus import count, metrics_server, prometheus
 
     registry = prometheus().CollectorRegistry()
     from hms_iceberg.maintenance.service.metrics import ServiceMetrics
@@ -168,7 +163,7 @@ def _told(
 
     service.on_step = on_step
     probes = {"/health": lambda: None, "/ready": metrics.not_ready}
-    with listen(TableMetrics(registry)), metrics_server(host, port, registry, probes):
+    with count(registry), metrics_server(host, port, registry, probes):
         yield on_report, metrics.failure
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hms_iceberg.cli.catalog_options import Duration, catalog_options, complete_table, key_values, naming, open_catalog
+from hms_iceberg.cli.metrics import metrics_at, metrics_options
 from hms_iceberg.cli.migration.spark import MigrationMethods, spark_for, spark_options
 from hms_iceberg.cli.migration.warehouse import WarehouseMigration, follow_rounds
 from hms_iceberg.cli.output import OUTPUT_OPTION, Output, counted, progress_bars
@@ -59,6 +60,7 @@ Kept = click.Path(dir_okay=False, path_type=Path)
 )
 @click.option("--interval", type=Duration(), default="60s", show_default=True, help="Between rounds of --follow.")
 @click.option("--once", is_flag=True, help="One round of --follow.")
+@metrics_options("Where Prometheus finds /metrics while this runs, and the probe /health.")
 @spark_options
 def migrate(
     tables: tuple[str, ...],
@@ -81,6 +83,8 @@ def migrate(
     interval: float,
     once: bool,
     spark_settings: tuple[str, ...],
+    metrics_port: int | None,
+    metrics_host: str,
     **choices: Any,
 ) -> None:
     """Turn Hive tables into Iceberg tables, in place.
@@ -118,11 +122,16 @@ def migrate(
     if follower is not None:
         if many or dry_run or rewrite or level is not None:
             raise click.UsageError("--follow is for one table, and neither checks, copies nor verifies it.")
-        with open_catalog(catalog_name, uri, properties) as catalog, naming(follower):
+        with (
+            open_catalog(catalog_name, uri, properties) as catalog,
+            naming(follower),
+            metrics_at(metrics_host, metrics_port),
+        ):
             follow_rounds(Output(output), catalog, (tables[0], follower), options, None if once else interval)
         return
     with (
         open_catalog(catalog_name, uri, properties) as catalog,
+        metrics_at(metrics_host, metrics_port),
         spark_for(catalog, (rewrite or level is not None) and not dry_run, spark_settings) as spark,
     ):
         methods = MigrationMethods(spark, level, rewrite)

@@ -25,6 +25,7 @@ from hms_iceberg.hms.connection.client_settings import Address, ClientSettings
 from hms_iceberg.hms.connection.connection import Connection
 from hms_iceberg.hms.connection.security import CLIENT_CERTIFICATE, KERBEROS, USE_TLS
 from hms_iceberg.hms.connection.thrift_types import TException
+from hms_iceberg.reports import ANSWERED, FAILED, REFUSED, MetastoreCall, tell_event
 
 logger = logging.getLogger(__name__)
 
@@ -48,16 +49,28 @@ class SentRequests:
     """Requests that were sent over one connection, and whose answers are still to be fetched."""
 
     def __init__(
-        self, pool: ConnectionPool, connection: Connection, names: Sequence[str], broken: BaseException | None
+        self,
+        pool: ConnectionPool,
+        connection: Connection,
+        names: Sequence[str],
+        started: float,
+        broken: BaseException | None,
     ) -> None:
         self._pool = pool
         self._connection = connection
         self._names = names
+        self._started = started
         self._broken = broken
         self._abandon = weakref.finalize(self, connection.close)  # after an interrupt
 
     def replies(self, timeout: float | None = None) -> list[Reply]:
         """Waits for the answers, `timeout` seconds for each; those after a broken connection are lost. Call it once."""
+        replies = self._replies(timeout)
+        for name, reply in zip(self._names, replies, strict=True):
+            _tell(name, reply.error, self._started, reply.moment)
+        return replies
+
+    def _replies(self, timeout: float | None) -> list[Reply]:
         connection, replies = self._connection, list[Reply]()
         self._abandon.detach()
         try:
@@ -88,6 +101,14 @@ def _reply(connection: Connection, name: str) -> Reply:
         return Reply(None, error, time.monotonic())
 
 
+def _tell(method: str, error: BaseException | None, started: float, ended: float) -> None:
+    def call() -> MetastoreCall:
+        outcome = ANSWERED if error is None else REFUSED if isinstance(error, TException) else FAILED
+        return MetastoreCall(method, outcome, ended - started)
+
+    tell_event(call)
+
+
 class ConnectionPool:
     """Connections that are opened as needed and kept while idle. Safe for threads, and for processes that fork."""
 
@@ -103,6 +124,17 @@ class ConnectionPool:
         return "thrift://" + ",".join(map(str, self.settings.addresses))
 
     def call(self, name: str, *arguments: Any, repeatable: bool, timeout: float | None = None) -> Any:
+        """Calls a method of the metastore, and tells of it; see `_called`."""
+        started = time.monotonic()
+        try:
+            result = self._called(name, *arguments, repeatable=repeatable, timeout=timeout)
+        except BaseException as error:
+            _tell(name, error, started, time.monotonic())
+            raise
+        _tell(name, None, started, time.monotonic())
+        return result
+
+    def _called(self, name: str, *arguments: Any, repeatable: bool, timeout: float | None = None) -> Any:
         """Calls a method of the metastore; `repeatable` if sending it twice does no more than sending it once.
 
         A TException: it refused, and the request is not pending. A MetastoreUnavailableError: nothing was sent, or only
@@ -144,6 +176,7 @@ class ConnectionPool:
         connection = self._acquire()
         connection.transport.set_timeout(self.settings.socket_timeout)
         connection.transport.request_left = False
+        started = time.monotonic()
         broken: BaseException | None = None
         try:
             for name, arguments in requests:
@@ -156,7 +189,7 @@ class ConnectionPool:
         except BaseException:
             self._discard(connection)
             raise
-        return SentRequests(self, connection, [name for name, _ in requests], broken)
+        return SentRequests(self, connection, [name for name, _ in requests], started, broken)
 
     def close(self) -> None:
         """Closes the connections, busy ones once they are idle; further calls open new ones."""

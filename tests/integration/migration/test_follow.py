@@ -15,6 +15,7 @@ from hms_iceberg.cli.main import main
 from hms_iceberg.errors import CorruptDataFileError, MigrationError, NoSuchTableError, UnsupportedError
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.migration import Follower, FollowRound, follow, migrate, rollback
+from hms_iceberg.reports import Event, MetastoreCall, MigrationReport, listen_to_events
 from tests.support.hdfs_path import local_path
 from tests.support.hive_warehouse import HiveWarehouse, all_files, write_files, write_orc
 
@@ -193,6 +194,30 @@ def test_the_command_follows_until_the_switch_of_the_usual_migration(
     assert files <= all_files(warehouse.rows("flights_backup_").location)
     rollback(catalog, source)
     assert changes(follower(warehouse).round()) == (4, 0)
+
+
+def test_rounds_and_migrations_are_told_with_what_they_took_over(catalog: Catalog, warehouse: HiveWarehouse) -> None:
+    told: list[Event] = []
+    with listen_to_events(told.append):
+        follower(warehouse).round()
+        follower(warehouse).round()
+        migrate(catalog, f"{warehouse.namespace}.flights", dry_run=True)
+        made = migrate(catalog, f"{warehouse.namespace}.flights")
+        migrate(catalog, f"{warehouse.namespace}.flights")
+        with pytest.raises(MigrationError):
+            follower(warehouse, "plain").round()
+    found = [each for each in told if isinstance(each, MigrationReport)]
+    name = f"{warehouse.namespace}.flights"
+    assert [(each.table, each.method, each.outcome, each.files) for each in found] == [
+        (name, "follow", "made", 3),
+        (name, "follow", "made", 0),
+        (name, "in place", "made", 3),
+        (f"{warehouse.namespace}.plain", "follow", "failed", 0),
+    ]
+    assert (found[2].records, found[2].bytes) == (made.records, made.bytes) and found[2].records == 4
+    assert found[3].error.startswith("MigrationError: Table ") and all(each.seconds > 0 for each in found)
+    calls = {(each.method, each.outcome) for each in told if isinstance(each, MetastoreCall)}
+    assert {("get_table_req", "answered"), ("get_table_req", "refused"), ("create_table", "answered")} <= calls
 
 
 @pytest.mark.spark

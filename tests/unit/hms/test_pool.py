@@ -7,13 +7,14 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 
 from hms_iceberg.errors import MetastoreAnswerLostError, MetastoreTimeoutError, MetastoreUnavailableError
 from hms_iceberg.hms.connection.client_settings import Address, ClientSettings
 from hms_iceberg.hms.connection.pool import ConnectionPool
+from hms_iceberg.reports import Event, MetastoreCall, listen_to_events
 
 Handler = Callable[[socket.socket, bytes], None]
 
@@ -163,6 +164,20 @@ def test_a_connection_that_the_server_closed_while_it_was_idle_is_not_used_for_a
         time.sleep(0.05)
         assert pool.call("get_all_databases", repeatable=False) == ["db"], "on a new connection"
         assert len(server.requests) == 2
+
+
+def test_a_call_is_told_with_its_time_and_outcome() -> None:
+    told: list[Event] = []
+    with listen_to_events(told.append):
+        for handler in (answer_names, hang_up):
+            with servers(handler) as (server,), pool_on(server.address, attempts=1) as pool:
+                with suppress(MetastoreUnavailableError):
+                    pool.call("get_all_databases", repeatable=True)
+                pool.send([("get_all_databases", ())]).replies()
+    assert [(each.method, each.outcome) for each in told if isinstance(each, MetastoreCall)] == [
+        ("get_all_databases", outcome) for outcome in ("answered", "failed") for _ in range(2)
+    ]
+    assert all(0 <= each.seconds < 60 for each in told)
 
 
 def test_a_request_that_cannot_be_encoded_is_not_sent_and_leaves_no_rest_behind() -> None:
