@@ -9,15 +9,14 @@ Source: Apache Hive, `FileUtils.escapePathName` and `makePartName`.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hms_iceberg.arrow.metrics.footer_metrics import metrics_modes
 from hms_iceberg.catalog import Catalog
-from hms_iceberg.errors import InvalidInputError, MigrationError, MissingFileError, UnsupportedError
+from hms_iceberg.errors import InvalidInputError, MigrationError, UnsupportedError
 from hms_iceberg.hms.hive_tables import HiveTables
 from hms_iceberg.hms.rows.hive_rows import HivePartition, HiveTable
 from hms_iceberg.migration.hive.footers import FooterReader
@@ -27,6 +26,7 @@ from hms_iceberg.migration.hive.narrow_columns import misfitting, narrow_columns
 from hms_iceberg.migration.hive.source import Listing, SourceFile, SourceTable, inspect_source, list_files
 from hms_iceberg.migration.hive.source_columns import HIVE_NULL, stored_values
 from hms_iceberg.migration.hive.source_reasons import partition_key
+from hms_iceberg.migration.migration_journal import HandbackNote, MigrationRecord
 from hms_iceberg.migration.migration_progress import Progress, in_threads, silent
 from hms_iceberg.spec.data_types import BinaryType, FixedType, NestedField, TimestampType, TimestamptzType
 from hms_iceberg.spec.manifests.manifest_values import ManifestEntry
@@ -36,7 +36,6 @@ from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
 from hms_iceberg.storage import Storage
 from hms_iceberg.table import Table
-from hms_iceberg.table.needed.others import MIGRATION_JOURNALS
 from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of
 
 _THREADS = 16
@@ -267,8 +266,7 @@ def _free_name(location: str, taken: set[str]) -> str:
     return free
 
 
-# -------------------------------------------------------------------- the note beside files that were given back
-
+# ---------------------------------------------------------------------------------------- partitions of Hive
 
 _ESCAPED = frozenset("\"#%'*/:=?\\{[]^\x7f") | {chr(code) for code in range(1, 32)}
 
@@ -297,42 +295,6 @@ def _escaped(text: str) -> str:
     return "".join(f"%{ord(char):02X}" if char in _ESCAPED else char for char in text)
 
 
-NOTE_NAME = f"{MIGRATION_JOURNALS}as-hive.json"
-
-
-@dataclass(frozen=True)
-class HandbackNote:
-    """The version of the Iceberg table that was planned for, the copies, and the partitions that Hive did not have."""
-
-    version: str
-    files: tuple[str, ...]
-    partitions: tuple[tuple[tuple[str, ...], str], ...]
-
-
-def note_location(folder: str) -> str:
-    return f"{folder}/{NOTE_NAME}"
-
-
-def write_note(storage: Storage, folder: str, note: HandbackNote) -> None:
-    """Writes the note; only one can be there."""
-    storage.create(note_location(folder), json.dumps(asdict(note)).encode())
-
-
-def read_note(storage: Storage, folder: str) -> HandbackNote | None:
-    """The note in a metadata folder; None if there is none."""
-    location = note_location(folder)
-    try:
-        found = json.loads(storage.read(location))
-        partitions = tuple((tuple(values), place) for values, place in found["partitions"])
-        return HandbackNote(found["version"], tuple(found["files"]), partitions)
-    except MissingFileError:
-        return None
-    except (ValueError, TypeError, KeyError) as error:
-        raise MigrationError(
-            f"Cannot read {location}: {error}. It names files that were copied for the Hive table; nothing was changed."
-        ) from error
-
-
 # ------------------------------------------------------------------------------------- files that are given back
 
 
@@ -344,13 +306,13 @@ _CHUNK = 8 * 1024 * 1024
 
 
 def hand_back(
-    hive: HiveTables, storage: Storage, folder: str, backup: HiveTable, handback: Handback, progress: Progress
+    hive: HiveTables, record: MigrationRecord, backup: HiveTable, handback: Handback, progress: Progress
 ) -> None:
     """Copies the files and adds the partitions; continues an earlier attempt at the same version where it stopped."""
-    if read_note(storage, folder) != handback.note:
-        undo_handback(hive, storage, folder, backup)
-        write_note(storage, folder, handback.note)
-    copied = in_threads(lambda copy: _copy(storage, copy), handback.copies, _COPIES)
+    if record.handback != handback.note:
+        undo_handback(hive, record, backup)
+        record.note_handback(handback.note)
+    copied = in_threads(lambda copy: _copy(record.storage, copy), handback.copies, _COPIES)
     for done, _ in enumerate(copied, start=1):
         progress(COPYING, done, len(handback.copies))
     if handback.added:
@@ -360,17 +322,17 @@ def hand_back(
     hive.forget_statistics(backup.database, backup.name, handback.grown)
 
 
-def undo_handback(hive: HiveTables, storage: Storage, folder: str, backup: HiveTable | None) -> None:
+def undo_handback(hive: HiveTables, record: MigrationRecord, backup: HiveTable | None) -> None:
     """Undoes what `hand_back` did so far."""
-    note = read_note(storage, folder)
+    note = record.handback
     if note is None:
         return
     if backup is not None:
         for values, place in note.partitions:
             hive.drop_partition(backup.database, backup.name, values, place)
-    for _ in in_threads(storage.delete, note.files, _COPIES):
+    for _ in in_threads(record.storage.delete, note.files, _COPIES):
         pass
-    storage.delete(note_location(folder))
+    record.forget_handback()
     logger.info("Took %d copied files away from %s", len(note.files), backup)
 
 

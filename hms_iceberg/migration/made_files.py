@@ -19,11 +19,11 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.hms.hive_tables import HiveTables
 from hms_iceberg.metastore import MetadataVersion, TableRow
-from hms_iceberg.migration.migration_journal import Journal
+from hms_iceberg.migration.migration_journal import MigrationRecord
 from hms_iceberg.migration.migration_progress import in_threads
 from hms_iceberg.migration.migration_state import METADATA
 from hms_iceberg.spec.places import Place
-from hms_iceberg.storage import Places, Storage
+from hms_iceberg.storage import Places
 from hms_iceberg.table.needed.named_files import files_of
 from hms_iceberg.table.needed.others import MIGRATION_ID, MIGRATION_JOURNALS, Owners, looked_for, may_be_copy, names_of
 from hms_iceberg.transaction.workspace import read_version
@@ -36,19 +36,17 @@ _THREADS = 8
 class MadeFiles:
     """The files of a migration's Iceberg table, listed when they are first asked for.
 
-    `folder` holds the journal; `version` is the location of the Iceberg table's version that was given up, None if
-    names were never switched, or not by this package.
+    `version` is the location of the Iceberg table's version that was given up, None if names were never switched, or
+    not by this package.
     """
 
-    def __init__(
-        self, hive: HiveTables, storage: Storage, folder: str, journal: Journal, version: str | None = None
-    ) -> None:
+    def __init__(self, hive: HiveTables, record: MigrationRecord, version: str | None = None) -> None:
         self._hive = hive
-        self._storage = storage
-        self._journal = journal
+        self._storage = record.storage
+        self._journal = journal = record.journal
         self._version = version
-        self._places = Places(storage)
-        self._metadata = f"{journal.iceberg_location}/{METADATA}" if journal.is_copy else folder
+        self._places = Places(record.storage)
+        self._metadata = f"{journal.iceberg_location}/{METADATA}" if journal.is_copy else record.folder
 
     @cached_property
     def other_tables(self) -> tuple[TableRow, ...]:

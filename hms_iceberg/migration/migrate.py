@@ -33,7 +33,7 @@ from hms_iceberg.hms.rows.hive_rows import EXTERNAL, EXTERNAL_PURGE, HiveTable
 from hms_iceberg.metastore import table_identifier
 from hms_iceberg.migration.hive.source import Listing
 from hms_iceberg.migration.in_place import InPlace
-from hms_iceberg.migration.migration_journal import Journal, new_migration_id, write_files, write_journal
+from hms_iceberg.migration.migration_journal import Journal, MigrationRecord, new_migration_id
 from hms_iceberg.migration.migration_plan import MigrationOptions, MigrationPlanner
 from hms_iceberg.migration.migration_progress import Progress, silent
 from hms_iceberg.migration.migration_reports import ReportedMigration
@@ -266,7 +266,8 @@ class _Migration:
             return None
         if state.is_between_renames:
             assert state.staging is not None
-            self._recovery.forget_switched(state)
+            if state.record is not None:
+                state.record.forget_switched()
             try:
                 self._hive.rename(self._database, state.staging.name, self._name)
                 logger.info("Finished the migration of %s that an earlier run began", self._full_name)
@@ -323,10 +324,10 @@ class _Migration:
 
     def _carry_out(self, plan: Plan) -> Table | None:
         """Makes the Iceberg table and switches to it; None if the Hive table changed, and all was undone."""
-        journal = self._begin(plan)
+        record = self._begin(plan)
+        journal = record.journal
         try:
-            files = ((file.location, file.size) for file in plan.listing.files)
-            write_files(self._storage, plan.journal_folder, journal, files)
+            record.write_files((file.location, file.size) for file in plan.listing.files)
             table = self._method.stage(plan, journal)
             self._prove(plan, table)
             with self._catalog.metastore.lease((self._database, self._name), {}) as lease:
@@ -347,7 +348,7 @@ class _Migration:
         if found and self._method.is_current(plan, self._hive_table()):
             raise MigrationError("the Iceberg table does not hold what the Hive table holds: " + "; ".join(found))
 
-    def _begin(self, plan: Plan) -> Journal:
+    def _begin(self, plan: Plan) -> MigrationRecord:
         original = Original.of(plan.table, (EXTERNAL, EXTERNAL_PURGE))
         journal = Journal(
             migration_id=new_migration_id(),
@@ -362,8 +363,7 @@ class _Migration:
             bytes=plan.listing.total_bytes,
             partitions=plan.partition_count,
         )
-        write_journal(self._storage, plan.journal_folder, journal)
-        return journal
+        return MigrationRecord.begin(self._storage, plan.journal_folder, journal)
 
     # ------------------------------------------------------------------------------------------- the switch
 

@@ -1,8 +1,9 @@
-"""The journal of a migration: the Hive table as it was, written before anything is changed.
+"""The record of a migration: its journal, the list of the Hive table's files, and the notes of a rollback.
 
-The journal lies in a folder below the Hive table's, is written once and never changed: together with the rows of the
-metastore it says after a crash how far the migration came, and what has to be put back. It stays after a migration,
-for a rollback. Beside it are the list of the Hive table's files, and the notes of a rollback.
+They lie in a folder below the Hive table's. The journal is written before anything is changed, once, and never changed:
+together with the rows of the metastore it says after a crash how far the migration came, and what has to be put back.
+It stays after a migration, for a rollback. Each note is a file of its own, as storages promise only to create a file
+that is not there, and to delete one.
 """
 
 from __future__ import annotations
@@ -60,137 +61,184 @@ def new_migration_id() -> str:
     return str(uuid.uuid4())
 
 
-def journal_location(metadata_folder: str) -> str:
-    return f"{metadata_folder}/{JOURNAL_NAME}"
+@dataclass(frozen=True)
+class HandbackNote:
+    """The version of the Iceberg table that was planned for, the copies, and the partitions that Hive did not have."""
+
+    version: str
+    files: tuple[str, ...]
+    partitions: tuple[tuple[tuple[str, ...], str], ...]
 
 
-def write_journal(storage: Storage, metadata_folder: str, journal: Journal) -> None:
-    """Writes the journal; only one can be there: another migration of the table may have begun."""
-    content = {"format": _FORMAT, **asdict(journal)}
-    try:
-        storage.create(journal_location(metadata_folder), json.dumps(content, indent=2).encode())
-    except FileAlreadyExistsError as error:
-        raise MigrationError(
-            f"Cannot migrate {journal.name}: another migration of it was begun in the meantime "
-            f"({journal_location(metadata_folder)}). Wait for its end, or run the same command again."
-        ) from error
+@dataclass(frozen=True)
+class MigrationRecord:
+    """All that a migration notes in its folder."""
 
+    storage: Storage = field(compare=False, repr=False)
+    folder: str
+    journal: Journal
 
-def read_journal(storage: Storage, metadata_folder: str) -> Journal | None:
-    """The journal in a metadata folder; None if there is none."""
-    location = journal_location(metadata_folder)
-    try:
-        data = storage.read(location)
-    except MissingFileError:
-        return None
-    try:
-        content = json.loads(data)
-        if content.pop("format") != _FORMAT:
-            raise ValueError("it was written by another version of this package")
-        worker = Process(**content.pop("worker"))
-        return Journal(**{**content, "worker": worker})
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise MigrationError(
-            f"Cannot read the migration journal {location}: {error}. The tables in the metastore were left as they "
-            "are. Restore the file, or the tables, by hand."
-        ) from error
+    @classmethod
+    def begin(cls, storage: Storage, folder: str, journal: Journal) -> MigrationRecord:
+        """Writes the journal; only one can be there: another migration of the table may have begun."""
+        record = cls(storage, folder, journal)
+        content = {"format": _FORMAT, **asdict(journal)}
+        try:
+            storage.create(record.location, json.dumps(content, indent=2).encode())
+        except FileAlreadyExistsError as error:
+            raise MigrationError(
+                f"Cannot migrate {journal.name}: another migration of it was begun in the meantime "
+                f"({record.location}). Wait for its end, or run the same command again."
+            ) from error
+        return record
 
+    @classmethod
+    def find(cls, storage: Storage, folder: str) -> MigrationRecord | None:
+        """The record in a folder; None if there is none."""
+        location = f"{folder}/{JOURNAL_NAME}"
+        try:
+            data = storage.read(location)
+        except MissingFileError:
+            return None
+        try:
+            content = json.loads(data)
+            if content.pop("format") != _FORMAT:
+                raise ValueError("it was written by another version of this package")
+            worker = Process(**content.pop("worker"))
+            return cls(storage, folder, Journal(**{**content, "worker": worker}))
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise MigrationError(
+                f"Cannot read the migration journal {location}: {error}. The tables in the metastore were left as they "
+                "are. Restore the file, or the tables, by hand."
+            ) from error
 
-# ------------------------------------------------------------------------------------------- the list of files
+    @property
+    def location(self) -> str:
+        """Where the journal is."""
+        return f"{self.folder}/{JOURNAL_NAME}"
 
+    def delete(self) -> None:
+        """Deletes all of it: first the list of files, which says that something may be left; the journal last."""
+        for location in (self.files_location, self._handback, self._rollback):
+            self.storage.delete(location)
+        self.forget_given_up()
+        self.storage.delete(self.location)
 
-def files_location(metadata_folder: str, journal: Journal) -> str:
-    return f"{metadata_folder}/{MIGRATION_JOURNALS}{journal.migration_id}.files.json.gz"
+    # --------------------------------------------------------------------------------------- the list of files
 
+    @property
+    def files_location(self) -> str:
+        return self._own("files.json.gz")
 
-def write_files(storage: Storage, metadata_folder: str, journal: Journal, files: Iterable[tuple[str, int]]) -> None:
-    """Writes the list of a Hive table's files: location and size in bytes of each."""
-    folders: dict[str, dict[str, int]] = {}
-    for location, size in files:
-        folder, _, name = location.rpartition("/")
-        folders.setdefault(folder, {})[name] = size
-    data = gzip.compress(json.dumps(folders, separators=(",", ":")).encode(), compresslevel=3, mtime=0)
-    storage.create(files_location(metadata_folder, journal), data)
+    def write_files(self, files: Iterable[tuple[str, int]]) -> None:
+        """Writes the list of a Hive table's files: location and size in bytes of each."""
+        folders: dict[str, dict[str, int]] = {}
+        for location, size in files:
+            folder, _, name = location.rpartition("/")
+            folders.setdefault(folder, {})[name] = size
+        data = gzip.compress(json.dumps(folders, separators=(",", ":")).encode(), compresslevel=3, mtime=0)
+        self.storage.create(self.files_location, data)
 
+    def read_files(self) -> dict[str, int]:
+        """Locations of the files that a Hive table had, to their sizes in bytes."""
+        location = self.files_location
+        try:
+            folders = json.loads(gzip.decompress(self.storage.read(location)))
+            return {f"{folder}/{name}": size for folder, names in folders.items() for name, size in names.items()}
+        except (MissingFileError, OSError, EOFError, zlib.error, ValueError, AttributeError) as error:
+            raise MigrationError(
+                f"The list of the files that {self.journal.name} had as a Hive table cannot be read ({location}: "
+                f"{error}), so that nobody can tell whether they are all there. Nothing was changed. Restore the list."
+            ) from error
 
-def read_files(storage: Storage, metadata_folder: str, journal: Journal) -> dict[str, int]:
-    """Locations of the files that a Hive table had, to their sizes in bytes."""
-    location = files_location(metadata_folder, journal)
-    try:
-        folders = json.loads(gzip.decompress(storage.read(location)))
-        return {f"{folder}/{name}": size for folder, names in folders.items() for name, size in names.items()}
-    except (MissingFileError, OSError, EOFError, zlib.error, ValueError, AttributeError) as error:
-        raise MigrationError(
-            f"The list of the files that {journal.name} had as a Hive table cannot be read ({location}: {error}), so "
-            "that nobody can tell whether they are all there. Nothing was changed. Restore the list."
-        ) from error
+    # ----------------------------------------------------------------------------------------------- ways back
 
+    @property
+    def taken_back_by(self) -> Process | None:
+        """The process that began to roll the table back; None if none did, or the note is cut off."""
+        try:
+            return Process(**json.loads(self.storage.read(self._rollback)))
+        except (MissingFileError, ValueError, TypeError):
+            return None
 
-# ------------------------------------------------------------------------------------------- ways back
+    def begin_to_take_back(self) -> None:
+        """Notes that this process rolls the table back; raises MigrationError if another one begins to just now."""
+        self.end_taking_back()
+        try:
+            self.storage.create(self._rollback, json.dumps(asdict(Process.this())).encode())
+        except FileAlreadyExistsError as error:
+            raise MigrationError(
+                f"Another process began to take the table back ({self._rollback}). Wait for its end."
+            ) from error
 
-ROLLBACK_NAME = f"{MIGRATION_JOURNALS}rollback.json"
+    def end_taking_back(self) -> None:
+        self.storage.delete(self._rollback)
 
+    @property
+    def given_up(self) -> str | None:
+        """Location of the metadata file of the Iceberg table's version that the Hive table replaces; None if none."""
+        found = self._read(self._own("given-up"))
+        return None if found is None else found.decode()
 
-def write_rollback_note(storage: Storage, metadata_folder: str) -> None:
-    """Notes that this process rolls a table back; raises MigrationError if another one began to."""
-    location = f"{metadata_folder}/{ROLLBACK_NAME}"
-    try:
-        storage.create(location, json.dumps(asdict(Process.this())).encode())
-    except FileAlreadyExistsError as error:
-        raise MigrationError(f"Another process began to take the table back ({location}). Wait for its end.") from error
+    def give_up(self, metadata_location: str) -> None:
+        """Notes, just before names are switched, which Iceberg version the Hive table replaces; the last one counts."""
+        self.forget_given_up()
+        self.storage.create(self._own("given-up"), metadata_location.encode())
 
+    def forget_given_up(self) -> None:
+        """Removes the notes that a version is given up, and that names were switched."""
+        self.forget_switched()
+        self.storage.delete(self._own("given-up"))
 
-def read_rollback_note(storage: Storage, metadata_folder: str) -> Process | None:
-    """The process that began to roll a table back; None if none did, or the note is cut off."""
-    try:
-        return Process(**json.loads(storage.read(f"{metadata_folder}/{ROLLBACK_NAME}")))
-    except (MissingFileError, ValueError, TypeError):
-        return None
+    @property
+    def is_switched(self) -> bool:
+        """Whether it is noted that names were switched, after which nobody writes to the Iceberg table."""
+        return self.storage.exists(self._own("switched-back"))
 
+    def note_switched(self) -> None:
+        """Notes that names were switched: the Iceberg table is given up, even if the rows do not show it any more."""
+        with suppress(FileAlreadyExistsError):
+            self.storage.create(self._own("switched-back"), b"")
 
-def remove_rollback_note(storage: Storage, metadata_folder: str) -> None:
-    storage.delete(f"{metadata_folder}/{ROLLBACK_NAME}")
+    def forget_switched(self) -> None:
+        self.storage.delete(self._own("switched-back"))
 
+    @property
+    def handback(self) -> HandbackNote | None:
+        """What was copied for the Hive table; None if nothing was."""
+        try:
+            found = self._read(self._handback)
+            if found is None:
+                return None
+            content = json.loads(found)
+            partitions = tuple((tuple(values), place) for values, place in content["partitions"])
+            return HandbackNote(content["version"], tuple(content["files"]), partitions)
+        except (ValueError, TypeError, KeyError) as error:
+            raise MigrationError(
+                f"Cannot read {self._handback}: {error}. It names files that were copied for the Hive table; nothing "
+                "was changed."
+            ) from error
 
-def given_up_location(metadata_folder: str, journal: Journal) -> str:
-    """Where the version of the Iceberg table is noted that is given up for the Hive table."""
-    return f"{metadata_folder}/{MIGRATION_JOURNALS}{journal.migration_id}.given-up"
+    def note_handback(self, note: HandbackNote) -> None:
+        """Notes what will be copied; only one note can be there."""
+        self.storage.create(self._handback, json.dumps(asdict(note)).encode())
 
+    def forget_handback(self) -> None:
+        self.storage.delete(self._handback)
 
-def write_given_up(storage: Storage, metadata_folder: str, journal: Journal, metadata_location: str) -> None:
-    """Notes, just before names are switched, which Iceberg version the Hive table replaces; the last note counts."""
-    forget_given_up(storage, metadata_folder, journal)
-    storage.create(given_up_location(metadata_folder, journal), metadata_location.encode())
+    @property
+    def _rollback(self) -> str:
+        return f"{self.folder}/{MIGRATION_JOURNALS}rollback.json"
 
+    @property
+    def _handback(self) -> str:
+        return f"{self.folder}/{MIGRATION_JOURNALS}as-hive.json"
 
-def read_given_up(storage: Storage, metadata_folder: str, journal: Journal) -> str | None:
-    """Location of the metadata file of the version that is given up for the Hive table; None if none is."""
-    try:
-        return storage.read(given_up_location(metadata_folder, journal)).decode()
-    except MissingFileError:
-        return None
+    def _own(self, name: str) -> str:
+        return f"{self.folder}/{MIGRATION_JOURNALS}{self.journal.migration_id}.{name}"
 
-
-def forget_given_up(storage: Storage, metadata_folder: str, journal: Journal) -> None:
-    """Removes the notes that a version is given up, and that names were switched."""
-    forget_switched(storage, metadata_folder, journal)
-    storage.delete(given_up_location(metadata_folder, journal))
-
-
-def switched_location(metadata_folder: str, journal: Journal) -> str:
-    """Where it is noted that names were switched, after which nobody writes to the Iceberg table."""
-    return f"{metadata_folder}/{MIGRATION_JOURNALS}{journal.migration_id}.switched-back"
-
-
-def write_switched(storage: Storage, metadata_folder: str, journal: Journal) -> None:
-    """Notes that names were switched, as the rows show; that may have been noted before."""
-    with suppress(FileAlreadyExistsError):
-        storage.create(switched_location(metadata_folder, journal), b"")
-
-
-def forget_switched(storage: Storage, metadata_folder: str, journal: Journal) -> None:
-    storage.delete(switched_location(metadata_folder, journal))
-
-
-def is_switch_noted(storage: Storage, metadata_folder: str, journal: Journal) -> bool:
-    return storage.exists(switched_location(metadata_folder, journal))
+    def _read(self, location: str) -> bytes | None:
+        try:
+            return self.storage.read(location)
+        except MissingFileError:
+            return None

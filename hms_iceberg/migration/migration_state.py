@@ -21,7 +21,7 @@ from typing import Any
 from hms_iceberg.hms.hive_tables import HiveRowChange, HiveTables
 from hms_iceberg.hms.rows.hive_rows import METADATA_LOCATION, HiveTable
 from hms_iceberg.migration.hive.source_reasons import table_location
-from hms_iceberg.migration.migration_journal import Journal, read_journal
+from hms_iceberg.migration.migration_journal import Journal, MigrationRecord
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.needed.others import MIGRATION_ID, default_backup_name
 
@@ -74,16 +74,19 @@ def staging_name(table: str) -> str:
 
 @dataclass(frozen=True)
 class MigrationState:
-    """The rows of a migration, and its journal."""
+    """The rows of a migration, and its record."""
 
     database: str  # database, name: the table's name
     name: str
-    journal: Journal | None  # None if it was lost, or deleted by an undo
-    folder: str | None  # the folder that holds the journal
+    record: MigrationRecord | None  # None if it was lost, or deleted by an undo
     # table, backup, staging: rows that belong to the migration, or (the table's) stand in its place; else None
     table: HiveTable | None
     backup: HiveTable | None
     staging: HiveTable | None
+
+    @property
+    def journal(self) -> Journal | None:
+        return None if self.record is None else self.record.journal
 
     @property
     def is_done(self) -> bool:
@@ -123,15 +126,12 @@ def find_state(
         "staging": hive.find(database, staging_name(name)),
         "backup": hive.find(database, (backup_name or default_backup_name(name)).lower()),
     }
-    journal, folder = None, None
-    for row in rows.values():
-        for candidate in _metadata_folders(row):
-            found = read_journal(storage, candidate)
-            if found is not None and (found.database, found.table) == (database, name):
-                journal, folder = found, candidate
-                break
-        if journal is not None:
-            break
+    folders = (folder for row in rows.values() for folder in _metadata_folders(row))
+    found = (MigrationRecord.find(storage, folder) for folder in folders)
+    record = next(
+        (r for r in found if r is not None and (r.journal.database, r.journal.table) == (database, name)), None
+    )
+    journal = None if record is None else record.journal
     if journal is not None and (rows["backup"] is None or rows["backup"].name != journal.backup):
         rows["backup"] = hive.find(database, journal.backup)
     table = rows["table"]
@@ -144,7 +144,7 @@ def find_state(
         return None  # a table that was made later, under the name of one that was migrated
     if journal is None and backup is None and staging is None and not marked:
         return None
-    return MigrationState(database, name, journal, folder, table, backup, staging)
+    return MigrationState(database, name, record, table, backup, staging)
 
 
 def _metadata_folders(row: HiveTable | None) -> Iterator[str]:

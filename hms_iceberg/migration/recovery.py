@@ -12,23 +12,9 @@ from contextlib import contextmanager
 
 from hms_iceberg.errors import MigrationError, NoSuchTableError, TableAlreadyExistsError
 from hms_iceberg.hms.hive_tables import HiveTables
-from hms_iceberg.migration.handback_plan import NOTE_NAME, undo_handback
+from hms_iceberg.migration.handback_plan import undo_handback
 from hms_iceberg.migration.made_files import MadeFiles
-from hms_iceberg.migration.migration_journal import (
-    ROLLBACK_NAME,
-    Journal,
-    files_location,
-    forget_given_up,
-    forget_switched,
-    is_switch_noted,
-    journal_location,
-    read_given_up,
-    read_rollback_note,
-    remove_rollback_note,
-    write_given_up,
-    write_rollback_note,
-    write_switched,
-)
+from hms_iceberg.migration.migration_journal import MigrationRecord
 from hms_iceberg.migration.migration_state import MIGRATION_ORIGINAL, MigrationState, Original, find_state
 from hms_iceberg.processes import Process
 from hms_iceberg.storage import Storage
@@ -96,52 +82,30 @@ class Recovery:
         state = self.find()
         if state is None or (state.is_done and not self._is_being_taken_back(state)):
             return state
-        if state.journal is not None and state.folder is not None:
-            worker = read_rollback_note(self._storage, state.folder) or state.journal.worker
+        if state.record is not None:
+            worker = state.record.taken_back_by or state.record.journal.worker
             if worker != Process.this() and worker.may_be_alive() and not take_over:
                 raise MigrationError(
                     f"Process {worker.pid} on host {worker.host} began to migrate {self._name}, or to take it back, "
-                    f"and may still be at work (journal: {journal_location(state.folder)}). Wait for its end; if you "
+                    f"and may still be at work (journal: {state.record.location}). Wait for its end; if you "
                     "are sure that it is dead, run the same command with --take-over."
                 )
             logger.info("Taking over %s from process %d on %s", self._name, worker.pid, worker.host)
         return self.settled()
 
     def _is_being_taken_back(self, state: MigrationState) -> bool:
-        return state.folder is not None and read_rollback_note(self._storage, state.folder) is not None
-
-    def begin_to_take_back(self, state: MigrationState) -> None:
-        """Notes that this process rolls the table back."""
-        if state.folder is not None:
-            remove_rollback_note(self._storage, state.folder)
-            write_rollback_note(self._storage, state.folder)
-
-    def note_switch(self, state: MigrationState, metadata_location: str) -> None:
-        """Notes which version of the Iceberg table is given up for the Hive table, just before names are switched."""
-        if state.folder is not None and state.journal is not None:
-            write_given_up(self._storage, state.folder, state.journal, metadata_location)
-
-    def note_switched(self, state: MigrationState) -> None:
-        """Notes that names were switched: the Iceberg table is given up, even if the rows do not show it any more."""
-        if state.folder is not None and state.journal is not None:
-            write_switched(self._storage, state.folder, state.journal)
-
-    def forget_switched(self, state: MigrationState) -> None:
-        """Removes the note that names were switched, before the Iceberg table gets its name."""
-        if state.folder is not None and state.journal is not None:
-            forget_switched(self._storage, state.folder, state.journal)
+        return state.record is not None and state.record.taken_back_by is not None
 
     def forget_to_take_back(self, state: MigrationState) -> None:
         """Deletes the note of an unfinished rollback, and takes back what it gave the Hive table.
 
         Does nothing if names were switched: what Hive was given is Hive's, and the same command has to go on.
         """
-        if state.folder is None or self._given_up(state) is not None:
+        if state.record is None or self._given_up(state) is not None:
             return
-        undo_handback(self._hive, self._storage, state.folder, state.hive_table)
-        if state.journal is not None:
-            forget_given_up(self._storage, state.folder, state.journal)
-        remove_rollback_note(self._storage, state.folder)
+        undo_handback(self._hive, state.record, state.hive_table)
+        state.record.forget_given_up()
+        state.record.end_taking_back()
 
     def put_back(self, discard_history: bool = False) -> bool:
         """Puts the Hive table back, unless the migrated Iceberg table has its name: then returns False.
@@ -172,15 +136,15 @@ class Recovery:
                 f"Table {self._name} is gone, and so is its backup, so that nothing can be put back. Its files were "
                 "not touched."
             )
-        made = self._made_files(state)
-        if made is not None:
-            self._refuse_if_renamed(state, made)
-        if made is not None and not discard_history:
-            self._refuse_to_discard_history(state, made)
-        if made is not None and made.is_given_up:
-            self.note_switched(state)  # the rows, which show it, go
-        elif made is not None and state.folder is not None:
-            undo_handback(self._hive, self._storage, state.folder, state.hive_table)  # it may not be all
+        record, made = state.record, self._made_files(state)
+        if record is not None and made is not None:
+            self._refuse_if_renamed(state, record, made)
+            if not discard_history:
+                self._refuse_to_discard_history(record, made)
+            if made.is_given_up:
+                record.note_switched()  # the rows, which show it, go
+            else:
+                undo_handback(self._hive, record, state.hive_table)  # it may not be all
         if state.table is None and state.backup is not None:
             self._hive.rename(state.database, state.backup.name, state.name)
         elif state.backup is not None:
@@ -192,58 +156,54 @@ class Recovery:
         self._restore()
         if state.staging is not None:
             self._hive.drop(state.database, state.staging.name)
-        if state.journal is not None and state.folder is not None:
+        if record is not None:
             if made is not None:
                 made.delete()
-            _remove_notes(self._storage, state.folder, state.journal)
+            record.delete()
         logger.info("Table %s is the Hive table that it was", self._name)
 
     def _made_files(self, state: MigrationState) -> MadeFiles | None:
         """The list of files that the migration made; None if there is no list, and so no such file."""
-        if state.journal is None or state.folder is None:
+        if state.record is None or not self._storage.exists(state.record.files_location):
             return None
-        if not self._storage.exists(files_location(state.folder, state.journal)):
-            return None
-        return MadeFiles(self._hive, self._storage, state.folder, state.journal, self._given_up(state))
+        return MadeFiles(self._hive, state.record, self._given_up(state))
 
     def _given_up(self, state: MigrationState) -> str | None:
         """The version from which the Hive table took its name back; None if it did not.
 
         The note of a rollback that was killed before its switch says nothing about later changes.
         """
-        if state.folder is None or state.journal is None or state.is_done:
+        if state.record is None or state.is_done:
             return None
-        version = read_given_up(self._storage, state.folder, state.journal)
-        if version is None or state.shows_switch_back(version):
+        version = state.record.given_up
+        if version is None or state.shows_switch_back(version) or state.record.is_switched:
             return version
-        return version if is_switch_noted(self._storage, state.folder, state.journal) else None
+        return None
 
     def refuse_if_renamed(self, state: MigrationState) -> None:
         """Leaves a migrated table alone that somebody has given another name."""
         made = self._made_files(state)
-        if made is not None and not state.is_done:
-            self._refuse_if_renamed(state, made)
+        if state.record is not None and made is not None and not state.is_done:
+            self._refuse_if_renamed(state, state.record, made)
 
-    def _refuse_if_renamed(self, state: MigrationState, made: MadeFiles) -> None:
+    def _refuse_if_renamed(self, state: MigrationState, record: MigrationRecord, made: MadeFiles) -> None:
         if state.staging is not None or made.is_given_up or made.renamed is None:
             return
-        assert state.folder is not None
         raise MigrationError(
             f"The Iceberg table that {self._name} became is called {made.renamed} now, and its way back is in "
-            f"{state.folder}. Nothing was changed. Rename it to {self._name} to take it back. If no way back is "
-            f"wanted, drop the backup, delete {journal_location(state.folder)}, and keep other tables out of that "
+            f"{record.folder}. Nothing was changed. Rename it to {self._name} to take it back. If no way back is "
+            f"wanted, drop the backup, delete {record.location}, and keep other tables out of that "
             "folder."
         )
 
-    def _refuse_to_discard_history(self, state: MigrationState, made: MadeFiles) -> None:
+    def _refuse_to_discard_history(self, record: MigrationRecord, made: MadeFiles) -> None:
         """Refuses to delete an Iceberg table that was used, and whose row somebody dropped: it may be wanted back."""
-        assert state.folder is not None and state.journal is not None
         if made.is_given_up:
             return
         # A copy is made in two steps: the table, then its rows.
-        if newest_version(made.versions) >= (2 if state.journal.is_copy else 1):
+        if newest_version(made.versions) >= (2 if record.journal.is_copy else 1):
             raise MigrationError(
-                f"The folder {state.folder} holds an Iceberg table {self._name} that was changed after its migration. "
+                f"The folder {record.folder} holds an Iceberg table {self._name} that was changed after its migration. "
                 "Register it again if you want it back (Catalog.register_table), or "
                 f"discard it: hms-iceberg rollback-migration {self._name} --discard-changes"
             )
@@ -260,14 +220,3 @@ def newest_version(files: Iterable[str]) -> int:
     """The highest number of a metadata file, of which the first is 0; attempts that were killed share one."""
     found = map(_VERSION.search, files)
     return max((int(each[1]) for each in found if each), default=0)
-
-
-def _remove_notes(storage: Storage, folder: str, journal: Journal) -> None:
-    """Deletes the migration's notes: first the list of files, which says that something may be left; the journal
-    last."""
-    names = (NOTE_NAME, ROLLBACK_NAME)
-    places = (files_location(folder, journal), *(f"{folder}/{name}" for name in names))
-    for location in places:
-        storage.delete(location)
-    forget_given_up(storage, folder, journal)
-    storage.delete(journal_location(folder))

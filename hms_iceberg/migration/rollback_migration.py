@@ -21,15 +21,13 @@ from hms_iceberg.hms.rows.hive_rows import HivePartition, HiveTable
 from hms_iceberg.metastore import table_identifier
 from hms_iceberg.migration.handback_plan import (
     Handback,
-    HandbackNote,
     hand_back,
     plan_handback,
-    read_note,
     undo_handback,
 )
 from hms_iceberg.migration.hive.source import list_files
 from hms_iceberg.migration.hive.source_reasons import table_location
-from hms_iceberg.migration.migration_journal import read_files, read_journal
+from hms_iceberg.migration.migration_journal import HandbackNote, MigrationRecord
 from hms_iceberg.migration.migration_progress import Progress, silent
 from hms_iceberg.migration.migration_state import (
     HIVE_TABLE,
@@ -138,7 +136,8 @@ def rollback(
             return _Rollback(catalog, hive, recovery, state, changes, progress).look()
         if state.is_done:
             return _Rollback(catalog, hive, recovery, state, changes, progress).run()
-        recovery.begin_to_take_back(state)
+        if state.record is not None:
+            state.record.begin_to_take_back()
         try:
             if recovery.put_back(discard_changes):
                 return RollbackResult(f"{database}.{name}", files=None)
@@ -193,18 +192,17 @@ class _Rollback:
         if not state.is_done:
             self._recovery.refuse_if_renamed(state)
             return RollbackResult(self._name, files=None, dry_run=True)
-        if state.backup is None or state.journal is None or state.folder is None:
+        if state.backup is None or state.record is None:
             raise self._no_way_back(state)
-        storage = self._catalog.storage
-        files = self._check_files(state, state.backup)
+        files = self._check_files(state.record, state.backup)
         table = self._catalog.load_table((state.database, state.name))
         appended, discarded = 0, 0
         if self._changes is _Changes.COPY:
-            note = read_note(storage, state.folder)
-            appended = len(plan_handback(self._catalog, self._hive, table, state.backup, note).copies)
+            given = state.record.handback
+            appended = len(plan_handback(self._catalog, self._hive, table, state.backup, given).copies)
         else:
             discarded = self._snapshots_since(table)
-        found = outlook(table, read_files(storage, state.folder, state.journal))
+        found = outlook(table, state.record.read_files())
         return RollbackResult(
             self._name,
             files + appended,
@@ -218,19 +216,20 @@ class _Rollback:
 
     def run(self) -> RollbackResult:
         state = self._state
-        if state.backup is None or state.journal is None:
+        record, backup = state.record, state.backup
+        if backup is None or record is None:
             raise self._no_way_back(state)
-        files = self._check_files(state, state.backup)
-        self._recovery.begin_to_take_back(state)
+        files = self._check_files(record, backup)
+        record.begin_to_take_back()
         try:
-            self._given(state)
-            handback, discarded, unresolved_ms = self._go_back(state, state.backup)
+            self._given(record, backup)
+            handback, discarded, unresolved_ms = self._go_back(record, backup)
         except IcebergError:
             found = self._recovery.settled()
             if found is not None and found.is_done:
                 self._recovery.forget_to_take_back(found)
             raise
-        self._recovery.note_switched(state)
+        record.note_switched()
         self._recovery.put_back()
         logger.info("Table %s is a Hive table again", self._name)
         appended = len(handback.copies) if handback is not None else 0
@@ -242,45 +241,44 @@ class _Rollback:
             reason = f"the Hive table {state.database}.{state.journal.backup} is gone."
         else:
             folder = state.table.parameters.get(MIGRATION_JOURNAL, "") if state.table is not None else ""
-            journal = read_journal(self._catalog.storage, folder) if folder else None
-            if journal is None:
+            record = MigrationRecord.find(self._catalog.storage, folder) if folder else None
+            if record is None:
                 reason = f"the journal of its migration{f' in {folder}' if folder else ''} is gone."
             else:
-                reason = f"it was called {journal.name} when it was migrated. Rename it to that, and roll that back."
+                name = record.journal.name
+                reason = f"it was called {name} when it was migrated. Rename it to that, and roll that back."
         return MigrationError(f"Table {self._name} cannot be rolled back: {reason} Nothing was changed.")
 
-    def _go_back(self, state: MigrationState, backup: HiveTable) -> tuple[Handback | None, int, float]:
+    def _go_back(self, record: MigrationRecord, backup: HiveTable) -> tuple[Handback | None, int, float]:
         """Gives the Hive table the missing rows if wanted, and switches names, unless the table changed meanwhile."""
+        state = self._state
         if state.staging is not None:  # a row that a migration left; one of this name shows the switch from now on
             self._hive.drop(state.database, state.staging.name)
         for _ in range(_ROUNDS):
-            handback = self._give(state, backup) if self._changes is _Changes.COPY else None
+            handback = self._give(record, backup) if self._changes is _Changes.COPY else None
             with self._catalog.metastore.lease((state.database, state.name), {}) as lease:
                 lease.acquire()
                 table = self._catalog.load_table((state.database, state.name))
                 if handback is None or table.metadata_location == handback.metadata_location:
                     discarded = self._snapshots_since(table) if handback is None else 0
-                    self._recovery.note_switch(state, table.metadata_location)
+                    record.give_up(table.metadata_location)
                     return handback, discarded, self._switch(backup)
         raise MigrationError(
             f"Table {self._name} was written to in each of {_ROUNDS} attempts to copy what was appended. Stop its "
             "writers and run the same command again. Nothing was changed."
         )
 
-    def _give(self, state: MigrationState, backup: HiveTable) -> Handback:
-        assert state.folder is not None
-        table = self._catalog.load_table((state.database, state.name))
-        handback = plan_handback(self._catalog, self._hive, table, backup, self._given(state))
-        hand_back(self._hive, self._catalog.storage, state.folder, backup, handback, self._progress)
+    def _give(self, record: MigrationRecord, backup: HiveTable) -> Handback:
+        table = self._catalog.load_table((self._state.database, self._state.name))
+        handback = plan_handback(self._catalog, self._hive, table, backup, self._given(record, backup))
+        hand_back(self._hive, record, backup, handback, self._progress)
         return handback
 
-    def _given(self, state: MigrationState) -> HandbackNote | None:
+    def _given(self, record: MigrationRecord, backup: HiveTable) -> HandbackNote | None:
         """The note of what an earlier attempt gave the Hive table, which is undone unless this rollback copies too."""
-        if state.folder is None:
-            return None
         if self._changes is not _Changes.COPY:
-            undo_handback(self._hive, self._catalog.storage, state.folder, state.backup)
-        return read_note(self._catalog.storage, state.folder)
+            undo_handback(self._hive, record, backup)
+        return record.handback
 
     def _snapshots_since(self, table: Table) -> int:
         """How many snapshots came after the migration's own."""
@@ -296,15 +294,13 @@ class _Rollback:
             )
         return snapshots
 
-    def _check_files(self, state: MigrationState, backup: HiveTable) -> int:
+    def _check_files(self, record: MigrationRecord, backup: HiveTable) -> int:
         """How many files the Hive table has; refuses a rollback to a table without all that it had."""
-        assert state.journal is not None and state.folder is not None
-        storage = self._catalog.storage
-        note = read_note(storage, state.folder)
+        note = record.handback
         partitions = list(self._hive.partitions(backup.database, backup.name)) if backup.partition_keys else []
-        listing = list_files(storage, _locations(backup, partitions), _THREADS, self._progress)
+        listing = list_files(record.storage, _locations(backup, partitions), _THREADS, self._progress)
         there = {file.location: file.size for file in listing.files}
-        had = read_files(storage, state.folder, state.journal)
+        had = record.read_files()
         gone = [location for location, size in had.items() if there.get(location) != size]
         if gone:
             raise MigrationError(

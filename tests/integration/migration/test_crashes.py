@@ -36,7 +36,7 @@ from hms_iceberg.migration import (
     rollback,
     snapshot,
 )
-from hms_iceberg.migration.migration_journal import Journal, write_journal
+from hms_iceberg.migration.migration_journal import Journal, MigrationRecord
 from hms_iceberg.migration.migration_state import staging_name
 from hms_iceberg.migration.rewrite import rewrite
 from hms_iceberg.processes import Process
@@ -425,7 +425,7 @@ def test_a_migration_of_a_living_process_is_left_alone(warehouse: HiveWarehouse)
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
         worker = replace(Process.this(), pid=other.pid, started="")
         names = ("test", warehouse.namespace, "t", "t_backup_", "t__iceberg_staging", made.table.sd.location)
-        write_journal(warehouse.catalog.storage, folder, Journal(*names, names[-1], {}, 2, 2, 2, worker=worker))
+        MigrationRecord.begin(warehouse.catalog.storage, folder, Journal(*names, names[-1], {}, 2, 2, 2, worker=worker))
 
         for command in (migrate, rollback):
             with pytest.raises(MigrationError, match=f"Process {other.pid} on host .* may still be at work"):
@@ -447,7 +447,7 @@ def test_a_migration_elsewhere_is_taken_over_only_when_asked_to(
     with subprocess.Popen([sys.executable, "-c", ""]) as ended:
         worker = replace(Process.this(), pid=ended.pid, started="", **where)
     names = ("test", warehouse.namespace, "t", "t_backup_", "t__iceberg_staging", made.table.sd.location)
-    write_journal(warehouse.catalog.storage, folder, Journal(*names, names[-1], {}, 2, 2, 2, worker=worker))
+    MigrationRecord.begin(warehouse.catalog.storage, folder, Journal(*names, names[-1], {}, 2, 2, 2, worker=worker))
 
     with pytest.raises(MigrationError, match="--take-over"):
         migrate(warehouse.catalog, (warehouse.namespace, "t"))

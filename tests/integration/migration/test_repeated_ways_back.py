@@ -12,6 +12,7 @@ from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import MigrationError, StorageDeniedError
 from hms_iceberg.hms.hive_tables import HiveTables
 from hms_iceberg.migration import migrate, recovery, rollback
+from hms_iceberg.migration.migration_journal import MigrationRecord
 from hms_iceberg.table import Table
 from tests.support.hdfs_path import local_path
 from tests.support.hive_warehouse import HiveWarehouse, Rows, all_files, column_of, write_files
@@ -75,7 +76,7 @@ def stopped(warehouse: HiveWarehouse, monkeypatch: pytest.MonkeyPatch, **options
 
 
 @pytest.mark.parametrize("partitioned", [True, False], ids=["partitioned", "unpartitioned"])
-@pytest.mark.parametrize("step", ["_remove_notes", "drop"])
+@pytest.mark.parametrize("step", ["tidying", "drop"])
 def test_a_way_back_that_fails_again_after_its_switch_keeps_the_rows_that_hive_was_given(
     warehouse: HiveWarehouse, monkeypatch: pytest.MonkeyPatch, partitioned: bool, step: str
 ) -> None:
@@ -85,7 +86,7 @@ def test_a_way_back_that_fails_again_after_its_switch_keeps_the_rows_that_hive_w
     append(warehouse.catalog.load_table(source), 4, 5)
 
     with monkeypatch.context() as patch:
-        patch.setattr(*((HiveTables, "drop", denied) if step == "drop" else (recovery, "_remove_notes", denied)))
+        patch.setattr(*((HiveTables, "drop", denied) if step == "drop" else (MigrationRecord, "delete", denied)))
         for _ in range(3):
             with pytest.raises(StorageDeniedError):
                 rollback(warehouse.catalog, source, as_hive=True)
@@ -165,7 +166,7 @@ def test_the_metadata_of_a_killed_commit_does_not_keep_a_way_back_from_its_end(
     _metadata_of_a_killed_commit(warehouse.catalog.load_table(source))
     patches: dict[str, tuple[Any, str, Callable[..., Any]]] = {
         "first rename": (HiveTables, "rename_pair", _first_of_the_pair),
-        "tidying": (recovery, "_remove_notes", denied),
+        "tidying": (MigrationRecord, "delete", denied),
     }
     with monkeypatch.context() as patch:
         patch.setattr(*patches[stage])
@@ -197,7 +198,7 @@ def test_a_repeated_way_back_leaves_what_a_copy_in_another_namespace_names(
     catalog.load_table(source).set_properties({"later": "yes"})
 
     with monkeypatch.context() as patch:
-        patch.setattr(recovery, "_remove_notes", denied)
+        patch.setattr(MigrationRecord, "delete", denied)
         for _ in range(2):
             with pytest.raises(StorageDeniedError):
                 rollback(catalog, source)
