@@ -173,7 +173,25 @@ class StaleBaseError(CommitFailedError):
 
 
 class CommitConflictError(CommitRefusedError):
-    """A concurrent change took away what this one relied on. Nothing was changed; a replay cannot succeed."""
+    """A concurrent change took away what this one relied on. Nothing was changed; a replay cannot succeed.
+
+    Args:
+        message: says it; or only what comes before the table.
+        location: where the table is, for who does not know its name.
+        rest: what comes after the table.
+    """
+
+    def __init__(self, message: str, location: str | None = None, rest: str = "") -> None:
+        super().__init__(message if location is None else f"{message}the table at {location}{rest}")
+        self._around = None if location is None else (message, rest)
+
+    def naming(self, table: str) -> CommitConflictError:
+        """The error with the table's name in place of its location.
+
+        Args:
+            table: its name, such as `table db.t`.
+        """
+        return self if self._around is None else CommitConflictError(table.join(self._around))
 
 
 class CommitStateUnknownError(CommitError):

@@ -249,8 +249,7 @@ class Transaction:
                 f"after a concurrent commit{fate} ({base.location}). {error}"
             ) from error
         except CommitConflictError as error:
-            # Updates know the table by its location only.
-            raise CommitConflictError(str(error).replace(_by_location(base.metadata), f"table {self._name}")) from error
+            raise error.naming(f"table {self._name}") from error  # updates know the table by its location only
         self._check_files(start.metadata, base.metadata, replayed)
         return replayed
 
@@ -292,10 +291,6 @@ def table_commit(identifier: Identifier, metastore: Metastore, storage: Storage)
     return Commit(
         named, identifier, metastore, lambda location: read_version(location, storage), FileWorkspace(storage)
     )
-
-
-def _by_location(metadata: TableMetadata) -> str:
-    return f"the table at {metadata.location}"
 
 
 def apply_all(updates: Sequence[Update], base: TableMetadata, workspace: FileWorkspace) -> TableMetadata:

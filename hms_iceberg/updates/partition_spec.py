@@ -86,8 +86,9 @@ class PartitionSpecUpdate(Update):
         if after is None or after.field_type != before.field_type:
             fate = "dropped it" if after is None else f"made it {after}"
             raise CommitConflictError(
-                f"Cannot {change} in the table at {base.location}: column {before} was changed, a concurrent commit "
-                f"{fate}. Refresh the table and decide again."
+                f"Cannot {change} in ",
+                base.location,
+                f": column {before} was changed, a concurrent commit {fate}. Refresh the table and decide again.",
             )
 
     def _check_new(self, change: AddPartitionField, start: TableMetadata, base: TableMetadata) -> None:
@@ -98,8 +99,9 @@ class PartitionSpecUpdate(Update):
             same = source is not None and field.source_id == source.field_id and field.transform == change.transform
             if field.field_id not in known and (same or field.name == name):
                 raise CommitConflictError(
-                    f"Cannot {change} in the table at {base.location}: a concurrent commit added partition field "
-                    f"{field}. Refresh the table and decide again."
+                    f"Cannot {change} in ",
+                    base.location,
+                    f": a concurrent commit added partition field {field}. Refresh the table and decide again.",
                 )
 
     def _check_field(
@@ -112,8 +114,10 @@ class PartitionSpecUpdate(Update):
         if after != before:
             fate = "removed it" if after is None or after.transform.is_void else f"made it {after}"
             raise CommitConflictError(
-                f"Cannot {change} of the table at {base.location}: it was {before} when the change was made, and a "
-                f"concurrent commit {fate}. Refresh the table and decide again."
+                f"Cannot {change} of ",
+                base.location,
+                f": it was {before} when the change was made, and a concurrent commit {fate}. Refresh the table and "
+                "decide again.",
             )
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:

@@ -56,9 +56,10 @@ class SetProperties(Update):
             before, now = start.properties.get(key), base.properties.get(key)
             if now not in (before, value):
                 raise CommitConflictError(
-                    f"Cannot {'remove' if value is None else f'set to {value!r}'} the property {key!r} of the table at "
-                    f"{base.location}: it was {before!r} when this change was made, and a concurrent commit made it "
-                    f"{now!r}. Refresh the table and decide again."
+                    f"Cannot {'remove' if value is None else f'set to {value!r}'} the property {key!r} of ",
+                    base.location,
+                    f": it was {before!r} when this change was made, and a concurrent commit made it {now!r}. Refresh "
+                    "the table and decide again.",
                 )
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
@@ -76,8 +77,10 @@ class SetLocation(Update):
         """Refuses if another writer moved the table since."""
         if base.location not in (start.location, self.location):
             raise CommitConflictError(
-                f"Cannot set the location of the table at {start.location} to {self.location}: a concurrent commit set "
-                f"it to {base.location}. Refresh the table and decide again."
+                "Cannot set the location of ",
+                start.location,
+                f" to {self.location}: a concurrent commit set "
+                f"it to {base.location}. Refresh the table and decide again.",
             )
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
@@ -139,8 +142,10 @@ class ReplaceSortOrder(Update):
         before, now = start.sort_order(), base.sort_order()
         if not now.same_as(before) and not now.same_as(self._order(base)):
             raise CommitConflictError(
-                f"Cannot replace the sort order of the table at {base.location}: it was {before} when the change was "
-                f"made, and a concurrent commit made it {now}. Refresh the table and decide again."
+                "Cannot replace the sort order of ",
+                base.location,
+                f": it was {before} when the change was "
+                f"made, and a concurrent commit made it {now}. Refresh the table and decide again.",
             )
         for key in self.keys:
             try:
@@ -151,8 +156,9 @@ class ReplaceSortOrder(Update):
             if after is None or after.field_type != field.field_type:
                 fate = "dropped it" if after is None else f"made it {after}"
                 raise CommitConflictError(
-                    f"Cannot sort the table at {base.location} by {field}: a concurrent commit {fate}. Refresh the "
-                    "table and decide again."
+                    "Cannot sort ",
+                    base.location,
+                    f" by {field}: a concurrent commit {fate}. Refresh the table and decide again.",
                 )
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:

@@ -43,9 +43,11 @@ def snapshots_since(base: TableMetadata, branch: str, start_snapshot_id: int | N
     if start_snapshot_id is None and (not since or since[-1].parent_snapshot_id is None):
         return since
     raise CommitConflictError(
-        f"Cannot {what} the table at {base.location}: it was begun on snapshot {start_snapshot_id}, which is not in "
-        f"the history of branch {branch!r} any more (head {head.snapshot_id if head else None}). The branch was rolled "
-        "back, or its snapshots expired. Refresh the table and repeat the change."
+        f"Cannot {what} ",
+        base.location,
+        f": it was begun on snapshot {start_snapshot_id}, which is not in the history of branch {branch!r} any more "
+        f"(head {head.snapshot_id if head else None}). The branch was rolled back, or its snapshots expired. Refresh "
+        "the table and repeat the change.",
     )
 
 
@@ -114,8 +116,9 @@ class Concurrent:
 
     def _conflict(self, snapshot: Snapshot, did: str, file: DataFile, hint: str) -> CommitConflictError:
         return CommitConflictError(
-            f"Cannot {self.what} the table at {self.base.location}: a concurrent {snapshot.operation} (snapshot "
-            f"{snapshot.snapshot_id}) {did} {file.file_path}. {hint}"
+            f"Cannot {self.what} ",
+            self.base.location,
+            f": a concurrent {snapshot.operation} (snapshot {snapshot.snapshot_id}) {did} {file.file_path}. {hint}",
         )
 
     def check_nothing_read_changed(self, row_filter: BooleanExpression) -> None:

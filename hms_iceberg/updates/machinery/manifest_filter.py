@@ -117,9 +117,10 @@ def remove_files(
     missing = sorted(key[0] for key in wanted - found)
     if missing:
         raise CommitConflictError(
-            f"Cannot {what} the table at {base.location}: {len(missing)} of the files to remove are not in it (any "
-            f"more), the first is {missing[0]}. A concurrent commit removed them. Refresh the table and repeat the "
-            "change."
+            f"Cannot {what} ",
+            base.location,
+            f": {len(missing)} of the files to remove are not in it (any more), the first is {missing[0]}. A "
+            "concurrent commit removed them. Refresh the table and repeat the change.",
         )
     told = set[FileKey]()
     for manifest, made in zip(every, rewritten, strict=True):

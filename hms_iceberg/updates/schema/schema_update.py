@@ -53,8 +53,10 @@ class SchemaUpdate(Update):
                 name = ".".join(path)
                 if self._find(name, new) is not None and self._find(name, old) is None:
                     raise CommitConflictError(
-                        f"Cannot {change} in the table at {base.location}: a concurrent commit brought a column of "
-                        f"that name ({new.find_field(name, self.case_sensitive)}). Refresh the table and decide again."
+                        f"Cannot {change} in ",
+                        base.location,
+                        f": a concurrent commit brought a column of that name "
+                        f"({new.find_field(name, self.case_sensitive)}). Refresh the table and decide again.",
                     )
 
     def _check_unchanged(self, change: SchemaChange, name: str, old: Schema, new: Schema, base: TableMetadata) -> None:
@@ -66,8 +68,10 @@ class SchemaUpdate(Update):
         if after != before or new.find_column_name(field_id) != old.find_column_name(field_id):
             fate = "dropped it" if after is None else f"made it {new.find_column_name(field_id)!r}, {after}"
             raise CommitConflictError(
-                f"Cannot {change} in the table at {base.location}: the column was {before} when the change was made, "
-                f"and a concurrent commit {fate}. Refresh the table and decide again."
+                f"Cannot {change} in ",
+                base.location,
+                f": the column was {before} when the change was made, and a concurrent commit {fate}. Refresh the "
+                "table and decide again.",
             )
 
     def _find(self, name: str, schema: Schema) -> int | None:

@@ -161,8 +161,10 @@ class CherryPick(Update):
             snapshot.snapshot_id != parent for snapshot in base.ancestors_of(base.current_snapshot_id)
         ):
             raise CommitConflictError(
-                f"Cannot cherry-pick snapshot {source.snapshot_id} of the table at {base.location}: it replaces "
-                f"partitions on top of snapshot {parent}, which is not an ancestor of main. Repeat the change."
+                f"Cannot cherry-pick snapshot {source.snapshot_id} of ",
+                base.location,
+                f": it replaces partitions on top of snapshot {parent}, which is not an ancestor of main. Repeat the "
+                "change.",
             )
         concurrent = Concurrent.between(parent, base, MAIN_BRANCH, workspace, "cherry-pick a dynamic overwrite of")
         partitions = frozenset(file.partition_key for file in added)

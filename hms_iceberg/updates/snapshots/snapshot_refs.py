@@ -24,8 +24,10 @@ def check_ref_unchanged(name: str, start: TableMetadata, base: TableMetadata, wh
     before, now = start.refs.get(name), base.refs.get(name)
     if now != before:
         raise CommitConflictError(
-            f"Cannot {what} of the table at {base.location}: {name!r} was {_place(before)} when the change was made, "
-            f"and a concurrent commit left it {_place(now)}. Refresh the table and decide again."
+            f"Cannot {what} of ",
+            base.location,
+            f": {name!r} was {_place(before)} when the change was made, and a concurrent commit left it {_place(now)}. "
+            "Refresh the table and decide again.",
         )
 
 
