@@ -103,6 +103,8 @@ def child_fields(kind: pa.DataType) -> list[pa.Field]:
     """The fields below an Arrow type: a struct's fields, a list's element, a map's key and value."""
     if isinstance(kind, pa.BaseExtensionType):
         kind = kind.storage_type
+    if not kind.num_fields:
+        return []
     if pa.types.is_struct(kind):
         return [kind.field(index) for index in range(kind.num_fields)]
     if is_list_like(kind):

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hms_iceberg.arrow.columns.nested import rows_only
-from hms_iceberg.arrow.columns.projection import FileLeaf, file_leaves
+from hms_iceberg.arrow.columns.projection import FileLeaf
 from hms_iceberg.arrow.formats.page_checksums import is_intact
 from hms_iceberg.lazy import pl
 
@@ -93,29 +93,46 @@ def are_among(positions: Any, others: Any) -> Any:
 class FrameReader:
     """Reads row groups of a local file by Polars.
 
-    `schema` is the file's, with field ids and without dictionaries; values of `strange` leaves mean something else than
-    Polars gives.
+    `schema` is the file's, with field ids and without dictionaries, and has the `leaves`; values of `strange` leaves
+    mean something else than Polars gives.
     """
 
-    def __init__(self, path: str, footer: pq.FileMetaData, schema: pa.Schema, strange: Collection[int]) -> None:
+    def __init__(
+        self,
+        path: str,
+        footer: pq.FileMetaData,
+        schema: pa.Schema,
+        leaves: Sequence[FileLeaf],
+        strange: Collection[int],
+    ) -> None:
         self._path = path
         self._footer = footer
+        self._leaves = leaves
         self._strange = strange
         self.schema = schema
 
     @cached_property
-    def leaves(self) -> dict[int, FileLeaf]:
-        """The leaves whose values Polars gives as pyarrow does: top-level columns of a name of their own."""
-        names = Counter(field.name for field in self.schema)
-        return {
-            leaf.index: leaf
-            for leaf in file_leaves(self.schema)
-            if len(leaf.path) == 1
-            and names[leaf.path[0]] == 1
+    def _names(self) -> Counter[str]:
+        return Counter(self.schema.names)
+
+    @cached_property
+    def _by_id(self) -> dict[int | None, FileLeaf]:
+        return {leaf.field_id: leaf for leaf in reversed(self._leaves) if len(leaf.path) == 1}
+
+    def leaf_of(self, field_id: int) -> FileLeaf | None:
+        """The leaf of a top-level column, if Polars gives its values as pyarrow does."""
+        leaf = self._by_id.get(field_id)
+        return leaf if leaf is not None and self._is_told(leaf) else None
+
+    def _is_told(self, leaf: FileLeaf) -> bool:
+        """Whether Polars gives a leaf's values as pyarrow does: those of a top-level column of a name of its own."""
+        return (
+            len(leaf.path) == 1
+            and self._names[leaf.path[0]] == 1
             and _frame_type(leaf.type) is not None
             and leaf.index not in self._strange
             and self._footer.schema.column(leaf.index).physical_type != "INT96"
-        }
+        )
 
     @cached_property
     def _pages(self) -> pa.MemoryMappedFile:
@@ -125,19 +142,19 @@ class FrameReader:
     @cached_property
     def _row(self) -> str:
         """A name that no column has."""
-        return max((field.name for field in self.schema), key=len, default="") + "#"
+        return max(self.schema.names, key=len, default="") + "#"
 
     def is_quick(self, group: int, leaves: Sequence[int], tested: Collection[int], most_bytes: int) -> bool:
         """Whether a row group is better read by Polars than by pyarrow, and takes at most so many bytes when it is
         decoded whole.
         """
         needed = {*leaves, *tested}
-        if not needed or not needed <= self.leaves.keys():
+        if not needed or not all(self._is_told(self._leaves[leaf]) for leaf in needed):
             return False
         found = self._footer.row_group(group)
         work = size = 0
         for leaf in needed:
-            kind = self.leaves[leaf].type
+            kind = self._leaves[leaf].type
             if pa.types.is_string(kind) or pa.types.is_binary(kind):
                 work += found.num_rows * _WORK_OF_TEXT
                 size += found.num_rows * _TEXT_WIDTH + found.column(leaf).total_uncompressed_size
@@ -163,8 +180,8 @@ class FrameReader:
         """
         found = self._footer.row_group(group)
         needed = sorted({*leaves, *tested})
-        kinds = [self.leaves[leaf].type for leaf in leaves]
-        columns: list[pl.Expr] = [pl.col(self.leaves[leaf].path[0]) for leaf in leaves]
+        kinds = [self._leaves[leaf].type for leaf in leaves]
+        columns: list[pl.Expr] = [pl.col(self._leaves[leaf].path[0]) for leaf in leaves]
         dtypes: Sequence[Any] = [_frame_type(kind) for kind in kinds]
         last = None
         if made is not None:

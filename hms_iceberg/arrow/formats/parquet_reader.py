@@ -11,6 +11,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -22,7 +23,14 @@ from hms_iceberg.arrow.columns.projection import FileLeaf, file_leaves, identifi
 from hms_iceberg.arrow.formats.parquet_encryption import decrypting, decryption
 from hms_iceberg.arrow.formats.parquet_frames import FrameReader
 from hms_iceberg.arrow.metrics.file_footer import FileFooter
-from hms_iceberg.arrow.metrics.footer_metrics import FULL, ColumnMetrics, calendar_rules, footer_of, metrics_from_footer
+from hms_iceberg.arrow.metrics.footer_metrics import (
+    AS_STORED,
+    FULL,
+    ColumnMetrics,
+    calendar_rules,
+    footer_of,
+    metrics_from_footer,
+)
 from hms_iceberg.arrow.storage.arrow_storage import open_for_arrow
 from hms_iceberg.arrow.storage.filesystems import decoding, parse_location
 from hms_iceberg.encryption.file_keys import FileKey
@@ -103,32 +111,33 @@ class ParquetReader:
             with self._decoding():
                 if self._key is None:
                     self._believed = footer_of(self._file, location)
-                    self._parquet = self._opened(metadata=self.footer)
                 else:
-                    self._parquet = self._opened()
-                    self._believed = FileFooter(self._parquet.metadata)
-                plain = self._parquet.schema_arrow
-                coded = _coded_columns(self.footer, plain)
-                if coded:
-                    self._parquet = self._opened(metadata=self.footer, read_dictionary=coded)
-            self.schema = identified(self._parquet.schema_arrow, mapping)
-            self._rules = calendar_rules(self.footer, file_leaves(self.schema))
+                    opened = self._opened()
+                    self._believed = FileFooter(opened.metadata, schema=opened.schema_arrow)
+                plain = identified(self._believed.schema, mapping)
+                self._leaves = file_leaves(plain)
+                self._coded = _coded_columns(self.footer, self._leaves)
+                self.schema = identified(self._parquet.schema_arrow, mapping) if self._coded else plain
+            self._rules = calendar_rules(self.footer, self._leaves)
             self.frames: FrameReader | None = None
             if self._key is None and isinstance(self._file, pa.OSFile):
                 path = parse_location(location).path
-                self.frames = FrameReader(path, self.footer, identified(plain, mapping), self._rules)
+                self.frames = FrameReader(path, self.footer, plain, self._leaves, self._rules)
         except BaseException:
             self.close()
             raise
+
+    @cached_property
+    def _parquet(self) -> pq.ParquetFile:
+        return self._opened(metadata=self.footer, read_dictionary=self._coded)
 
     def _opened(self, **more: Any) -> pq.ParquetFile:
         return pq.ParquetFile(
             self._file,
             pre_buffer=not isinstance(self._file, pa.OSFile),  # gathers small reads of remote stores
-            coerce_int96_timestamp_unit="us",
             page_checksum_verification=True,  # costs 3%, and damage never becomes wrong rows
-            arrow_extensions_enabled=False,
             decryption_properties=None if self._key is None else decryption(self._key),
+            **AS_STORED,
             **more,
         )
 
@@ -157,7 +166,7 @@ class ParquetReader:
 
     def metrics(self, schema: Schema, field_ids: set[int], row_groups: list[int] | None = None) -> ColumnMetrics:
         """The metrics of some columns by what may be believed of the footer, of all row groups unless given."""
-        leaves = [leaf for leaf in file_leaves(self.schema) if leaf.owner_id in field_ids]
+        leaves = [leaf for leaf in self._leaves if leaf.owner_id in field_ids]
         modes = dict.fromkeys(field_ids, FULL)
         return metrics_from_footer(self._believed, leaves, schema, modes, {}, row_groups, rules=self._rules)
 
@@ -204,11 +213,12 @@ class ParquetReader:
         """Columns with values that the writer counted in the Julian calendar, or by old rules of time zones; readers of
         other engines take them as they stand.
         """
-        leaves = file_leaves(self.schema)
         return old_times(
-            ".".join(leaves[index].path)
+            ".".join(self._leaves[index].path)
             for index, rule in self._rules.items()
-            if any(self._holds_old_values(leaves[index], rule, group) for group in range(self.footer.num_row_groups))
+            if any(
+                self._holds_old_values(self._leaves[index], rule, group) for group in range(self.footer.num_row_groups)
+            )
         )
 
     def _holds_old_values(self, leaf: FileLeaf, rule: Rule, group: int) -> bool:
@@ -234,7 +244,7 @@ class ParquetReader:
             self._file.close()
 
 
-def _coded_columns(footer: pq.FileMetaData, schema: pa.Schema) -> list[int]:
+def _coded_columns(footer: pq.FileMetaData, leaves: Sequence[FileLeaf]) -> list[int]:
     """The leaves of text in large row groups that have small dictionaries, as far as the outermost groups tell.
 
     Their values are read as codes and looked up afterwards, in half the time, and rows that nobody wants as codes only.
@@ -244,7 +254,7 @@ def _coded_columns(footer: pq.FileMetaData, schema: pa.Schema) -> list[int]:
     if not groups or min(group.num_rows for group in groups) < _CODED_ROWS:
         return []
     found = []
-    for leaf in file_leaves(schema):
+    for leaf in leaves:
         if len(leaf.path) == 1 and (pa.types.is_string(leaf.type) or pa.types.is_binary(leaf.type)):
             columns = [group.column(leaf.index) for group in groups]
             if all(

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hms_iceberg.arrow.metrics.compact_thrift import LIST, STRUCT, CompactThrift
@@ -63,11 +64,14 @@ class FileFooter:
     """The footer of a Parquet file.
 
     `end` is None for a file whose writer is known to tell the order of each column: one that was written just now, or
-    an encrypted one.
+    an encrypted one. `schema` is the file's, of a file that was opened.
     """
 
-    def __init__(self, metadata: pq.FileMetaData, end: FooterEnd | None = None) -> None:
+    def __init__(
+        self, metadata: pq.FileMetaData, end: FooterEnd | None = None, schema: pa.Schema | None = None
+    ) -> None:
         self.metadata = metadata
+        self.schema = schema
         self._end = end
         self._orders: dict[int, _Order] = {}
 

@@ -119,6 +119,8 @@ def _primitive_ids(kind: IcebergType) -> Iterator[int]:
 FloatBounds = Mapping[int, tuple[float, float] | None]
 # What is read of a file to find its footer, at once; most footers are smaller.
 _TAIL_BYTES = 64 * 1024
+AS_STORED = {"coerce_int96_timestamp_unit": "us", "arrow_extensions_enabled": False}
+"""How pyarrow gives the columns of a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,14 +160,15 @@ def footer_of(file: pa.NativeFile, location: str) -> FileFooter:
     if len(tail) < needed <= size:
         tail = file.read_at(needed, size - needed)
     whole = pa.BufferReader(tail) if 0 < needed <= len(tail) else file
-    metadata = pq.ParquetFile(whole, arrow_extensions_enabled=False).metadata
+    opened = pq.ParquetFile(whole, **AS_STORED)
+    metadata = opened.metadata
     end = FooterEnd.of(metadata, tail[4 - needed : -8])
     if end.is_encrypted:
         raise UnsupportedError(
             f"Cannot read {location}: its columns are encrypted with keys of Parquet's own, which only those have who "
             "wrote it. Write it anew without."
         )
-    return FileFooter(metadata, end)
+    return FileFooter(metadata, end, opened.schema_arrow)
 
 
 def data_file_from_parquet(

@@ -168,7 +168,7 @@ def file_column(frames: FrameReader, field: NestedField, dtype: Any) -> pl.Expr 
 
 
 def _leaf(frames: FrameReader, field: NestedField) -> FileLeaf | None:
-    leaf = next((each for each in frames.leaves.values() if each.field_id == field.field_id), None)
+    leaf = frames.leaf_of(field.field_id)
     if leaf is None or not field.field_type.is_primitive:
         return None
     return leaf if _is_told(leaf.type, to_arrow_type(field.field_type, field_ids=False, extensions=False)) else None
