@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hms_iceberg.lazy import pl
 from hms_iceberg.maintenance.expire_with_files import cost_of_snapshots
 from hms_iceberg.maintenance.service.assessment import needs_of
-from hms_iceberg.maintenance.service.policy import Policy
+from hms_iceberg.maintenance.service.policy import Policies, Policy
 from hms_iceberg.maintenance.system.files_health import files_health
 from hms_iceberg.report.portrait import Advice, Bin, PartitionShare, SnapshotPoint, TablePortrait
 from hms_iceberg.report.words import sort_fields
@@ -27,12 +27,15 @@ _SIZE_LIMITS = (0, *(1024 * 4**step for step in range(13)), 2**62)
 _COUNT_LIMITS = (0, 1, 2, 3, 5, 9, 17, 33, 65, 129, 2**31)
 
 
-def portrait_of(table: Table, most_partitions: int = MOST_PARTITIONS) -> TablePortrait:
+def portrait_of(
+    table: Table, most_partitions: int = MOST_PARTITIONS, policies: Policies | None = None
+) -> TablePortrait:
     """The facts that the picture of a table shows.
 
     Args:
         table: the table, at the version to be shown.
         most_partitions: how many partitions are listed, the largest first.
+        policies: the maintenance policies that the advice follows; the default one unless given.
 
     Returns:
         the facts, without anything of the metastore.
@@ -43,7 +46,7 @@ def portrait_of(table: Table, most_partitions: int = MOST_PARTITIONS) -> TablePo
     metadata = table.metadata
     name = ".".join(table.name())
     plan = table.scan().plan()
-    policy = Policy().of_table(table.properties, name)
+    policy = (policies or Policies()).of(name, table.properties)
     health = files_health(table, plan, policy)
     partitions, partition_count = _partitions(table, most_partitions)
     return TablePortrait(

@@ -50,7 +50,12 @@ _MOST_NAMED = 10
 @click.command()
 @catalog_options
 @click.option("--table", "patterns", multiple=True, metavar="PATTERN", help="Such as 'web.*'; may be repeated [all].")
-@click.option("--policy", "policy_file", type=click.Path(dir_okay=False), help="What is kept up: a YAML file.")
+@click.option(
+    "--policy",
+    "policy_file",
+    type=click.Path(dir_okay=False),
+    help="What is kept up: a YAML file [that of maintenance-policy].",
+)
 @click.option("--once", is_flag=True, help="Look at every table once, and end; so it does unless --every is given.")
 @click.option("--every", type=Duration(), help="Again and again, so long after each run: 90s, 10m, 2h.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done, and why.")
@@ -95,7 +100,7 @@ def maintain(
     if metrics_port is not None and every is None:
         raise click.UsageError("--metrics-port needs --every: a single run is over before anybody asks")
     stop = _Stop()
-    policies = Policies() if policy_file is None else Policies.load(policy_file)
+    policies = None if policy_file is None else Policies.load(policy_file)
     printer = _StepPrinter(output, is_service=every is not None)
     asked = click.get_current_context().get_parameter_source("log_level") is not ParameterSource.DEFAULT
     if every is not None or asked or log_format == "json":
@@ -103,6 +108,7 @@ def maintain(
     before = {number: signal.signal(number, stop.signalled) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         with open_catalog(catalog_name, uri, properties, may_be_away=every is not None) as catalog:
+            policies = policies or Policies.of_catalog(catalog.properties)
             service = MaintenanceService(
                 catalog, patterns or ("*",), policies, Limits(jobs, max_time, max_bytes), stop.event
             )
@@ -262,10 +268,11 @@ def report(
 
 def _portrait(catalog: Catalog, name: str) -> TablePortrait | Failure:
     """The picture of a table; None for a table that cannot be read, so that the others are shown."""
+    from hms_iceberg.maintenance.service.policy import Policies
     from hms_iceberg.report import Failure, portrait_of
 
     try:
-        return portrait_of(catalog.load_table(name))
+        return portrait_of(catalog.load_table(name), policies=Policies.of_catalog(catalog.properties))
     except MetastoreUnavailableError:
         raise
     except IcebergError as error:

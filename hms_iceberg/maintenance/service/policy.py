@@ -12,6 +12,8 @@ from hms_iceberg.errors import ConfigurationError
 from hms_iceberg.maintenance.orphan_files import LEAST_AGE_MS
 
 PREFIX = "maintenance."
+POLICY_FILE = "maintenance-policy"
+"""The property of a catalog that names a policy file."""
 _DAY_MS = 24 * 60 * 60 * 1000
 
 
@@ -119,6 +121,12 @@ class Policies:
             for pattern, settings in _mapping(content.get("tables"), path).items()
         )
         return cls(default, patterns)
+
+    @classmethod
+    def of_catalog(cls, properties: Mapping[str, str]) -> Policies:
+        """Those of the file that a catalog's property `maintenance-policy` names; the default without one."""
+        path = properties.get(POLICY_FILE)
+        return cls.load(path) if path else cls()
 
     def of(self, table: str, properties: Mapping[str, str]) -> Policy:
         """The policy of a table by its name with dots, changed by the table's `maintenance.*` properties."""

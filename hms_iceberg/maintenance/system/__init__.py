@@ -46,7 +46,8 @@ def system_table(
         catalog: the catalog. One that is not on a Hive Metastore has each table loaded.
         name: which of them.
         patterns: which tables, such as `web.*`.
-        policies: the policies of the service; the default one unless given.
+        policies: the policies of the service; unless given, those of the file that the catalog's property
+            `maintenance-policy` names, or the default one.
         threads: how many tables are looked at side by side.
 
     Returns:
@@ -54,6 +55,7 @@ def system_table(
 
     Raises:
         InvalidInputError: there is no system table of that name.
+        ConfigurationError: the policy file cannot be read.
         MetastoreError: the tables or the locks cannot be listed.
     """
     empty = to_arrow(system_schema(name), field_ids=False).empty_table()
@@ -65,7 +67,7 @@ def read_system_table(
     catalog: Catalog, name: str, selected: Selected, policies: Policies | None = None, threads: int = 8
 ) -> Iterator[pa.Table]:
     """The rows of a system table in parts, as they are told; see `system_table`."""
-    looking = Looking(catalog, selected, policies or Policies(), threads)
+    looking = Looking(catalog, selected, policies or Policies.of_catalog(catalog.properties), threads)
     yield from SYSTEM_TABLES[name].read(looking, to_arrow(system_schema(name), field_ids=False))
 
 

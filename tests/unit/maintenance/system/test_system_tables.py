@@ -13,7 +13,7 @@ import pytest
 from hms_iceberg import load_catalog
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.cli.main import main
-from hms_iceberg.errors import InvalidInputError, MetastoreUnavailableError
+from hms_iceberg.errors import ConfigurationError, InvalidInputError, MetastoreUnavailableError
 from hms_iceberg.maintenance import system_table
 from hms_iceberg.maintenance.service.policy import Policies, Policy
 from hms_iceberg.maintenance.service.service import MaintenanceService
@@ -141,6 +141,30 @@ def test_maintenance_is_what_a_dry_run_of_the_service_says(catalog: Any, tables:
     assert found == [(each.table, each.action, each.why, each.result) for each in steps]
     assert {("web.small", "rewrite_data_files"), ("web.broken", "")} <= {each[:2] for each in found}
     assert all(each["input_bytes"] for each in told if each["action"] == "rewrite_data_files")
+
+
+def test_the_policy_file_of_a_catalog_is_what_all_follow(
+    catalog: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make(catalog, "web.small", 3)
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("default: {compact-min-files: 2, compact-target-bytes: 4096}\n", "utf-8")
+    assert system_table(catalog, "maintenance").num_rows == 0
+    where = {"type": "hadoop", "warehouse": str(tmp_path), "maintenance-policy": str(policy)}
+    with_policy = load_catalog("files", **where)
+    (told,) = system_table(with_policy, "maintenance").to_pylist()
+    assert told["action"] == "rewrite_data_files"
+    (health,) = system_table(with_policy, "files_health").to_pylist()
+    assert health["target_file_bytes"] == 4096
+    options = [word for name, value in where.items() for word in ("-p", f"{name}={value}")]
+    assert main(["maintain", "--dry-run", *options]) == 0
+    assert told["why"] in capsys.readouterr().out
+    assert main(["report", "web.small", "--output", "json", *options]) == 0
+    (portrait,) = json.loads(capsys.readouterr().out)
+    assert [(each["action"], each["why"]) for each in portrait["advice"]] == [(told["action"], told["why"])]
+    policy.write_text("default: {compact-min-file: 2}\n", "utf-8")
+    with pytest.raises(ConfigurationError, match="compact-min-file"):
+        system_table(with_policy, "maintenance")
 
 
 def test_only_wanted_tables_are_loaded(catalog: Any, tables: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
