@@ -95,7 +95,7 @@ class ContentFormat:
         if self.name == "orc":
             self._properties = with_stripes_below(self._properties, held_bytes)
         if self.name == "parquet" and not any(PARQUET_DICTIONARIES.matches(name) for name in self._properties):
-            self._repeated = repetitions(self._schema, pa.concat_batches(rows))
+            self._repeated = repetitions(self._schema, rows)
 
     def open(self, location: str, rows: int = 0) -> ContentWriter:
         """Begins a file; `rows` go into its first group, if that is known."""

@@ -43,21 +43,23 @@ class FrameColumns:
 
 @dataclass(frozen=True)
 class DecodedRows:
-    """Rows of a row group as Polars holds them: all in turn from `start` on, or those of `positions`.
+    """Rows of a row group as Polars holds them: all in turn from `start` on, those of `positions`, or some of which
+    nobody asks where they are.
 
-    `kinds` are the types of the columns in Arrow. Without columns, `positions` tells how many rows there are.
+    `kinds` are the types of the columns in Arrow. `count` is the number of rows, of a frame without columns too.
     """
 
     frame: pl.DataFrame
     kinds: Sequence[pa.DataType]
     start: int
     positions: Any | None
+    count: int
 
     def without(self, removed: Any) -> DecodedRows:
         """The rows that are at none of some ascending positions."""
         if self.positions is None:
-            first, last = np.searchsorted(removed, (self.start, self.start + self.frame.height))
-            kept = np.ones(self.frame.height, np.bool_)
+            first, last = np.searchsorted(removed, (self.start, self.start + self.count))
+            kept = np.ones(self.count, np.bool_)
             kept[removed[first:last] - self.start] = False
         else:
             kept = ~are_among(self.positions, removed)
@@ -65,17 +67,16 @@ class DecodedRows:
             return self
         positions = self.start + np.flatnonzero(kept) if self.positions is None else self.positions[kept]
         frame = self.frame.filter(pl.Series(kept)) if self.kinds else self.frame
-        return replace(self, frame=frame, positions=positions)
+        return replace(self, frame=frame, positions=positions, count=len(positions))
 
     def batches(self, batch_rows: int) -> Iterator[tuple[Any, pa.RecordBatch]]:
         """The rows as batches, each with the positions of its rows, or of the first one if they come in turn."""
-        rows = self.frame.height if self.positions is None else len(self.positions)
-        for first in range(0, rows, batch_rows):
+        for first in range(0, self.count, batch_rows):
             where: Any = self.start + first
             if self.positions is not None:
                 where = self.positions[first : first + batch_rows]
             if not self.kinds:
-                yield where, pa.RecordBatch.from_struct_array(rows_only(min(batch_rows, rows - first)))
+                yield where, pa.RecordBatch.from_struct_array(rows_only(min(batch_rows, self.count - first)))
                 continue
             part = self.frame.slice(first, batch_rows)
             arrays = [_to_arrow(series, kind) for series, kind in zip(part.get_columns(), self.kinds, strict=True)]
@@ -172,11 +173,13 @@ class FrameReader:
         tested: Collection[int],
         removed: Any | None = None,
         made: FrameColumns | None = None,
+        numbered: bool = True,
     ) -> DecodedRows | None:
         """The rows of a row group, which begins at position `start`, for which a test of `tested` leaves is true.
 
         Rows at the ascending positions `removed` are left out; columns are those of the file unless others are `made`
-        of them. None if pyarrow has to read them.
+        of them. Unless rows are `numbered`, or some removed, nobody asks where they are. None if pyarrow has to read
+        them.
         """
         found = self._footer.row_group(group)
         needed = sorted({*leaves, *tested})
@@ -187,6 +190,7 @@ class FrameReader:
         if made is not None:
             columns, dtypes, last = list(made.columns), made.dtypes, made.test
         is_part = test is not None or last is not None
+        numbers = [self._row] if is_part and (numbered or removed is not None) else []
         try:
             if not all(is_intact(self._pages, found.column(leaf)) for leaf in needed):
                 return None
@@ -195,26 +199,28 @@ class FrameReader:
                 glob=False,
                 hive_partitioning=False,
                 use_statistics=False,
-                row_index_name=self._row if is_part else None,
+                row_index_name=self._row if numbers else None,
             )
             if self._footer.num_row_groups > 1:
                 rows = rows.slice(start, found.num_rows)
             if test is not None:
                 rows = rows.filter(test)
-            rows = rows.select(*columns, *([self._row] if is_part else ()))
+            rows = rows.select(*columns, *numbers) if columns or numbers else rows.select(pl.len())
             frame = (rows if last is None else rows.filter(last)).collect()
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):
             return None
-        positions = None
-        if is_part:
+        count, positions = frame.height, None
+        if numbers:
             positions = frame.get_column(self._row).to_numpy().astype(np.int64)
             frame = frame.drop(self._row)
-        elif frame.height != found.num_rows:
+        elif not columns:
+            count, frame = frame.item(), frame.drop("len")
+        elif not is_part and count != found.num_rows:
             return None
         if list(dtypes) != frame.dtypes:
             return None
-        found = DecodedRows(frame, kinds, start, positions)
-        return found if removed is None else found.without(removed)
+        decoded = DecodedRows(frame, kinds, start, positions, count)
+        return decoded if removed is None else decoded.without(removed)
 
 
 def _to_arrow(series: pl.Series, kind: pa.DataType) -> pa.Array:

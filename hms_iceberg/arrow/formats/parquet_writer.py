@@ -86,16 +86,27 @@ class Repetition:
         return _expected(self.population * max(1.0, rows / self.rows) ** self.growth, rows)
 
 
-def repetitions(schema: Schema, rows: pa.RecordBatch) -> dict[str, Repetition]:
+def repetitions(schema: Schema, rows: Sequence[pa.RecordBatch]) -> dict[str, Repetition]:
     """The repetition in each column of sample rows that follow one another; of few rows nothing is said."""
-    if rows.num_rows < _LEAST_ROWS:
+    count = sum(batch.num_rows for batch in rows)
+    if count < _LEAST_ROWS:
         return {}
-    sample = rows.slice(max(rows.num_rows - _SAMPLE_ROWS, 0) // 2, _SAMPLE_ROWS)
+    sample = pa.concat_batches(_middle(rows, max(count - _SAMPLE_ROWS, 0) // 2, _SAMPLE_ROWS))
     return {
         field.name: _repetition(column)
         for field, column in zip(schema.fields, sample.columns, strict=True)
         if field.field_type.is_primitive
     }
+
+
+def _middle(batches: Iterable[pa.RecordBatch], start: int, rows: int) -> Iterator[pa.RecordBatch]:
+    """So many rows of batches from a row on."""
+    for batch in batches:
+        part = batch.slice(min(start, batch.num_rows), rows)
+        start -= min(start, batch.num_rows)
+        rows -= part.num_rows
+        if part.num_rows:
+            yield part
 
 
 def with_useful_dictionaries(

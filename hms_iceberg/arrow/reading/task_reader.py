@@ -358,7 +358,24 @@ class _TaskReader:
         if frames is None or not frames.is_quick(rows.index, leaves, quick.leaves, self._context.decoded_bytes):
             return None
         removed = None if self._context.marks_deleted else self._deletes.positions
-        return frames.read(rows.index, rows.start, leaves, quick.test, quick.leaves, removed, self._frame_columns)
+        return frames.read(
+            rows.index,
+            rows.start,
+            leaves,
+            quick.test,
+            quick.leaves,
+            removed,
+            self._frame_columns,
+            self._asks_for_positions,
+        )
+
+    @cached_property
+    def _asks_for_positions(self) -> bool:
+        """Whether anything but the filter of Polars may depend on where rows are in the file."""
+        ids = [field.field_id for field in self._context.projected.fields]
+        ids += [ref.field_id for ref in self._filter_columns]
+        by_position = self._deletes.positions is not None or self._only is not None
+        return by_position or any(map(columns.is_metadata_column, ids))
 
     @cached_property
     def _frame_columns(self) -> FrameColumns | None:

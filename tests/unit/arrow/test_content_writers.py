@@ -18,6 +18,7 @@ from pyarrow import orc
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow, to_arrow_type
 from hms_iceberg.arrow.formats.orc.orc_early_times import read_timestamps
 from hms_iceberg.arrow.formats.orc.orc_layout import OrcLayout
+from hms_iceberg.arrow.formats.parquet_writer import repetitions
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.arrow.writing.write import write_data_files
 from hms_iceberg.errors import ConfigurationError, UnsupportedError
@@ -400,3 +401,15 @@ def test_avro_codecs(tmp_path: Path, codec: str) -> None:
 def test_no_rows_make_no_file(make_metadata: MakeMetadata, storage: ArrowStorage, file_format: str) -> None:
     metadata = make_metadata(Schema(NestedField(1, "id", LongType())), properties={"write.format.default": file_format})
     assert list(write_data_files(metadata, storage, pa.table({"id": pa.array([], pa.int64())}))) == []
+
+
+def test_the_sample_that_decides_on_dictionaries_is_the_same_however_rows_are_cut() -> None:
+    schema = Schema(NestedField(1, "id", LongType()), NestedField(2, "s", StringType()))
+    rows = pa.record_batch(
+        [pa.array(range(90_000)), pa.array([f"text {key % 977}" for key in range(90_000)])], ["id", "s"]
+    )
+    whole = repetitions(schema, [rows])
+    assert set(whole) == {"id", "s"}
+    for size in (1, 777, 30_000, 50_000):
+        cut = [rows.slice(start, size) for start in range(0, 90_000, size)] if size > 1 else [rows.slice(0, 0), rows]
+        assert repetitions(schema, cut) == whole
