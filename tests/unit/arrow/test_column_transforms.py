@@ -40,8 +40,11 @@ from hms_iceberg.spec.partition_transforms import (
     UnknownTransform,
     VoidTransform,
     YearTransform,
+    transform_of_sql,
 )
 from hms_iceberg.spec.values.decimals import decimal_value
+from hms_iceberg.spec.values.single_values import from_python
+from tests.support.transform_cases import CALLS, VALUES, of_pyiceberg
 
 _INT32 = st.integers(-(2**31), 2**31 - 1)
 _INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -78,6 +81,17 @@ _TRANSFORMS: list[Transform] = [
     HourTransform(),
     VoidTransform(),
 ]
+KINDS: dict[str, IcebergType] = {
+    "int": IntegerType(),
+    "bigint": LongType(),
+    "string": StringType(),
+    "binary": BinaryType(),
+    "decimal(9,2)": DecimalType(9, 2),
+    "decimal(38,10)": DecimalType(38, 10),
+    "date": DateType(),
+    "timestamp": TimestamptzType(),
+    "timestamp_ntz": TimestampType(),
+}
 _CASES = [(t, kind, values) for t in _TRANSFORMS for kind, values in _VALUES if t.can_transform(kind)]
 
 
@@ -94,6 +108,20 @@ def test_a_column_is_transformed_like_its_values_one_by_one(
         assert to_stored(result, transform.result_type(kind)) == [one_by_one(value) for value in column[start:]]
 
     check()
+
+
+@pytest.mark.parametrize(("name", "number", "type_name"), CALLS, ids=str)
+def test_values_and_columns_are_transformed_as_by_pyiceberg_at_the_extremes(
+    name: str, number: int, type_name: str
+) -> None:
+    transform, kind = transform_of_sql(name, number or None), KINDS[type_name]
+    values = [from_python(kind, value) for value in VALUES[type_name]]
+    expected = [of_pyiceberg(name, number, type_name, value) for value in VALUES[type_name]]
+    stored = [from_python(transform.result_type(kind), value) for value in expected]
+
+    assert [transform.bind(kind)(value) for value in values] == stored
+    column = transform_array(transform, kind, from_stored([*values, None], kind))
+    assert to_stored(column, transform.result_type(kind)) == [*stored, None]
 
 
 def test_large_strings_hash_like_strings() -> None:
