@@ -46,6 +46,7 @@ from hms_iceberg.scan.manifests.metric_columns import ContentMetrics, Metric, Me
 from hms_iceberg.scan.partition_columns import bound_dtype, comparable, corners, has_bounds, stored_value
 from hms_iceberg.spec.data_types import DoubleType, FloatType, GeographyType, NestedField, UnknownType
 from hms_iceberg.spec.values.shapes import Box
+from hms_iceberg.spec.values.single_values import next_bytes
 from hms_iceberg.spec.variant.bounds import field_bounds
 from hms_iceberg.spec.variant.casts import cast_bounds
 from hms_iceberg.spec.variant.paths import normalized_path
@@ -271,7 +272,7 @@ class _MayMatch(BoundExpressionVisitor["pl.Series"]):
         lower, upper = self._known.bounds(term.ref)
         first = prefix.encode("utf-8")
         result = (upper >= _bytes(first)).fill_null(True)
-        after = _after_prefix(first)
+        after = next_bytes(first)
         if after is not None:
             result = result & (lower < _bytes(after)).fill_null(True)
         return self._where_values(result, term, lower)
@@ -414,9 +415,3 @@ def _series(term: BoundTerm, values: Sequence[Any]) -> pl.Series:
 
 def _bytes(value: bytes) -> pl.Series:
     return pl.Series([value], dtype=pl.Binary)
-
-
-def _after_prefix(prefix: bytes) -> bytes | None:
-    """The smallest bytes above all that start with the prefix; None if there is none."""
-    kept = prefix.rstrip(b"\xff")
-    return kept[:-1] + bytes([kept[-1] + 1]) if kept else None

@@ -38,7 +38,7 @@ class PlannedDeletes:
 
     @cached_property
     def _bytes_before(self) -> list[int]:
-        return list(accumulate(map(_content_bytes, self.files), initial=0))
+        return list(accumulate((file.content_bytes for file in self.files), initial=0))
 
     @cached_property
     def _groups(self) -> list[Run]:
@@ -187,10 +187,6 @@ class DeleteFiles(Sequence[DataFile]):
                 cut = min(end, self._plan.group(first)[1])
                 yield first, cut
                 first = cut
-
-
-def _content_bytes(file: DataFile) -> int:
-    return file.file_size_in_bytes if file.content_size_in_bytes is None else file.content_size_in_bytes
 
 
 def _kind(file: DataFile) -> tuple[Any, ...]:

@@ -160,6 +160,11 @@ class JsonObject:
         return value
 
 
+def is_int(value: object) -> bool:
+    """Whether a value of JSON is a 32-bit integer, as ids are."""
+    return isinstance(value, int) and not isinstance(value, bool) and -(2**31) <= value < 2**31
+
+
 def shown(data: object) -> str:
     """A value as text for messages, cut off if it is long."""
     text = repr(data)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import ClassVar
+from typing import ClassVar, Generic, TypeVar
 
 from hms_iceberg.errors import ConfigurationError
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,23 +40,31 @@ class TableProperty:
 
 
 @dataclass(frozen=True, slots=True)
-class IntProperty(TableProperty):
-    KIND: ClassVar[str] = "integer"
+class ParsedProperty(TableProperty, Generic[Value]):
+    """A property whose text stands for a value; `parse` raises ConfigurationError for other texts."""
 
-    default: int
+    default: Value
 
     @property
     def default_text(self) -> str:
         return str(self.default)
 
-    def of(self, properties: Mapping[str, str]) -> int:
+    def of(self, properties: Mapping[str, str]) -> Value:
         text = properties.get(self.name)
-        return self.default if text is None else self._parsed(text)
+        return self.default if text is None else self.parse(text)
 
     def check(self, text: str) -> None:
-        self._parsed(text)
+        self.parse(text)
 
-    def _parsed(self, text: str) -> int:
+    def parse(self, text: str) -> Value:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class IntProperty(ParsedProperty[int]):
+    KIND: ClassVar[str] = "integer"
+
+    def parse(self, text: str) -> int:
         try:
             return int(text)
         except ValueError:
@@ -62,42 +72,26 @@ class IntProperty(TableProperty):
 
 
 @dataclass(frozen=True, slots=True)
-class BoolProperty(TableProperty):
+class BoolProperty(ParsedProperty[bool]):
     """True or false: `true` in any case is true, every other text is false, as Java reads it."""
 
     KIND: ClassVar[str] = "boolean"
-
-    default: bool
 
     @property
     def default_text(self) -> str:
         return str(self.default).lower()
 
-    def of(self, properties: Mapping[str, str]) -> bool:
-        text = properties.get(self.name)
-        return self.default if text is None else text.strip().lower() == "true"
+    def parse(self, text: str) -> bool:
+        return text.strip().lower() == "true"
 
 
 @dataclass(frozen=True, slots=True)
-class FractionProperty(TableProperty):
+class FractionProperty(ParsedProperty[float]):
     """A number between 0 and 1, neither of them included."""
 
     KIND: ClassVar[str] = "fraction"
 
-    default: float
-
-    @property
-    def default_text(self) -> str:
-        return str(self.default)
-
-    def of(self, properties: Mapping[str, str]) -> float:
-        text = properties.get(self.name)
-        return self.default if text is None else self._parsed(text)
-
-    def check(self, text: str) -> None:
-        self._parsed(text)
-
-    def _parsed(self, text: str) -> float:
+    def parse(self, text: str) -> float:
         try:
             found = float(text)
         except ValueError:
@@ -108,17 +102,11 @@ class FractionProperty(TableProperty):
 
 
 @dataclass(frozen=True, slots=True)
-class TextProperty(TableProperty):
+class TextProperty(ParsedProperty[str]):
     """Text that its reader understands."""
 
-    default: str
-
-    @property
-    def default_text(self) -> str:
-        return self.default
-
-    def of(self, properties: Mapping[str, str]) -> str:
-        return properties.get(self.name, self.default)
+    def parse(self, text: str) -> str:
+        return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +117,7 @@ class ChoiceProperty(TextProperty):
 
     choices: tuple[str, ...]
 
-    def of(self, properties: Mapping[str, str]) -> str:
-        return self._parsed(properties.get(self.name, self.default))
-
-    def check(self, text: str) -> None:
-        self._parsed(text)
-
-    def _parsed(self, text: str) -> str:
+    def parse(self, text: str) -> str:
         found = text.strip().lower()
         if found not in self.choices:
             near = get_close_matches(found, self.choices, 1)

@@ -19,7 +19,7 @@ from hms_iceberg.spec.data_types import (
     fold_type,
     parse_primitive,
 )
-from hms_iceberg.spec.json_model import set_json_form
+from hms_iceberg.spec.json_model import is_int, set_json_form, shown
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.values import single_values
 
@@ -97,7 +97,7 @@ def type_from_json(data: Any) -> IcebergType:
             _boolean(data, "value-required"),
         )
     raise InvalidSchemaError(
-        f"Cannot read a type from {_shown(data)}: expected text such as 'long', or an object with 'type' struct, list "
+        f"Cannot read a type from {shown(data)}: expected text such as 'long', or an object with 'type' struct, list "
         "or map"
     )
 
@@ -105,11 +105,11 @@ def type_from_json(data: Any) -> IcebergType:
 def schema_from_json(data: Any) -> Schema:
     """The schema that parsed JSON stands for; the schema id is 0 if it is missing (v1)."""
     if not isinstance(data, Mapping) or data.get("type", "struct") != "struct":
-        raise InvalidSchemaError(f"Cannot read a schema from {_shown(data)}: expected an object with 'type' struct")
+        raise InvalidSchemaError(f"Cannot read a schema from {shown(data)}: expected an object with 'type' struct")
     identifiers = data.get("identifier-field-ids") or []
-    if not isinstance(identifiers, list) or not all(_is_integer(each) for each in identifiers):
+    if not isinstance(identifiers, list) or not all(is_int(each) for each in identifiers):
         raise InvalidSchemaError(
-            f"Cannot read a schema: 'identifier-field-ids' is {_shown(identifiers)}, expected a list of numbers"
+            f"Cannot read a schema: 'identifier-field-ids' is {shown(identifiers)}, expected a list of numbers"
         )
     schema_id = 0 if data.get("schema-id") is None else _integer(data, "schema-id")
     schema = Schema(*_fields_from_json(data), schema_id=schema_id, identifier_field_ids=identifiers)
@@ -120,16 +120,16 @@ def schema_from_json(data: Any) -> Schema:
 def _fields_from_json(data: Mapping[str, Any]) -> list[NestedField]:
     fields = _member(data, "fields")
     if not isinstance(fields, list):
-        raise InvalidSchemaError(f"Cannot read a struct: 'fields' is {_shown(fields)}, expected a list")
+        raise InvalidSchemaError(f"Cannot read a struct: 'fields' is {shown(fields)}, expected a list")
     return [field_from_json(field) for field in fields]
 
 
 def field_from_json(data: Any) -> NestedField:
     if not isinstance(data, Mapping):
-        raise InvalidSchemaError(f"Cannot read a field from {_shown(data)}: expected an object")
+        raise InvalidSchemaError(f"Cannot read a field from {shown(data)}: expected an object")
     field_id, name, doc = _integer(data, "id"), _member(data, "name"), data.get("doc")
     if not isinstance(name, str) or not (doc is None or isinstance(doc, str)):
-        raise InvalidSchemaError(f"Cannot read field {field_id}: 'name' and 'doc' must be text, got {_shown(data)}")
+        raise InvalidSchemaError(f"Cannot read field {field_id}: 'name' and 'doc' must be text, got {shown(data)}")
     kind = type_from_json(_member(data, "type"))
     try:
         initial = single_values.from_json(kind, data.get("initial-default"))
@@ -141,18 +141,14 @@ def field_from_json(data: Any) -> NestedField:
 
 def _member(data: Mapping[str, Any], key: str) -> Any:
     if key not in data:
-        raise InvalidSchemaError(f"Cannot read a schema: {key!r} is missing in {_shown(data)}")
+        raise InvalidSchemaError(f"Cannot read a schema: {key!r} is missing in {shown(data)}")
     return data[key]
-
-
-def _is_integer(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and -(2**31) <= value < 2**31
 
 
 def _integer(data: Mapping[str, Any], key: str) -> int:
     value = _member(data, key)
-    if not _is_integer(value):
-        raise InvalidSchemaError(f"Cannot read a schema: {key!r} is {_shown(value)}, expected a 32-bit integer")
+    if not is_int(value):
+        raise InvalidSchemaError(f"Cannot read a schema: {key!r} is {shown(value)}, expected a 32-bit integer")
     number: int = value
     return number
 
@@ -160,13 +156,8 @@ def _integer(data: Mapping[str, Any], key: str) -> int:
 def _boolean(data: Mapping[str, Any], key: str) -> bool:
     value = _member(data, key)
     if not isinstance(value, bool):
-        raise InvalidSchemaError(f"Cannot read a schema: {key!r} is {_shown(value)}, expected true or false")
+        raise InvalidSchemaError(f"Cannot read a schema: {key!r} is {shown(value)}, expected true or false")
     return value
-
-
-def _shown(data: object) -> str:
-    text = repr(data)
-    return text if len(text) <= 200 else text[:200] + " ..."
 
 
 set_json_form(IcebergType, type_to_json, type_from_json)

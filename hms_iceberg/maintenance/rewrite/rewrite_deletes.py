@@ -112,14 +112,10 @@ def rewrite_position_delete_files(
         groups,
         rewritten_delete_files_count=len(removed),
         added_delete_files_count=len(added),
-        rewritten_bytes_count=sum(map(_bytes, removed)),
-        added_bytes_count=sum(map(_bytes, added)),
+        rewritten_bytes_count=sum(file.content_bytes for file in removed),
+        added_bytes_count=sum(file.content_bytes for file in added),
         failures=tuple(reason for _, reason in run.failed),
     )
-
-
-def _bytes(file: DataFile) -> int:
-    return file.file_size_in_bytes if file.content_size_in_bytes is None else file.content_size_in_bytes
 
 
 def _planned(

@@ -161,6 +161,11 @@ class DataFile:
         return self.content is DataFileContent.DATA
 
     @property
+    def content_bytes(self) -> int:
+        """The size of the file, or of the part of it that is a deletion vector, in bytes."""
+        return self.file_size_in_bytes if self.content_size_in_bytes is None else self.content_size_in_bytes
+
+    @property
     def is_deletion_vector(self) -> bool:
         """True for a deletion vector: position deletes stored as a blob of a Puffin file."""
         return self.content is DataFileContent.POSITION_DELETES and self.file_format == "PUFFIN"

@@ -14,7 +14,7 @@ from hms_iceberg.errors import InvalidPartitionSpecError
 from hms_iceberg.notebook_html import framed, rows_table
 from hms_iceberg.printable import printable
 from hms_iceberg.spec.data_types import IcebergType, NestedField, StructType, UnknownType
-from hms_iceberg.spec.json_model import JsonModel, set_json_form
+from hms_iceberg.spec.json_model import JsonModel, is_int, set_json_form
 from hms_iceberg.spec.partition_transforms import Transform, UnknownTransform, parse_transform
 from hms_iceberg.spec.schema import Schema
 
@@ -321,7 +321,7 @@ def field_to_json(field: PartitionField) -> dict[str, Any]:
 
 
 def spec_from_json(data: Mapping[str, Any]) -> PartitionSpec:
-    if not isinstance(data, Mapping) or not _is_int(data.get("spec-id")) or "fields" not in data:
+    if not isinstance(data, Mapping) or not is_int(data.get("spec-id")) or "fields" not in data:
         raise InvalidPartitionSpecError(f"Cannot read a partition spec from {data!r}: expected 'spec-id' and 'fields'")
     return spec_from_fields_json(data["fields"], data["spec-id"])
 
@@ -344,7 +344,7 @@ def field_from_json(data: Any, default_id: int = PARTITION_FIELD_ID_START) -> Pa
     if not isinstance(data, Mapping):
         raise InvalidPartitionSpecError(f"Cannot read a partition field from {data!r}: expected an object")
     name, transform, field_id = data.get("name"), data.get("transform"), data.get("field-id", default_id)
-    if not isinstance(name, str) or not isinstance(transform, str) or not _is_int(field_id):
+    if not isinstance(name, str) or not isinstance(transform, str) or not is_int(field_id):
         raise InvalidPartitionSpecError(
             f"Cannot read a partition field from {dict(data)!r}: expected 'name' and 'transform' as text and "
             "'field-id' as a number"
@@ -361,14 +361,10 @@ def sources_from_json(data: Mapping[str, Any]) -> tuple[int | None, tuple[int, .
     """`source-id` and `source-ids` of a partition or sort field; (None, None) if neither can be read."""
     source_ids, source_id = data.get("source-ids"), data.get("source-id")
     if source_ids is not None:
-        if not isinstance(source_ids, list) or not source_ids or not all(map(_is_int, source_ids)):
+        if not isinstance(source_ids, list) or not source_ids or not all(map(is_int, source_ids)):
             return None, None
         return source_ids[0], tuple(source_ids) if len(source_ids) > 1 else None
-    return (source_id, None) if _is_int(source_id) else (None, None)
-
-
-def _is_int(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and -(2**31) <= value < 2**31
+    return (source_id, None) if is_int(source_id) else (None, None)
 
 
 def partition_terms(spec: PartitionSpec, schema: Schema) -> tuple[str, ...]:

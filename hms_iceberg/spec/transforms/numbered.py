@@ -44,6 +44,7 @@ class TruncateTransform(Transform):
 
     width: int
     spellings: ClassVar[tuple[str, ...]] = ("truncate",)
+    preserves_order: ClassVar[bool] = True
     takes_number: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -94,11 +95,6 @@ class TruncateTransform(Transform):
             return None
         width = self.width
         return lambda n: -(-n // width) * width
-
-    @property
-    def preserves_order(self) -> bool:
-        """True."""
-        return True
 
     def satisfies_order_of(self, other: Transform) -> bool:
         """True for truncations to no greater width."""

@@ -24,6 +24,7 @@ class TimeTransform(Transform, ABC):
     _granularity: ClassVar[int] = 0  # coarse to fine
     redundant_as: ClassVar[str | None] = "time"
     same_of_promoted_date: ClassVar[bool] = True
+    preserves_order: ClassVar[bool] = True
 
     def can_transform(self, source_type: IcebergType) -> bool:
         """True for dates and timestamps."""
@@ -32,11 +33,6 @@ class TimeTransform(Transform, ABC):
     def result_type(self, source_type: IcebergType) -> IcebergType:
         """int."""
         return IntegerType()
-
-    @property
-    def preserves_order(self) -> bool:
-        """True."""
-        return True
 
     def satisfies_order_of(self, other: Transform) -> bool:
         """True for this and any coarser unit of time."""

@@ -44,6 +44,12 @@ class Transform(JsonModel, ABC):
     """Two partition fields of one column may not share this word; None: only the transform itself is redundant."""
     same_of_promoted_date: ClassVar[bool] = False
     """Whether a date gives the result that it gives as a timestamp."""
+    preserves_order: ClassVar[bool] = False
+    """Whether a <= b implies transform(a) <= transform(b)."""
+    is_identity: ClassVar[bool] = False
+    """Whether it changes nothing."""
+    is_void: ClassVar[bool] = False
+    """Whether its results are all null."""
 
     @abstractmethod
     def can_transform(self, source_type: IcebergType) -> bool:
@@ -97,21 +103,6 @@ class Transform(JsonModel, ABC):
         """The end of a partition field's default name, without the argument, such as `day` or `trunc`."""
         return str(self)
 
-    @property
-    def preserves_order(self) -> bool:
-        """True if a <= b implies transform(a) <= transform(b)."""
-        return False
-
-    @property
-    def is_identity(self) -> bool:
-        """True for the transform that changes nothing."""
-        return False
-
-    @property
-    def is_void(self) -> bool:
-        """True for the transform whose results are all null."""
-        return False
-
     def first_source(self, source_type: IcebergType) -> Callable[[int], int] | None:
         """The function from n to the first source value (unscaled for decimals) whose result is n or more.
 
@@ -148,6 +139,8 @@ class IdentityTransform(Transform):
     """The transform that gives the value itself."""
 
     spellings: ClassVar[tuple[str, ...]] = ("identity",)
+    preserves_order: ClassVar[bool] = True
+    is_identity: ClassVar[bool] = True
 
     def can_transform(self, source_type: IcebergType) -> bool:
         """True for every primitive type but geometry and geography."""
@@ -159,16 +152,6 @@ class IdentityTransform(Transform):
 
     def _function(self, source_type: IcebergType) -> BoundTransform:
         return lambda value: value
-
-    @property
-    def preserves_order(self) -> bool:
-        """True."""
-        return True
-
-    @property
-    def is_identity(self) -> bool:
-        """True."""
-        return True
 
     def satisfies_order_of(self, other: Transform) -> bool:
         """True for every transform that preserves order."""
@@ -182,6 +165,8 @@ class IdentityTransform(Transform):
 class VoidTransform(Transform):
     """The transform that always gives null; it stands where a partition field was dropped in a v1 table."""
 
+    is_void: ClassVar[bool] = True
+
     def can_transform(self, source_type: IcebergType) -> bool:
         """True."""
         return True
@@ -192,11 +177,6 @@ class VoidTransform(Transform):
 
     def _function(self, source_type: IcebergType) -> BoundTransform:
         return lambda value: None
-
-    @property
-    def is_void(self) -> bool:
-        """True."""
-        return True
 
     def satisfies_order_of(self, other: Transform) -> bool:
         """True for void only: nulls are in no other order."""

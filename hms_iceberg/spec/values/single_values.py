@@ -70,7 +70,7 @@ def truncate_upper(kind: IcebergType, value: Any, width: int) -> Any | None:
     """
     if not isinstance(kind, _SHORTENED) or len(value) <= width:
         return value
-    return _next_text(value[:width]) if isinstance(value, str) else _next_bytes(bytes(value[:width]))
+    return _next_text(value[:width]) if isinstance(value, str) else next_bytes(bytes(value[:width]))
 
 
 def _next_text(prefix: str) -> str | None:
@@ -83,7 +83,8 @@ def _next_text(prefix: str) -> str | None:
     return None
 
 
-def _next_bytes(prefix: bytes) -> bytes | None:
+def next_bytes(prefix: bytes) -> bytes | None:
+    """The smallest bytes above all that start with the prefix; None if there is none."""
     kept = prefix.rstrip(b"\xff")
     return kept[:-1] + bytes([kept[-1] + 1]) if kept else None
 
