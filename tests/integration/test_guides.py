@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
 import subprocess
 import sys
 from datetime import datetime, timedelta, timezone
@@ -13,7 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hms_iceberg import load_catalog
 from hms_iceberg.cli.main import main
+from hms_iceberg.errors import ConfigurationError
+from hms_iceberg.view import ViewVersion
 from tests.support.guides import block, blocks, lines_of
 
 
@@ -219,6 +224,61 @@ def test_the_cookbook_s_merge_runs_as_it_stands(spark: Any, namespace: str) -> N
     spark.sql(statement)
 
     assert sorted(map(tuple, spark.table(f"{namespace}.visits").collect())) == [(2, "b"), (3, "c")]
+
+
+def test_a_restored_warehouse_is_whole(
+    metastore: Any, catalog: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The recipe of a backup and that of a restore, around the loss of a namespace and its files."""
+    namespace = "kept"
+    catalog.create_namespace(namespace, {"location": f"{tmp_path}/warehouse"})
+    monkeypatch.chdir(tmp_path)
+    for variable, value in (("DEFAULT_CATALOG", "prod"), ("CATALOG__PROD__URI", metastore.uri)):
+        monkeypatch.setenv(f"PYICEBERG_{variable}", value)
+    table = catalog.create_table(f"{namespace}.t", pa.schema([("id", pa.int64())]))
+    for number in range(3):
+        table.append(pa.table({"id": [number]}))
+    table.delete("id = 1")
+    before = table.scan().to_arrow().sort_by("id"), table.history(), table.properties
+    ids = ViewVersion.of_sql({"spark": f"select id from {namespace}.t"}, (namespace,))
+    catalog.create_view(f"{namespace}.v", table.schema(), ids)
+    run = {each: block("docs/OPERATIONS.md", each, "python").code for each in ("Back up", "Restore")}
+
+    exec(compile(run["Back up"], "guide", "exec"), {})
+    shutil.copytree(tmp_path / "warehouse", tmp_path / "copy")
+    table.append(pa.table({"id": [99]}))  # after the backup
+    catalog.drop_view(f"{namespace}.v")
+    catalog.drop_table(f"{namespace}.t")
+    catalog.drop_namespace(namespace)
+    shutil.rmtree(tmp_path / "warehouse", ignore_errors=True)
+    shutil.copytree(tmp_path / "copy", tmp_path / "warehouse")
+    rows = json.loads((tmp_path / "rows.json").read_text())  # of the tables of other tests, nothing is lost
+    ours = {kind: {name: at for name, at in each.items() if name.startswith(namespace)} for kind, each in rows.items()}
+    (tmp_path / "rows.json").write_text(json.dumps(ours))
+    exec(compile(run["Restore"], "guide", "exec"), {})
+
+    restored = catalog.load_table(f"{namespace}.t")
+    assert (restored.scan().to_arrow().sort_by("id"), restored.history(), restored.properties) == before
+    assert catalog.load_view(f"{namespace}.v").current_version() == ids
+    (check,) = (words[1:] for words in lines_of("docs/OPERATIONS.md", "Restore"))
+    ours_only = [f"{namespace}.*" if word == "*" else word for word in check]
+    assert main(ours_only) == 0
+    next(path for path in (tmp_path / "warehouse").rglob("*.parquet")).unlink()
+    assert main(ours_only) == 1
+
+
+def test_a_folder_or_an_embedded_metastore_takes_the_place_of_catalogs_that_are_not_here(
+    metastore: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(compile(block("docs/FROM-PYICEBERG.md", "Catalogs", "python").code, "guide", "exec"), names)
+    exec(compile(block("docs/FROM-PYICEBERG.md", "Catalogs", "py").code, "guide", "exec"), names)
+
+    assert names["visits"].scan().to_arrow()["id"].to_pylist() == [1, 2]
+    for kind in ("sql", "in-memory", "glue", "dynamodb", "bigquery"):
+        with pytest.raises(ConfigurationError, match="or type 'hadoop' with a warehouse"):
+            load_catalog("other", type=kind)
 
 
 _KILLED_WRITER = """

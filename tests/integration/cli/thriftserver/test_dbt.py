@@ -87,7 +87,7 @@ def test_models_of_every_kind_are_built_twice_and_keep_their_history(
     def history(model: str) -> tuple[str, list[int]]:
         return versions(catalog, f"{namespace}.{model}")
 
-    run(project, "build")
+    run(project, "build", "--exclude-resource-type", "test", "--exclude-resource-type", "unit_test")
     kept = ("orders", "replaced", "appended", "merged", "overwritten", "contracted", "orders_history", "checked")
     before = {model: history(model) for model in kept}
     assert {counts[-1] for _, counts in before.values()} == {3}
