@@ -110,22 +110,23 @@ def _pairs(pairs: Iterable[tuple[str, str]]) -> Grid:
 def _graph(snapshots: Sequence[SnapshotPoint], console: Console) -> Grid:
     grid = _grid()
     grid.add_column(no_wrap=True, style="cyan")
-    for style in ("", "dim", ""):
+    has_times = console.width >= _NARROW  # where not all has room, ids are of more use
+    for style in ("", "dim", "") if has_times else ("", ""):
         grid.add_column(no_wrap=True, style=style)
     grid.add_column(justify="right")
     grid.add_column(overflow="fold", style="bold")
     for line, snapshot in drawn(placed(snapshots)):
-        cells = _cells(snapshot) if snapshot is not None else ()
+        cells = _cells(snapshot, has_times) if snapshot is not None else ()
         grid.add_row(_text(_plain(line, console)), *map(_text, cells))
     return grid
 
 
-def _cells(snapshot: SnapshotPoint) -> tuple[str, ...]:
+def _cells(snapshot: SnapshotPoint, has_times: bool) -> tuple[str, ...]:
     change = "".join(
         f"{sign}{number(count)} " for sign, count in (("+", snapshot.added_rows), ("-", snapshot.deleted_rows)) if count
     )
-    minute = format_seconds(snapshot.timestamp_ms)[:-3]
-    return str(snapshot.snapshot_id), minute, snapshot.operation or "", change.strip(), ", ".join(snapshot.refs)
+    minute = (format_seconds(snapshot.timestamp_ms)[:-3],) if has_times else ()
+    return str(snapshot.snapshot_id), *minute, snapshot.operation or "", change.strip(), ", ".join(snapshot.refs)
 
 
 def _over_time(lineage: Sequence[SnapshotPoint], console: Console) -> Grid:

@@ -251,7 +251,7 @@ def report(
     if to is not None:
         heading = title or (portraits[0].name if len(found) == 1 and portraits else f"Tables {' '.join(patterns)}")
         to.write_text(html_page(heading, int(time.time() * 1000), portraits, failures), encoding="utf-8")
-        out.text(f"Wrote {to}: {len(portraits)} tables.", {"path": str(to), "tables": len(portraits)})
+        out.text(f"Wrote {to}: {counted(len(portraits), 'table')}.", {"path": str(to), "tables": len(portraits)})
     elif out.is_json:
         out.json([asdict(each) for each in found])
     else:

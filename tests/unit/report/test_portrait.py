@@ -75,6 +75,7 @@ def test_what_would_help_comes_first_where_the_screen_is_narrow(visits: Table, w
     parts = [each for each in console.file.getvalue().split("\n\n") if each.strip()]
     assert "What would help" in parts[place] and "hms-iceberg list web.visits" in parts[place]
     assert all(len(line.rstrip()) <= width for line in console.file.getvalue().splitlines())
+    assert all(str(each.snapshot_id) in console.file.getvalue() for each in advised.snapshots), "ids are whole"
 
 
 def test_a_table_without_rows_is_told(lake: Catalog) -> None:
