@@ -242,9 +242,8 @@ def test_a_restored_warehouse_is_whole(
     before = table.scan().to_arrow().sort_by("id"), table.history(), table.properties
     ids = ViewVersion.of_sql({"spark": f"select id from {namespace}.t"}, (namespace,))
     catalog.create_view(f"{namespace}.v", table.schema(), ids)
-    run = {each: block("docs/OPERATIONS.md", each, "python").code for each in ("Back up", "Restore")}
 
-    exec(compile(run["Back up"], "guide", "exec"), {})
+    exec(compile(block("docs/OPERATIONS.md", "Back up", "python").code, "guide", "exec"), {})
     shutil.copytree(tmp_path / "warehouse", tmp_path / "copy")
     table.append(pa.table({"id": [99]}))  # after the backup
     catalog.drop_view(f"{namespace}.v")
@@ -255,7 +254,7 @@ def test_a_restored_warehouse_is_whole(
     rows = json.loads((tmp_path / "rows.json").read_text())  # of the tables of other tests, nothing is lost
     ours = {kind: {name: at for name, at in each.items() if name.startswith(namespace)} for kind, each in rows.items()}
     (tmp_path / "rows.json").write_text(json.dumps(ours))
-    exec(compile(run["Restore"], "guide", "exec"), {})
+    exec(compile(block("docs/OPERATIONS.md", "Restore", "python").code, "guide", "exec"), {})
 
     restored = catalog.load_table(f"{namespace}.t")
     assert (restored.scan().to_arrow().sort_by("id"), restored.history(), restored.properties) == before
