@@ -8,7 +8,7 @@ contract test runs against each.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import Enum
@@ -204,6 +204,71 @@ class Metastore(Protocol):
 
         Returns:
             a context manager; leaving it gives the lock back, if one was taken.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class TableSwitch:
+    """One table's part of a commit to several.
+
+    Attributes:
+        identifier: the table's name as the metastore spells it.
+        base, new: its versions before and after.
+        checksum: SHA-256 of the new metadata file, in hexadecimal.
+    """
+
+    identifier: Identifier
+    base: MetadataVersion
+    new: MetadataVersion
+    checksum: str
+
+
+class SeveralLease(Protocol):
+    """The locks and requests that one commit to several tables holds of a metastore over all its attempts."""
+
+    @property
+    def blocks_others(self) -> bool:
+        """Whether others wait for this commit; see `Lease.blocks_others`."""
+        ...
+
+    def load(self, identifier: Identifier) -> TablePointer:
+        """Reads the current pointer of one of the tables; see `Lease.load`."""
+        ...
+
+    def acquire(self) -> None:
+        """Waits for the locks of all tables; see `Lease.acquire`."""
+        ...
+
+    def swap(self, switches: Sequence[TableSwitch]) -> Mapping[Identifier, MetadataVersion] | None:
+        """Makes every table show its new version, or none of them; the outcomes and errors are those of `Lease.swap`.
+
+        Args:
+            switches: two or more, of different tables, in the order in which every commit takes tables.
+
+        Returns:
+            the versions under the locations that the metastore gave them; None if it kept those given.
+        """
+        ...
+
+
+@runtime_checkable
+class SwapsSeveral(Protocol):
+    """A metastore that can commit to several tables at once."""
+
+    def check_several(self) -> None:
+        """Refuses if this one cannot after all.
+
+        Raises:
+            UnsupportedError: says why.
+        """
+        ...
+
+    def lease_of_several(self, tables: Mapping[Identifier, Mapping[str, str]]) -> AbstractContextManager[SeveralLease]:
+        """Opens a lease for one commit to several tables; the metastore is not asked yet.
+
+        Args:
+            tables: their names as the metastore spells them, with their properties.
         """
         ...
 

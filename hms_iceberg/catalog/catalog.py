@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from hms_iceberg.catalog.namespaces import CatalogNamespaces, Identifiers
+from hms_iceberg.catalog.transactions import CatalogTransaction
 from hms_iceberg.errors import (
+    CommitFailedError,
     ConfigurationError,
     IcebergError,
     NoSuchTableError,
@@ -16,7 +18,14 @@ from hms_iceberg.errors import (
     TableAlreadyExistsError,
     UnsupportedError,
 )
-from hms_iceberg.metastore import CatalogMetastore, Identifier, MetadataVersion, namespace_name, table_identifier
+from hms_iceberg.metastore import (
+    CatalogMetastore,
+    Identifier,
+    MetadataVersion,
+    TablePointer,
+    namespace_name,
+    table_identifier,
+)
 from hms_iceberg.notebook_html import framed, heading, pairs_table, rows_table
 from hms_iceberg.printable import printable_html
 from hms_iceberg.reports import listen_as_named
@@ -49,6 +58,7 @@ if TYPE_CHECKING:
 
 
 _SHOWN_TABLES = 50
+_MOST_LOOKS = 100
 
 
 class Catalog(CatalogNamespaces, CatalogViews, Identifiers):
@@ -142,6 +152,48 @@ class Catalog(CatalogNamespaces, CatalogViews, Identifiers):
         with planning_ready():
             pointer = self.metastore.load(table_identifier(identifier))
             return self._table(pointer.identifier, read_current(pointer, self.storage))
+
+    def load_tables(self, identifiers: Iterable[str | Identifier]) -> list[Table]:
+        """Loads several tables as they were at one moment: no commit to several of them lies between.
+
+        Args:
+            identifiers: their names.
+
+        Returns:
+            the tables, in the order of the names.
+
+        Raises:
+            NoSuchTableError, NotAnIcebergTableError, CorruptMetadataError: as `load_table`.
+            CommitFailedError: the tables change too often to be read at one moment.
+        """
+        names = [table_identifier(each) for each in identifiers]
+        seen: list[TablePointer] = []
+        for _ in range(_MOST_LOOKS):
+            before, seen = seen, [self.metastore.load(each) for each in names]
+            if [each.metadata_location for each in before] == [each.metadata_location for each in seen]:
+                return [self._table(each.identifier, self._read_current(each)) for each in seen]
+        raise CommitFailedError(
+            f"Tables {', '.join(map('.'.join, names))} could not be read as they were at one moment: one of them was "
+            f"changed during each of {_MOST_LOOKS} looks. Try again."
+        )
+
+    def _read_current(self, pointer: TablePointer) -> MetadataVersion:
+        return read_current(pointer, self.storage)
+
+    def transaction(self) -> CatalogTransaction:
+        """Begins a transaction on several tables of the catalog: all of its changes appear, or none.
+
+        >>> with catalog.transaction() as transaction:
+        ...     transaction.table("bank.accounts").update({"balance": 90}, "id = 1")
+        ...     transaction.table("bank.entries").append(rows)
+
+        Returns:
+            the transaction; use it in a `with` block, or call `commit_transaction`.
+
+        Raises:
+            UnsupportedError: the catalog has tables in folders, or its REST server cannot commit to several tables.
+        """
+        return CatalogTransaction(self.name, self.metastore, self.load_table)
 
     def table_at(self, identifier: str | Identifier, version: MetadataVersion, seen_at: float | None = None) -> Table:
         """Gives a table at a version that was read before; the metastore is not asked.

@@ -17,4 +17,5 @@ class HiveCatalog(Catalog):
 
     def __init__(self, name: str, **properties: Any) -> None:
         merged = text_properties(properties)
-        super().__init__(name, HiveMetastore(merged), ArrowStorage(merged), merged)
+        storage = ArrowStorage(merged)
+        super().__init__(name, HiveMetastore(merged, storage), storage, merged)

@@ -9,7 +9,7 @@ from typing import Any
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.catalog.catalog import Catalog
 from hms_iceberg.encryption.key_services import KeyService
-from hms_iceberg.metastore import Identifier, MetadataVersion, table_identifier
+from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer, table_identifier
 from hms_iceberg.reports import listen
 from hms_iceberg.rest_client.channel import RestChannel
 from hms_iceberg.rest_client.documents import Documents
@@ -104,7 +104,10 @@ class RestCatalog(Catalog):
     def load_table(self, identifier: str | Identifier) -> Table:
         with planning_ready():
             pointer = self.metastore.load(table_identifier(identifier))
-            return self._table(pointer.identifier, read_version(pointer.metadata_location, self.storage))
+            return self._table(pointer.identifier, self._read_current(pointer))
+
+    def _read_current(self, pointer: TablePointer) -> MetadataVersion:
+        return read_version(pointer.metadata_location, self.storage)
 
     def _table(self, identifier: Identifier, version: MetadataVersion, freshness: Freshness | None = None) -> Table:
         storage = self._storage_for(identifier)

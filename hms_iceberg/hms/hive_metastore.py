@@ -23,6 +23,8 @@ from hms_iceberg.hms.commit.lease import HiveLease
 from hms_iceberg.hms.commit.lock_choice import LockChoice
 from hms_iceberg.hms.commit.pointer_kinds import TableSwap, ViewSwap
 from hms_iceberg.hms.commit.scratch_rows import drop_only_scratch_rows, is_scratch
+from hms_iceberg.hms.commit.several.lease import HiveSeveralLease
+from hms_iceberg.hms.commit.several.unfinished import UnfinishedTransactions
 from hms_iceberg.hms.connection.answers import ensure_made
 from hms_iceberg.hms.connection.client import HmsClient
 from hms_iceberg.hms.connection.client_settings import ClientSettings
@@ -48,6 +50,8 @@ from hms_iceberg.hms.rows.table_rows import (
 from hms_iceberg.hms.rows.unchanged_rows import TRUST_NOTIFICATIONS, UnchangedRows
 from hms_iceberg.metastore import CatalogMetastore, Identifier, MetadataVersion, TablePointer, ViewMetadataVersion
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.storage import Storage
+from hms_iceberg.transaction.intents import Intent
 
 logger = logging.getLogger(__name__)
 
@@ -60,13 +64,14 @@ class HiveMetastore:
     `UnchangedRows`) and those of `ClientSettings`.
     """
 
-    def __init__(self, properties: Mapping[str, str]) -> None:
+    def __init__(self, properties: Mapping[str, str], storage: Storage | None = None) -> None:
         self.client = HmsClient(ClientSettings.from_properties(properties))
         self._warehouse = properties.get("warehouse")
         self._locks = LockChoice.from_properties(self.client, properties)
         rows = RowSettings.from_properties(properties)
         self._swap = TableSwap(self.client, rows)
         trusts = PropertyReader(properties).boolean(TRUST_NOTIFICATIONS, False)
+        self.unfinished = UnfinishedTransactions(self._swap, self._locks, storage)
         self._unchanged = UnchangedRows(self.client) if trusts else None
         self.capability = self._locks.capability
         self.table_rows = HiveTableRows(self.client)
@@ -86,7 +91,7 @@ class HiveMetastore:
         identifier = _normal(identifier)
 
         def read() -> TablePointer:
-            return self._swap.pointer(self._swap.read(identifier))
+            return self.unfinished.pointer(self._swap.read(identifier))
 
         return read() if self._unchanged is None else self._unchanged.pointer(identifier, read)
 
@@ -95,7 +100,23 @@ class HiveMetastore:
 
     @contextmanager
     def lease(self, identifier: Identifier, properties: Mapping[str, str]) -> Iterator[HiveLease[MetadataVersion]]:
-        lease = HiveLease(_normal(identifier), self._swap, self._locks, properties)
+        lease = HiveLease(_normal(identifier), self._swap, self._locks, properties, self.unfinished)
+        try:
+            yield lease
+        finally:
+            lease.release()
+
+    def finish(self, intent: Intent) -> None:
+        """Carries a transaction on several tables forward, or takes it back, whose owner left it open."""
+        self.unfinished.finish_intent(intent)
+
+    def check_several(self) -> None:
+        _ = self.unfinished.storage
+
+    @contextmanager
+    def lease_of_several(self, tables: Mapping[Identifier, Mapping[str, str]]) -> Iterator[HiveSeveralLease]:
+        properties = {_normal(name): each for name, each in tables.items()}
+        lease = HiveSeveralLease(properties, self._swap, self._locks, self.unfinished)
         try:
             yield lease
         finally:
@@ -193,11 +214,18 @@ class HiveMetastore:
 
     def drop_table(self, identifier: Identifier) -> None:
         identifier = _normal(identifier)
+        self._finish(identifier)
         pointer = self.load(identifier)
         try:
             self.client.drop_table(identifier[0], identifier[1])
         except MetastoreAnswerLostError as lost:
             ensure_made(lost, f"drop of table {'.'.join(identifier)}", lambda: not self._shows(pointer))
+
+    def _finish(self, identifier: Identifier) -> None:
+        """Finishes a transaction on several tables that was left open on a table that is to go."""
+        mark = self.unfinished.needs_finishing(self._swap.read(identifier))
+        if mark is not None:
+            self.unfinished.finish(identifier, mark)
 
     def _shows(self, pointer: TablePointer) -> bool:
         """Whether the table is still there, as it was."""
@@ -210,6 +238,7 @@ class HiveMetastore:
         """Renames a table's row, which an external table must have; commits wait for the rename, and it for them."""
         source, target = _normal(source), _normal(target)
         self.client.get_database(target[0])
+        self._finish(source)
         pointer = self.load(source)
         with self.lease(source, pointer.properties) as lease:
             lease.acquire()

@@ -26,6 +26,7 @@ from hms_iceberg.table.needed.remembered_rows import asked_once, fresh_rows
 from hms_iceberg.table.reading.scan import milliseconds
 from hms_iceberg.table.table import Table
 from hms_iceberg.table.version_files import version_number
+from hms_iceberg.transaction.intents import FinishesTransactions, Intent, is_intent, open_among
 from hms_iceberg.transaction.workspace import read_version
 
 logger = logging.getLogger(__name__)
@@ -81,7 +82,8 @@ def remove_orphan_files(
     """Deletes files below a table's folder that no table names.
 
     Named are the data files, delete files, manifests and manifest lists of every snapshot, statistics, the current
-    metadata file and those of its log; journals, and what the undo of the last repair needs; and what others need: the
+    metadata file and those of its log; those of transactions on several tables that are open, of which old ones are
+    finished first; journals, and what the undo of the last repair needs; and what others need: the
     folders of every table and partition that the metastore knows, of tables whose metadata files are found there, and
     each file that a copy of the table names (one registered from its metadata, or at the same place), or a table that
     was at this place before its location was moved. The folder is
@@ -135,8 +137,11 @@ def remove_orphan_files(
     root = places.of(folder)
     listed = list(table.storage.list(folder)) if files is None else _inside(files, root, places)
     hidden = None if files is not None else _Hidden(table, folder, places)
+    intents = _open_intents(table, listed, before, dry_run)
     metadata = table.refresh().metadata
-    named = _Named(files_of(metadata, table.metadata_location, table.storage), places, root)
+    named = _Named(
+        (*files_of(metadata, table.metadata_location, table.storage), *_files_of_intents(table, intents)), places, root
+    )
     unnamed: list[FileInfo] = []
     mismatches: list[str] = []
     is_any_found = False
@@ -177,6 +182,24 @@ def remove_orphan_files(
     deleted = 0 if dry_run else len(locations) - len(left)
     logger.info("Found %d orphan files of %s, deleted %d", len(locations), name, deleted)
     return OrphanFiles(locations, sum(file.size for file in orphans), deleted, left, others)
+
+
+def _open_intents(table: Table, listed: Iterable[FileInfo], before: int, dry_run: bool) -> list[Intent]:
+    """The transactions on several tables that are open on the table; old ones, of dead owners, are finished first."""
+    copies = [file for file in listed if is_intent(file.location)]
+    old = [file.location for file in copies if file.modified_ms < before]
+    if isinstance(table.metastore, FinishesTransactions) and not dry_run:
+        for intent in open_among(old, table.storage):
+            table.metastore.finish(intent)
+    return list(open_among((file.location for file in copies), table.storage))
+
+
+def _files_of_intents(table: Table, intents: Iterable[Intent]) -> Iterator[str]:
+    """The files of the versions that open transactions are about to make the table's."""
+    for intent in intents:
+        for each in intent.tables:
+            if each.uuid == table.metadata.table_uuid:
+                yield from _files_at(each.new, table.storage)
 
 
 def _of_nobody(

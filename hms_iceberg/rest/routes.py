@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hms_iceberg.rest.access import Right
-from hms_iceberg.rest.catalog import commits, configuration, namespaces, planning, tables, views
+from hms_iceberg.rest.catalog import commits, configuration, namespaces, planning, tables, transactions, views
 from hms_iceberg.rest.errors import RefusedError, no_such_route
 from hms_iceberg.rest.served_catalog import ServedCatalog
 from hms_iceberg.rest.serving.calls import Answer, Call
@@ -69,6 +69,7 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", f"{_TABLE}/credentials", tables.load_credentials, Right.READ),
     Route("POST", f"{_TABLE}/sign", tables.sign_request, Right.READ),
     Route("POST", "/v1/tables/rename", tables.rename_table, None),
+    Route("POST", "/v1/transactions/commit", transactions.commit_transaction, None),
     Route("GET", f"{_NAMESPACE}/views", views.list_views, Right.READ),
     Route("POST", f"{_NAMESPACE}/views", views.create_view, None),
     Route("POST", f"{_NAMESPACE}/register-view", views.register_view, None),

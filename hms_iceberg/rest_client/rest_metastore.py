@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+import logging
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from hms_iceberg.errors import (
-    NoSuchNamespaceError,
-    NoSuchTableError,
-)
-from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer, ViewMetadataVersion
+from hms_iceberg.errors import IcebergError, NoSuchNamespaceError, NoSuchTableError, UnsupportedError
+from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer, TableSwitch, ViewMetadataVersion
 from hms_iceberg.rest_client.channel import RestChannel, namespace_path
 from hms_iceberg.rest_client.documents import Documents, RestNames
 from hms_iceberg.spec.changes.differences import table_requirements, table_updates, view_updates
@@ -19,7 +17,10 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema_json import schema_to_json
 from hms_iceberg.spec.view_metadata import ViewMetadata, view_metadata_from_json, view_version_to_json
 
+logger = logging.getLogger(__name__)
+
 _MOST_CONFIGS = 1000
+_TRANSACTIONS = "POST /v1/{prefix}/transactions/commit"
 
 
 class RestMetastore:
@@ -78,6 +79,17 @@ class RestMetastore:
     @contextmanager
     def lease(self, identifier: Identifier, properties: Mapping[str, str]) -> Iterator[RestLease]:
         yield RestLease(self, identifier)
+
+    def check_several(self) -> None:
+        if _TRANSACTIONS not in self.channel.endpoints:
+            raise UnsupportedError(
+                f"The REST catalog at {self.channel} does not tell that it can commit to several tables at once "
+                f"({_TRANSACTIONS}). Commit to one table after the other."
+            )
+
+    @contextmanager
+    def lease_of_several(self, tables: Mapping[Identifier, Mapping[str, str]]) -> Iterator[RestSeveralLease]:
+        yield RestSeveralLease(self)
 
     def new_table(self, identifier: Identifier, definition: Mapping[str, Any]) -> TableMetadata:
         """The metadata that the server would give a new table, which is not created yet; `definition` is the
@@ -156,13 +168,47 @@ class RestLease:
         if not tables.documents.is_prepared(new.location):
             response = tables.register(self._identifier, new.location, overwrite=base is not None)
         else:
-            updates = table_updates(base.metadata if base else None, new.metadata)
-            requirements = table_requirements(base.metadata if base else None, updates)
-            name = {"namespace": list(self._identifier[:-1]), "name": self._identifier[-1]}
-            body = {"identifier": name, "requirements": requirements, "updates": updates}
+            body = _changes(self._identifier, base, new)
             response = tables.channel.post(tables.path(self._identifier), body, "commit")
         location, content = tables.committed(response)
         return MetadataVersion(location, metadata_from_json(content, location))
+
+
+class RestSeveralLease:
+    """Implements `SeveralLease`: the server commits to all tables or to none."""
+
+    blocks_others = False
+
+    def __init__(self, metastore: RestMetastore) -> None:
+        self._metastore = metastore
+
+    def load(self, identifier: Identifier) -> TablePointer:
+        return self._metastore.load(identifier)
+
+    def acquire(self) -> None:
+        """Does nothing: the server locks when it commits."""
+
+    def swap(self, switches: Sequence[TableSwitch]) -> dict[Identifier, MetadataVersion]:
+        """Sends the server the changes of all tables; the tables are loaded after that, as it does not tell them."""
+        changes = [_changes(each.identifier, each.base, each.new) for each in switches]
+        self._metastore.channel.post("transactions/commit", {"table-changes": changes}, "commit")
+        return {each.identifier: self._version(each) for each in switches}
+
+    def _version(self, switch: TableSwitch) -> MetadataVersion:
+        try:
+            location = self._metastore.load(switch.identifier).metadata_location
+        except IcebergError as error:
+            logger.warning("Table %s was committed, and cannot be loaded: %s", ".".join(switch.identifier), error)
+            return switch.new
+        content = self._metastore.documents.get(location)
+        return switch.new if content is None else MetadataVersion(location, metadata_from_json(content, location))
+
+
+def _changes(identifier: Identifier, base: MetadataVersion | None, new: MetadataVersion) -> dict[str, Any]:
+    updates = table_updates(base.metadata if base else None, new.metadata)
+    requirements = table_requirements(base.metadata if base else None, updates)
+    name = {"namespace": list(identifier[:-1]), "name": identifier[-1]}
+    return {"identifier": name, "requirements": requirements, "updates": updates}
 
 
 def _essence(metadata: TableMetadata) -> tuple[object, ...]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from hms_iceberg.hms.commit.several.seen import histories, seen_pointer
 from hms_iceberg.metastore import MetadataVersion, TablePointer
 from hms_iceberg.spark.answers import AnswerWriter
 from hms_iceberg.spark.catalogs import (
@@ -180,8 +181,10 @@ def _find(tables: OpenTables, asked: FindTable, question: Mapping[str, Any]) -> 
 
 
 def _name_version(tables: OpenTables, asked: NameVersion, question: Mapping[str, Any]) -> Answer:
-    pointer = TablePointer(("", ""), asked.location, asked.row)
-    return {"metadata_location": tables.name_of(pointer, tables.storage(question))}
+    storage = tables.storage(question)
+    row = TablePointer(("", ""), asked.location, asked.row)
+    pointer = seen_pointer(row, lambda identifier: asked.deciding, histories(storage))
+    return {"metadata_location": tables.name_of(pointer, storage)}
 
 
 def _plan(tables: OpenTables, asked: PlanScan, question: Mapping[str, Any]) -> Answer:

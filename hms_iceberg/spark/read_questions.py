@@ -19,6 +19,7 @@ class NameVersion(msgspec.Struct, frozen=True):
 
     location: str
     row: dict[str, str]  # the parameters of the table's row in the metastore
+    deciding: dict[str, str] | None = None  # those of the row that decides the transaction that the first is marked by
 
 
 class LoadTable(msgspec.Struct, frozen=True):

@@ -339,18 +339,25 @@ class Table(ReadableTable, RowWriteMethods, ChangeMethods):
     def _begin(self) -> StartedChange:
         return self._transaction(autocommit=True)._begin()
 
-    def _transaction(self, autocommit: bool = False) -> TableTransaction:
-        transaction = Transaction(
+    def begin_transaction(self) -> Transaction:
+        """The pending updates of a transaction on this version, to be committed with those of other tables."""
+        return Transaction(
             self._identifier,
             Existing(self._version),
             self.metastore,
             self.storage,
             first=self._freshness.first_approach(),
         )
-        return TableTransaction(transaction, self._moved, autocommit)
 
-    def _moved(self, version: MetadataVersion) -> Table:
-        """Follows a commit, and notes whether another writer committed in between."""
+    def _transaction(self, autocommit: bool = False) -> TableTransaction:
+        return TableTransaction(self.begin_transaction(), self.moved, autocommit)
+
+    def moved(self, version: MetadataVersion) -> Table:
+        """Follows a commit, and notes whether another writer committed in between.
+
+        Args:
+            version: the version that the commit made.
+        """
         log = version.metadata.metadata_log
         before = self._version.location
         is_next = version.location == before or bool(log and log[-1].metadata_file == before)

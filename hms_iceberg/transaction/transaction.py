@@ -172,6 +172,32 @@ class Transaction:
         report.made(made.version)
         return made.version
 
+    # ------------------------------------------------------------------------------------ one of several
+
+    def begin_part(self) -> None:
+        """Begins the commit of the updates together with those of other tables (`SeveralTables`)."""
+        self._refuse_if_finished()
+        self._finished = True
+
+    def part_on(self, base: MetadataVersion | None) -> MetadataVersion:
+        """The version that is to follow `base`, with its files written; `base` itself if there is nothing to change.
+
+        Raises as an attempt of `commit` does.
+        """
+        self.attempts += 1
+        metadata = self._validate_and_apply(base)
+        assert base is not None
+        return base if metadata is base.metadata else write_version(base, metadata, self.workspace)
+
+    def part_base(self, load: Callable[[], TablePointer]) -> MetadataVersion | None:
+        """The newest version, by a pointer that `load` gives; None if the table is gone."""
+        return self._load(load)
+
+    @property
+    def lock_properties(self) -> Mapping[str, str]:
+        """The properties that say how the table is locked."""
+        return self._lock_properties()
+
     def _lock_properties(self) -> Mapping[str, str]:
         """The properties that say how the table is locked: those before the transaction, if it was there."""
         start = self.origin.start

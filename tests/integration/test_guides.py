@@ -42,6 +42,23 @@ def test_the_guides_catalog_example_runs_as_it_stands(metastore: Any, catalog: A
     catalog.drop_namespace("web")
 
 
+def test_the_guide_s_transaction_on_several_tables_runs_as_it_stands(metastore: Any, catalog: Any) -> None:
+    example = block("catalog", "Several tables, one commit", "python").code
+    catalog.create_namespace("bank")
+    for name, columns in (("accounts", {"id": [1], "balance": [100]}), ("entries", {"account": [2], "amount": [5]})):
+        rows = pa.table({key: pa.array(values, pa.int64()) for key, values in columns.items()})
+        catalog.create_table(f"bank.{name}", rows.schema).append(rows)
+    names: dict[str, Any] = {}
+
+    exec(compile(example.replace("thrift://metastore:9083", metastore.uri), "guide", "exec"), names)
+
+    assert names["accounts"].scan().to_arrow()["balance"].to_pylist() == [70]
+    assert sorted(names["entries"].scan().to_arrow()["amount"].to_pylist()) == [-30, 5]
+    for name in ("accounts", "entries"):
+        catalog.drop_table(f"bank.{name}", purge_requested=True)
+    catalog.drop_namespace("bank")
+
+
 def test_the_guide_s_encrypted_table_is_written_and_read_as_it_stands(
     metastore: Any, catalog: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -303,6 +303,23 @@ def duck(home: Path, server: RestServer, name: str, *statements: str) -> list[li
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+def test_duckdb_changes_two_tables_in_one_transaction(
+    server: RestServer, hive: Catalog, duckdb_python: Path, name: str
+) -> None:
+    for each in (name, f"{name}_other"):
+        hive.create_table(each, ROWS.schema).append(ROWS)
+    inserts = [f"insert into {{t}}{other} values (4, 'Paris')" for other in ("", "_other")]
+    counts = [f"select count(*) from {{t}}{other}" for other in ("", "_other")]
+    answers = duck(
+        duckdb_python, server, name, "begin", *inserts, "rollback", *counts, "begin", *inserts, "commit", *counts
+    )
+    assert [answers[4:6], answers[-2:]] == [[[[3]], [[3]]], [[[4]], [[4]]]]
+    tables = hive.load_tables([name, f"{name}_other"])
+    assert [each.scan().count() for each in tables] == [4, 4]
+    logs = [each.metadata.metadata_log for each in tables]
+    assert [len(each) for each in logs] == [2, 2], "each table moved once"
+
+
 def test_duckdb_reads_inserts_travels_and_deletes(
     server: RestServer, hive: Catalog, duckdb_python: Path, name: str
 ) -> None:

@@ -19,6 +19,7 @@ from hms_iceberg.errors import (
 from hms_iceberg.hms.commit.capability import MODIFIED, expectation
 from hms_iceberg.hms.commit.lock_choice import LockChoice
 from hms_iceberg.hms.commit.pointer_swap import Guard, PointerSwap
+from hms_iceberg.hms.commit.several.unfinished import UnfinishedTransactions
 from hms_iceberg.hms.connection.answers import ensure_made, polls
 from hms_iceberg.hms.connection.client import HmsClient
 from hms_iceberg.hms.connection.thrift_types import ttypes
@@ -34,12 +35,18 @@ class HiveLease(Generic[V]):
     """Implements `Lease` for the row of a lower-case name."""
 
     def __init__(
-        self, identifier: Identifier, swap: PointerSwap[V], locks: LockChoice, properties: Mapping[str, str]
+        self,
+        identifier: Identifier,
+        swap: PointerSwap[V],
+        locks: LockChoice,
+        properties: Mapping[str, str],
+        unfinished: UnfinishedTransactions | None = None,
     ) -> None:
         self._identifier = identifier
         self._swap: PointerSwap[V] = swap
         self._locks = locks
         self._properties = properties
+        self._unfinished = unfinished
         self._mode = locks.mode(properties)
         self._lock: WriterLock | None = None
         self._is_granted = False
@@ -59,7 +66,7 @@ class HiveLease(Generic[V]):
     def load(self) -> TablePointer:
         row = self._swap.read(self._identifier)
         self._row = (row, time.monotonic()) if self._is_granted else None
-        return self._swap.pointer(row)
+        return self._swap.pointer(row) if self._unfinished is None else self._unfinished.pointer(row)
 
     def acquire(self) -> None:
         """Waits for the lock, in the place that an earlier attempt has taken."""
@@ -78,7 +85,9 @@ class HiveLease(Generic[V]):
         lock = self._try_acquire() if is_optimistic else self._granted_lock()
         self._refuses_late = compares = self._locks.compares(lock)
         try:
-            self._swap.commit(self._identifier, base, new, lock, compares, self._recent_row() if compares else None)
+            row = (self._recent_row() if compares else None) or self._swap.read(self._identifier)
+            self._finish_others(row)
+            self._swap.commit(self._identifier, base, new, lock, compares, row)
         except BaseException as error:
             # The base was read before the lock was taken; what is read under the lock now is what counts.
             if not (isinstance(error, CommitFailedError) and is_optimistic and _keeps_all_out(lock)):
@@ -88,6 +97,7 @@ class HiveLease(Generic[V]):
     def rename(self, target: Identifier) -> None:
         """Gives the row another name, once the lease is acquired."""
         self._locks.check_name(target, self._properties)
+        self._finish_others(self._swap.read(self._identifier))
         lock = self._granted_lock()
         swap = self._swap
         rename_row(swap.client, self._identifier, target, swap.renamable, lock, self._locks.compares(lock))
@@ -131,6 +141,17 @@ class HiveLease(Generic[V]):
             raise CommitFailedError(
                 f"Cannot commit to {self._swap.named(self._identifier)} yet: its locks were switched meanwhile."
             )
+
+    def _finish_others(self, row: ttypes.Table) -> None:
+        """Finishes a transaction on several tables that others have left on this one, without this commit's lock."""
+        mark = None if self._unfinished is None else self._unfinished.needs_finishing(row)
+        if self._unfinished is None or mark is None:
+            return
+        self.release()
+        self._unfinished.finish(self._identifier, mark)
+        raise CommitFailedError(
+            f"Cannot commit to {self._swap.named(self._identifier)} yet: a transaction on it had to be finished."
+        )
 
     def _recent_row(self) -> ttypes.Table | None:
         """The row that was read under the lock a moment ago; given once."""

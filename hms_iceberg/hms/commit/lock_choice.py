@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hms_iceberg.errors import ConfigurationError, UnsupportedError
@@ -60,9 +60,20 @@ class LockChoice:
                     f"metastore at {self.client.pool} does not compare before it alters (HIVE-26882), so that a "
                     f"concurrent commit could be lost. Set {LOCK_ENABLED}=true for every writer, or upgrade it."
                 )
+        return self._table_lock([identifier])
+
+    def new_locks(self, modes: Mapping[Identifier, str]) -> dict[Identifier, WriterLock]:
+        """Locks for one commit to tables with such modes, not taken yet; one for all that the metastore is to lock."""
+        alone = {name: self.new_lock(name, mode) for name, mode in modes.items() if mode != "true"}
+        locked = [name for name in modes if name not in alone or alone[name].excludes_all]
+        shared = self._table_lock(locked) if locked else None
+        return {**alone, **({} if shared is None else dict.fromkeys(locked, shared))}
+
+    def _table_lock(self, identifiers: Sequence[Identifier]) -> TableLock:
         if self.settings.compare:
             self.capability.compares_under_a_lock()  # not to be found out with the lock in hand
-        return TableLock(self.client, identifier[0], identifier[1], self.settings)
+        (database, table), *more = identifiers
+        return TableLock(self.client, database, table, self.settings, *more)
 
     def compares(self, lock: WriterLock) -> bool:
         """Whether the server is to compare: always without a lock, and with one if it is known to be able to."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import ClassVar
 
 from hms_iceberg.errors import (
@@ -86,9 +87,10 @@ class ViewSwap(PointerSwap[ViewMetadataVersion]):
         guard: Guard,
         compare: bool,
         row: ttypes.Table | None = None,
+        more: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         try:
-            super().commit(identifier, base, new, guard, compare, row)
+            super().commit(identifier, base, new, guard, compare, row, more)
         except NoSuchTableError as error:
             raise NoSuchViewError(f"The {self.named(identifier)} was dropped meanwhile.") from error
 

@@ -12,6 +12,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import ClassVar, Generic, Protocol
 
 from hms_iceberg.errors import (
@@ -124,12 +125,13 @@ class PointerSwap(ABC, Generic[V]):
         guard: Guard,
         compare: bool,
         row: ttypes.Table | None = None,
+        more: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Makes the row of an existing table show `new` instead of `base`.
 
-        `row` is the present row, if it was read a moment ago under the guard; with `compare` the server compares once
-        more while it alters (see `capability`). After a StaleBaseError, CommitFailedError or MetastoreError nothing was
-        changed.
+        `row` is the present row, if it was read a moment ago under the guard, and is changed; with `compare` the server
+        compares once more while it alters (see `capability`). `more` are further parameters for the row. After a
+        StaleBaseError, CommitFailedError or MetastoreError nothing was changed.
         """
         name = self.named(identifier)
         row = row or self.read(identifier)
@@ -143,10 +145,10 @@ class PointerSwap(ABC, Generic[V]):
             )
         old = copy.copy(row)
         self._update_row(row, base, new)
+        row.parameters.update(more)
         self._ensure_active(identifier, guard)
-        environment = expectation(METADATA_LOCATION, base.location) if compare else {}
         try:
-            self._alter(identifier, old, row, environment, guard)
+            self.alter(identifier, old, row, compare, guard)
         except MetastoreAnswerLostError as error:
             self._settle(identifier, base, new, compare, error)
         except MetastoreUnavailableError:
@@ -162,10 +164,9 @@ class PointerSwap(ABC, Generic[V]):
         except LockError as error:
             raise CommitFailedError(f"Cannot commit to {self.named(identifier)}, nothing was sent: {error}") from error
 
-    def _alter(
-        self, identifier: Identifier, old: ttypes.Table, row: ttypes.Table, environment: Mapping[str, str], guard: Guard
-    ) -> None:
-        """Alters the row; if the server refuses the new columns in the old ones' places, in two steps."""
+    def alter(self, identifier: Identifier, old: ttypes.Table, row: ttypes.Table, compare: bool, guard: Guard) -> None:
+        """Alters the row `old`; if the server refuses the new columns in the old ones' places, in two steps."""
+        environment = expectation(METADATA_LOCATION, old.parameters[METADATA_LOCATION]) if compare else {}
         try:
             self.client.alter_table(identifier[0], identifier[1], row, environment)
         except MetastoreUnavailableError:

@@ -12,7 +12,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from hms_iceberg.private_files import shared_folder
 
@@ -76,6 +76,31 @@ class HostLock:
         file, self._file = self._file, None
         if file is not None:
             _free(file)
+
+
+class HostLocks:
+    """The locks of several keys, always taken in one order, so that nobody waits for himself.
+
+    Whoever waits for one of them has no lock of the metastore yet.
+    """
+
+    def __init__(self, keys: Iterable[str]) -> None:
+        self._locks = [HostLock(key) for key in sorted(keys)]
+
+    def try_acquire(self) -> bool:
+        if all(each.try_acquire() for each in self._locks):
+            return True
+        self.release()
+        return False
+
+    def acquire(self, timeout: float, warn: Callable[[str], None] = lambda why: None) -> bool:
+        """Waits `timeout` seconds in all; see `HostLock.acquire`."""
+        deadline = time.monotonic() + timeout
+        return all(each.acquire(max(0.0, deadline - time.monotonic()), warn) for each in self._locks)
+
+    def release(self) -> None:
+        for each in reversed(self._locks):
+            each.release()
 
 
 class _Waiter:

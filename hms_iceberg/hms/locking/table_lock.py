@@ -27,10 +27,11 @@ from hms_iceberg.errors import (
 from hms_iceberg.hms.connection.client import HmsClient
 from hms_iceberg.hms.connection.client_settings import current_user
 from hms_iceberg.hms.connection.thrift_types import ttypes
-from hms_iceberg.hms.locking.host_lock import WARN_AFTER_SECONDS, HostLock
+from hms_iceberg.hms.locking.host_lock import WARN_AFTER_SECONDS, HostLocks
 from hms_iceberg.hms.locking.lock_admin import give_back_late_locks
 from hms_iceberg.hms.locking.lock_info import ACQUIRED, AGENTS, NOT_ACQUIRED, WAITING, is_dead, lock_info
 from hms_iceberg.hms.locking.lock_settings import LockSettings
+from hms_iceberg.metastore import Identifier
 
 logger = logging.getLogger(__name__)
 
@@ -145,18 +146,17 @@ _DEAD_SECONDS = 1.0
 
 
 class TableLock:
-    """The exclusive lock on one table, by its lower-case name."""
+    """The exclusive lock on one table, or on several that the metastore grants all at once, by lower-case names."""
 
     excludes_all = True
 
-    def __init__(self, client: HmsClient, database: str, table: str, settings: LockSettings) -> None:
+    def __init__(self, client: HmsClient, database: str, table: str, settings: LockSettings, *more: Identifier) -> None:
         self._client = client
-        self._database = database
-        self._table = table
+        self._tables = sorted({(database, table), *more})
         self._settings = settings
         self._agent = ""
         self._dead_since: dict[int, float] = {}
-        self._host = HostLock("/".join((str(client.pool), database, table)))
+        self._host = HostLocks("/".join((str(client.pool), *each)) for each in self._tables)
         self._asked_at = 0.0
         self._lock_id: int | None = None
         self._heartbeat: Heartbeat | None = None
@@ -166,7 +166,7 @@ class TableLock:
 
     @property
     def name(self) -> str:
-        return f"{self._database}.{self._table}"
+        return " and ".join(".".join(each) for each in self._tables)
 
     @property
     def lock_id(self) -> int | None:
@@ -229,7 +229,7 @@ class TableLock:
             self._forget_request()
             if self._answer_lost:
                 self._answer_lost = False
-                give_back_late_locks(self._client, (self._database, self._table), self._agent)
+                give_back_late_locks(self._client, self._tables[0], self._agent)
             self._host.release()
 
     def _forget_request(self) -> None:
@@ -281,14 +281,14 @@ class TableLock:
         raise AssertionError("unreachable")
 
     def _request(self) -> ttypes.LockRequest:
-        component = ttypes.LockComponent(
-            type=ttypes.LockType.EXCLUSIVE,
-            level=ttypes.LockLevel.TABLE,
-            dbname=self._database,
-            tablename=self._table,
-        )
+        components = [
+            ttypes.LockComponent(
+                type=ttypes.LockType.EXCLUSIVE, level=ttypes.LockLevel.TABLE, dbname=database, tablename=table
+            )
+            for database, table in self._tables
+        ]
         return ttypes.LockRequest(
-            component=[component],
+            component=components,
             user=_QUOTES.sub("_", current_user())[:_MAX_TEXT],
             hostname=socket.gethostname()[:_MAX_TEXT],
             agentInfo=self._agent[:_MAX_TEXT],
@@ -297,7 +297,7 @@ class TableLock:
     def _find(self, deadline: float) -> int | None:
         """The state of a lock whose answer was lost; None if the metastore has no such lock."""
         timeout = max(0.1, min(_ANSWER_SECONDS, deadline - time.monotonic()))
-        for row in self._client.show_locks(self._database, self._table, timeout):
+        for row in self._rows(timeout):
             if row.agentInfo == self._agent:
                 self._keep_alive(row.lockid)
                 return int(row.state)
@@ -321,7 +321,12 @@ class TableLock:
 
     def _has_long_name(self) -> bool:
         """Whether a name may be too long for a lock: Hive 2.3 knows tables of 256 characters, and locks of 128."""
-        return max(len(self._database), len(self._table)) > _MAX_TEXT
+        return any(len(name) > _MAX_TEXT for each in self._tables for name in each)
+
+    def _rows(self, timeout: float) -> list[ttypes.ShowLocksResponseElement]:
+        """The locks on the tables, granted and waiting, by number; each once."""
+        found = {row.lockid: row for each in self._tables for row in self._client.show_locks(each[0], each[1], timeout)}
+        return [found[number] for number in sorted(found)]
 
     # -------------------------------------------------------------------------------------------- waiting
 
@@ -355,7 +360,7 @@ class TableLock:
         timeout = max(0.1, min(_ANSWER_SECONDS, deadline - time.monotonic()))
         used = AGENTS.in_use  # before the list: what is given back while it is made is not left behind
         try:
-            rows = self._client.show_locks(self._database, self._table, timeout)
+            rows = self._rows(timeout)
         except MetastoreUnavailableError:
             raise
         except MetastoreError as error:
@@ -416,7 +421,7 @@ class TableLock:
 
     def _blockers(self) -> str:
         try:
-            rows = self._client.show_locks(self._database, self._table, _ANSWER_SECONDS)
+            rows = self._rows(_ANSWER_SECONDS)
         except IcebergError as error:
             return f"The locks on it cannot be listed: {error}"
         before = [lock_info(row) for row in rows if row.lockid != self._lock_id]
@@ -446,7 +451,7 @@ class TableLock:
         numbers = [] if self._lock_id is None else [self._lock_id]
         if self._answer_lost:
             try:
-                rows = self._client.show_locks(self._database, self._table, _ANSWER_SECONDS)
+                rows = self._rows(_ANSWER_SECONDS)
                 numbers = sorted({row.lockid for row in rows if row.agentInfo == self._agent} | set(numbers))
             except IcebergError as error:
                 logger.warning("Locks of %s on %s cannot be looked for: %s", self._agent, self.name, error)

@@ -18,6 +18,7 @@ from hms_iceberg.hms.connection.client_settings import current_user
 from hms_iceberg.hms.connection.property_reader import PropertyReader
 from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.rows.column_types import ColumnOptions, hive_columns
+from hms_iceberg.hms.rows.marks import MARK
 from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer, ViewMetadataVersion
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitions.partition_specs import spec_to_json
@@ -93,6 +94,7 @@ _RESERVED = frozenset(
         "DO_NOT_UPDATE_STATS",
         OWNER,
         METADATA_HASH,
+        MARK,
         *_STATISTICS,
         *_DERIVED,
     }
@@ -201,6 +203,7 @@ def update_row(row: ttypes.Table, base: MetadataVersion | None, new: MetadataVer
         parameters[_STORAGE_HANDLER] = f"{_HIVE}HiveIcebergStorageHandler"
     else:
         parameters.pop(_STORAGE_HANDLER, None)
+    parameters.pop(MARK, None)  # whoever changes a row has finished the transaction that left it
     parameters.pop(METADATA_HASH, None)
     if parameters.get(ENCRYPTION_KEY_ID.name):
         parameters[METADATA_HASH] = metadata_hash(metadata)

@@ -13,6 +13,7 @@ from hms_iceberg.hms.connection.reach import check_reach
 from hms_iceberg.hms.hive_metastore import HiveMetastore
 from hms_iceberg.hms.locking.lock_admin import is_abandoned, list_locks
 from hms_iceberg.hms.locking.lock_settings import LockSettings
+from hms_iceberg.hms.rows.marks import Mark
 from hms_iceberg.hms.rows.unchanged_rows import TRUST_NOTIFICATIONS
 from hms_iceberg.maintenance.doctor.diagnosis import Diagnosis, bad, doubtful, good
 from hms_iceberg.maintenance.expire_with_files import cost_of_snapshots
@@ -47,7 +48,9 @@ def examine_metastore(metastore: HiveMetastore, properties: Mapping[str, str]) -
     yield from _locks(metastore, properties)
     yield from _settings(metastore, properties)
     try:
-        yield from examine_snapshots(metastore.table_rows.rows())
+        rows = list(metastore.table_rows.rows())
+        yield from examine_snapshots(rows)
+        yield from examine_transactions(rows)
     except IcebergError as error:
         yield doubtful("tables", "not all of them are told", str(error))
 
@@ -59,6 +62,17 @@ def examine_snapshots(rows: Iterable[TableRow]) -> Iterator[Diagnosis]:
         cost = cost_of_snapshots(int(told)) if row.is_iceberg and told.isdigit() else None
         if cost is not None:
             yield doubtful(f"table {row}", cost, f"Keep fewer: hms-iceberg expire-snapshots {row}")
+
+
+def examine_transactions(rows: Iterable[TableRow]) -> Iterator[Diagnosis]:
+    """Names the tables that a transaction on several tables has moved and not finished."""
+    for row in rows:
+        mark = Mark.of(row.properties) if row.is_iceberg else None
+        if mark is not None and not mark.decides_itself:
+            decides = ".".join(mark.decides)
+            told = f"transaction {mark.transaction} of {mark.owner}, which {decides} decides, is not finished"
+            remedy = "If its owner is dead, the next commit to the table finishes it; until then nothing of it is seen."
+            yield doubtful(f"table {row}", told, remedy)
 
 
 def _release(metastore: HiveMetastore) -> Diagnosis:

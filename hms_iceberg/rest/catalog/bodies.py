@@ -65,6 +65,12 @@ class Commit(Body):
     identifier: Name | None = None
 
 
+class CommitTransaction(Body):
+    """The body of `POST /v1/transactions/commit`."""
+
+    table_changes: list[Commit]
+
+
 class CreateView(Body):
     """The body of `POST /v1/namespaces/{namespace}/views`."""
 

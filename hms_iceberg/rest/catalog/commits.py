@@ -32,6 +32,11 @@ def commit_table(served: ServedCatalog, call: Call) -> Answer:
             f"The body names table {'.'.join(asked.identifier.namespace)}.{asked.identifier.name}, and the path "
             f"{'.'.join(identifier)}."
         )
+    return committed(served, identifier, change_table(served, call, identifier, asked))
+
+
+def change_table(served: ServedCatalog, call: Call, identifier: Identifier, asked: Commit) -> MetadataVersion:
+    """Commits the changes of a request, and returns the table's version after that."""
     creates, requirements = read_table_requirements(asked.requirements or [])
     changes = read_table_changes(asked.updates or [])
     if creates:
@@ -42,23 +47,23 @@ def commit_table(served: ServedCatalog, call: Call) -> Answer:
         served.check_table(call, identifier, metadata, None)
         made = _made_new(served, identifier, metadata)
         served.check_made_table(call, identifier, metadata)
-        return committed(served, identifier, made)
+        return made
     update = RequestedChanges(requirements, changes, added_snapshots(asked.updates or []))
     seen = served.latest_versions.latest(identifier)
     if seen is not None:
         with suppress(*_OF_THE_VERSION):  # which may not be the newest any more
             version = _changed(served, call, identifier, served.version_at(seen), update)
             if version.location != seen:  # else there was nothing to do, and so nobody looked
-                return committed(served, identifier, version)
+                return version
     identifier, start = served.writable(identifier)
-    return committed(served, identifier, _changed(served, call, identifier, start, update))
+    return _changed(served, call, identifier, start, update)
 
 
 def _changed(
     served: ServedCatalog, call: Call, identifier: Identifier, start: MetadataVersion, update: RequestedChanges
 ) -> MetadataVersion:
     """Commits an update; if the table is not at `start` any more, the requirements decide."""
-    transaction = _transaction(served, identifier, Existing(start))
+    transaction = transaction_on(served, identifier, Existing(start))
     try:
         transaction.add(update)
         served.check_table(call, identifier, transaction.metadata, start)
@@ -76,9 +81,10 @@ def _made_new(served: ServedCatalog, identifier: Identifier, metadata: TableMeta
         if version.uuid != metadata.table_uuid:
             raise CommitConflictError(f"Requirement failed: table already exists: {'.'.join(identifier)}")
         return version  # it was made by this request, whose answer was lost
-    return _transaction(served, identifier, Created(metadata)).commit()
+    return transaction_on(served, identifier, Created(metadata)).commit()
 
 
-def _transaction(served: ServedCatalog, identifier: Identifier, origin: Origin) -> Transaction:
+def transaction_on(served: ServedCatalog, identifier: Identifier, origin: Origin) -> Transaction:
+    """A transaction on a table, which trusts that its origin is the newest version."""
     metastore, storage = served.catalog.metastore, served.catalog.storage
     return Transaction(identifier, origin, metastore, storage, first=Approach.TRUST)

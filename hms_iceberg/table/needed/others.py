@@ -20,6 +20,7 @@ from hms_iceberg.spec.places import Place
 from hms_iceberg.storage import Places, Storage
 from hms_iceberg.table.needed.named_files import METADATA_LOCATION, OwnFolders, files_of, folders_of_row, is_in_any
 from hms_iceberg.table.needed.remembered_rows import asked_once
+from hms_iceberg.transaction.intents import is_intent
 from hms_iceberg.transaction.workspace import read_version
 
 logger = logging.getLogger(__name__)
@@ -37,7 +38,8 @@ MIGRATION_ID = "hms_iceberg.migration-id"
 
 def is_journal(location: str) -> bool:
     """Whether a file is a journal, which is kept as long as its table is."""
-    return location.rpartition("/")[2].removeprefix("_").startswith((MIGRATION_JOURNALS[1:], REPAIR_JOURNALS[1:]))
+    name = location.rpartition("/")[2]
+    return is_intent(location) or name.removeprefix("_").startswith((MIGRATION_JOURNALS[1:], REPAIR_JOURNALS[1:]))
 
 
 def default_backup_name(table: str) -> str:

@@ -361,6 +361,12 @@ public final class SessionCatalog extends ChangelogCatalog
     seenInThisQuery().put(source.name().toLowerCase(Locale.ROOT), source.pointer());
   }
 
+  /** The parameters of the row that decides a transaction on several tables, by the mark in another row of it. */
+  private static Map deciding(String mark) {
+    JsonNode name = Json.read(mark).get("decides");
+    return name == null ? null : MetastoreRows.parameters(Json.at(name, 0).asText(), Json.at(name, 1).asText());
+  }
+
   private static Pointer newest(Identifier ident, Planner planner) {
     Map parameters = MetastoreRows.parameters(ident.namespace()[0], ident.name());
     boolean isView = MetastoreRows.isIcebergView(parameters);
@@ -373,11 +379,15 @@ public final class SessionCatalog extends ChangelogCatalog
           + " is an Iceberg table (table_type=ICEBERG) but has no metadata_location for it. Set the parameter to the table's newest"
           + " metadata file, or drop the row and register the table again.", null);
     }
-    // Whoever changed the file of an encrypted table must not be believed, and v1.metadata.json may be a new one.
-    if (!isView && (parameters.containsKey("encryption.key-id") || !UUID_IN_NAME.matcher(location).find())) {
+    // Whoever changed the file of an encrypted table must not be believed, and v1.metadata.json may be a new one. A row
+    // with a mark was moved by a transaction on several tables, which another row decides.
+    String mark = (String) parameters.get("hms_iceberg.transaction");
+    if (!isView && (mark != null || parameters.containsKey("encryption.key-id")
+        || !UUID_IN_NAME.matcher(location).find())) {
       ObjectNode question = Planner.question("name-version");
       question.put("location", location);
       question.set("row", Json.MAPPER.valueToTree(parameters));
+      question.set("deciding", Json.MAPPER.valueToTree(mark == null ? null : deciding(mark)));
       location = planner.ask(question).header().get("metadata_location").asText();
     }
     return new Pointer(location, isView);

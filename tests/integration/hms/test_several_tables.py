@@ -1,0 +1,331 @@
+"""Transactions on several tables of a real metastore: all of it is seen or nothing, whatever fails or is killed."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hms_iceberg.catalog import Catalog, load_catalog
+from hms_iceberg.errors import CommitConflictError, InvalidInputError, NoSuchTableError, UnsupportedError
+from hms_iceberg.hms.commit.several import unfinished
+from hms_iceberg.hms.commit.several.finishing import End
+from hms_iceberg.hms.embedded import EmbeddedMetastore
+from hms_iceberg.hms.hive_metastore import hive_client
+from hms_iceberg.hms.locking.lock_admin import list_locks
+from hms_iceberg.hms.rows.marks import MARK
+from hms_iceberg.maintenance import remove_orphan_files
+from hms_iceberg.maintenance.doctor.metastore_health import examine_transactions
+from hms_iceberg.transaction.intents import Intent, open_among
+from tests.support.commit_operations import QUICK, find_out_capability
+from tests.support.killed_catalog import Killed, KilledAt
+
+ALTER = "alter_table_with_environment_context"
+SCHEMA = pa.schema([pa.field("id", pa.int64()), pa.field("amount", pa.int64())])
+
+
+def rows(*pairs: tuple[int, int]) -> pa.Table:
+    return pa.table({"id": [each[0] for each in pairs], "amount": [each[1] for each in pairs]}, SCHEMA)
+
+
+@pytest.fixture(params=["true", "false"], ids=["lock", "compare-and-swap"])
+def bank(request: pytest.FixtureRequest, metastore: EmbeddedMetastore) -> Iterator[Catalog]:
+    properties = {"warehouse": metastore.warehouse, "iceberg.engine.hive.lock-enabled": request.param}
+    with load_catalog("bank", type="hive", uri=metastore.uri, **properties) as catalog:
+        yield catalog
+
+
+@pytest.fixture
+def names(bank: Catalog, namespace: str) -> list[str]:
+    found = [f"{namespace}.{each}" for each in ("a", "b", "c")]
+    for name in found:
+        bank.create_table(name, SCHEMA, properties=QUICK).append(rows((1, 100)))
+    return found
+
+
+def amounts(catalog: Catalog, names: list[str]) -> list[int]:
+    return [sum(each.scan().to_arrow()["amount"].to_pylist()) for each in catalog.load_tables(names)]
+
+
+def marks(catalog: Catalog, names: list[str]) -> list[str | None]:
+    return [catalog.metastore.load(tuple(each.split("."))).properties.get(MARK) for each in names]
+
+
+def transfer(catalog: Catalog, names: list[str]) -> None:
+    with catalog.transaction() as transaction:
+        transaction.table(names[0]).append(rows((2, -30)))
+        transaction.table(names[1]).update({"amount": 130}, "id = 1")
+
+
+def test_changes_of_several_tables_are_one_commit(bank: Catalog, names: list[str]) -> None:
+    transfer(bank, names)
+    assert amounts(bank, names) == [70, 130, 100]
+    assert marks(bank, names)[0] is None
+    for name in names:
+        bank.load_table(name).append(rows((9, 0)))
+    assert open_intents(bank, names) == []
+    assert marks(bank, names) == [None, None, None]
+
+
+# ---------------------------------------------------------------------------------------------- killed
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unfinished, "_PATIENCE_SECONDS", 0.1)
+
+
+def killed_transfer(bank: Catalog, names: list[str], number: int | None) -> list[str]:
+    """Transfers 30 from the first to the second table, and is killed after a call; the calls that were made."""
+    with load_catalog("doomed", **bank.properties) as doomed:
+        find_out_capability(doomed)
+        killed = KilledAt(doomed, number)
+        with suppress(Killed), doomed.transaction() as transaction:
+            transaction.table(names[0]).append(rows((2, -30)))
+            transaction.table(names[1]).append(rows((2, 30)))
+        return killed.calls
+
+
+def give_back_locks(bank: Catalog) -> None:
+    """What the metastore does after a while with the locks of the dead."""
+    client = hive_client(bank.metastore)
+    for lock in list_locks(client):
+        client.unlock(lock.lock_id, lock.table)
+
+
+def peer_table(bank: Catalog, name: str) -> Any:
+    from pyiceberg.catalog import load_catalog as load_peer
+
+    return load_peer("peer", type="hive", uri=bank.properties["uri"]).load_table(name)
+
+
+def open_intents(bank: Catalog, names: list[str]) -> list[Intent]:
+    found = []
+    for name in names:
+        table = bank.load_table(name)
+        files = (each.location for each in table.storage.list(f"{table.location()}/metadata"))
+        found += open_among(files, table.storage)
+    return found
+
+
+def after_moves(calls: list[str]) -> range:
+    """The numbers of the calls from the last file before the first move on."""
+    return range(calls.index(ALTER) - 1, len(calls))
+
+
+def check_transferred(bank: Catalog, names: list[str], before: list[int], what: str) -> list[int]:
+    """Checks that both tables have a transfer or none has it; returns what they have."""
+    found = amounts(bank, names)
+    assert found in (before, [before[0] - 30, before[1] + 30]), what
+    return found
+
+
+def test_whoever_is_killed_at_any_call_leaves_all_or_nothing(bank: Catalog, names: list[str]) -> None:
+    names = names[:2]
+    calls = killed_transfer(bank, names, None)
+    amount, ends = amounts(bank, names), set()
+    for number in after_moves(calls):
+        what = f"after call {number} of {calls}"
+        killed_transfer(bank, names, number)
+        found = check_transferred(bank, names, amount, what)
+        ends.add(found == amount)
+        bank.load_table(names[number % 2]).append(rows((9, 0)))
+        assert amounts(bank, names) == found, what
+        amount = found
+        for intent in open_intents(bank, names):  # of an owner that was killed before the first move
+            assert bank.metastore.unfinished.finish_intent(intent) is not End.TORN
+        assert amounts(bank, names) == found, what
+        assert open_intents(bank, names) == [], what
+        assert marks(bank, names)[0] is None, what
+    assert ends == {True, False}
+
+
+def stopped_after_first_move(bank: Catalog, names: list[str]) -> None:
+    calls = killed_transfer(bank, names, None)
+    killed_transfer(bank, names, calls.index(ALTER))
+    assert marks(bank, names)[0] is not None
+
+
+def test_what_others_commit_on_top_of_an_open_transaction_is_kept_and_carries_it_forward(
+    bank: Catalog, names: list[str]
+) -> None:
+    names = names[:2]
+    stopped_after_first_move(bank, names)
+    before = amounts(bank, names)
+    assert sum(before) == 200
+    give_back_locks(bank)
+    peer = peer_table(bank, names[0])
+    peer.append(rows((5, 7)))
+    assert amounts(bank, names) == before, "others' commit is not seen before it is clear what it is on top of"
+    bank.load_table(names[0]).append(rows((6, 1)))
+    assert amounts(bank, names) == [before[0] - 30 + 7 + 1, before[1] + 30]
+    assert peer.refresh().scan().to_arrow()["amount"].to_pylist().count(7) == 1
+    assert open_intents(bank, names) == []
+
+
+def test_a_transaction_is_taken_back_if_others_committed_to_what_had_not_moved(bank: Catalog, names: list[str]) -> None:
+    names = names[:2]
+    stopped_after_first_move(bank, names)
+    before = amounts(bank, names)
+    give_back_locks(bank)
+    peer_table(bank, names[1]).append(rows((5, 7)))
+    assert amounts(bank, names) == [before[0], before[1] + 7]
+    assert len(open_intents(bank, names)) == 2
+    bank.load_table(names[0]).append(rows((6, 1)))
+    assert amounts(bank, names) == [before[0] + 1, before[1] + 7]
+    assert open_intents(bank, names) == []
+
+
+def test_a_transaction_that_others_have_torn_is_told_and_nothing_of_theirs_is_undone(
+    bank: Catalog, names: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    names = names[:2]
+    stopped_after_first_move(bank, names)
+    before = amounts(bank, names)
+    give_back_locks(bank)
+    for name in names:
+        peer_table(bank, name).append(rows((5, 7)))
+    bank.load_table(names[0]).append(rows((6, 1)))
+    assert amounts(bank, names) == [before[0] - 30 + 7 + 1, before[1] + 7]
+    assert "is torn" in caplog.text
+
+
+def test_a_conflict_replays_the_table_that_moved_on_alone(bank: Catalog, names: list[str]) -> None:
+    transaction = bank.transaction()
+    for name, amount in zip(names, (-30, 10, 20), strict=True):
+        transaction.table(name).append(rows((2, amount)))
+    bank.load_table(names[1]).append(rows((3, 5)))
+    made = transaction.commit_transaction()
+    assert amounts(bank, names) == [70, 115, 120]
+    first = made[tuple(names[0].split("."))]
+    files = [each.location for each in first.storage.list(f"{first.location()}/metadata")]
+    assert len([each for each in files if each.endswith(".metadata.json")]) == 3, "it was written once"
+
+
+def test_a_change_that_cannot_be_replayed_leaves_every_table_as_it_was(bank: Catalog, names: list[str]) -> None:
+    transaction = bank.transaction()
+    transaction.table(names[0]).append(rows((2, -30)))
+    transaction.table(names[1]).update({"amount": 130}, "id = 1")
+    bank.load_table(names[1]).delete("id = 1")
+    with pytest.raises(CommitConflictError, match=names[1]):
+        transaction.commit_transaction()
+    assert amounts(bank, names) == [100, 0, 100]
+    assert open_intents(bank, names) == []
+
+
+def test_bad_input_is_refused_before_anything_is_written(bank: Catalog, catalog: Catalog, names: list[str]) -> None:
+    with bank.transaction() as transaction:
+        first = transaction.table(names[0])
+        assert transaction.table(names[0]) is first
+        with pytest.raises(InvalidInputError, match="twice"):
+            transaction.table(names[0].upper())
+        with pytest.raises(InvalidInputError, match="not of catalog"):
+            transaction.table(catalog.load_table(names[1]))
+        with pytest.raises(NoSuchTableError):
+            transaction.table(f"{names[0]}_not_there")
+        with pytest.raises(InvalidInputError, match="commit that"):
+            first.commit_transaction()
+    bank.register_table(f"{names[0]}_copy", bank.load_table(names[0]).metadata_location)
+    with bank.transaction() as transaction:
+        transaction.table(names[0])
+        with pytest.raises(InvalidInputError, match="twice"):
+            transaction.table(f"{names[0]}_copy")
+    with pytest.raises(InvalidInputError, match="Begin a new one"):
+        transaction.table(names[1])
+
+
+def test_a_table_that_is_dropped_or_renamed_in_the_middle_stops_all(bank: Catalog, names: list[str]) -> None:
+    first, dropped, renamed = names
+    for name in (dropped, renamed):
+        transaction = bank.transaction()
+        transaction.table(first).append(rows((2, -30)))
+        transaction.table(name).append(rows((2, 30)))
+        if name == dropped:
+            bank.drop_table(name)
+        else:
+            bank.rename_table(name, f"{name}_renamed")
+        with pytest.raises(NoSuchTableError, match=name):
+            transaction.commit_transaction()
+        assert amounts(bank, [first]) == [100]
+
+
+def test_tables_in_folders_have_no_such_transaction(tmp_path: Path) -> None:
+    with (
+        load_catalog("folders", type="hadoop", warehouse=str(tmp_path)) as folders,
+        pytest.raises(UnsupportedError, match="folders"),
+    ):
+        folders.transaction()
+
+
+def test_orphan_removal_spares_what_an_open_transaction_names_and_finishes_old_ones(
+    bank: Catalog, names: list[str]
+) -> None:
+    stopped_after_first_move(bank, names[:2])
+    before = amounts(bank, names)
+    give_back_locks(bank)
+    hour = dt.timedelta(hours=1)
+    for name in names[:2]:
+        table = bank.load_table(name)
+        found = remove_orphan_files(table, older_than=dt.datetime.now() + hour, nobody_writes=True, dry_run=True)
+        assert found.locations == (), name
+    peer_table(bank, names[0]).append(rows((5, 7)))
+    remove_orphan_files(bank.load_table(names[1]), older_than=dt.datetime.now() + hour, nobody_writes=True)
+    assert amounts(bank, names) == [before[0] - 30 + 7, before[1] + 30, 100]
+
+
+def test_the_doctor_tells_of_what_is_not_finished(bank: Catalog, names: list[str]) -> None:
+    stopped_after_first_move(bank, names[:2])
+    told = [str(each) for each in examine_transactions(bank.metastore.table_rows.rows())]
+    assert any(names[0] in each and names[1] in each for each in told)
+    bank.load_table(names[0]).append(rows((6, 1)))
+    assert not [each for each in examine_transactions(bank.metastore.table_rows.rows()) if names[0] in str(each)]
+
+
+# ---------------------------------------------------------------------------------------------- at random
+
+
+ROUNDS, SEED = int(os.environ.get("SEVERAL_ROUNDS", "4")), int(os.environ.get("SEVERAL_SEED", "1"))
+
+
+def test_random_transactions_with_kills_and_commits_of_others_are_seen_whole(
+    bank: Catalog, names: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    random = Random(SEED)
+    names += [f"{names[0]}{number}" for number in range(3)]
+    for name in names[3:]:
+        bank.create_table(name, SCHEMA, properties=QUICK).append(rows((1, 100)))
+    made: dict[str, set[int]] = {name: set() for name in names}
+    for number in range(100, 100 + ROUNDS):
+        chosen = random.sample(names, random.randint(2, len(names)))
+        with load_catalog("doomed", **bank.properties) as doomed:
+            find_out_capability(doomed)
+            KilledAt(doomed, random.choice((None, random.randrange(12 * len(chosen)))))
+            with suppress(Killed), doomed.transaction() as transaction:
+                for name in chosen:
+                    transaction.table(name).append(rows((number, 1)))
+        seen = transactions_seen(bank, names)
+        if random.random() < 0.5:
+            give_back_locks(bank)
+            peer_table(bank, random.choice(names)).append(rows((0, 1)))
+        for name in random.sample(names, 2):
+            bank.load_table(name).append(rows((0, 1)))
+        finished = transactions_seen(bank, names)
+        whole = {name: made[name] | ({number} if name in chosen else set()) for name in names}
+        assert seen in (made, whole), f"round {number}"
+        assert finished in (made, whole), f"round {number}"
+        assert seen == made or finished == whole, f"round {number}: it was seen, and is gone"
+        made = finished
+    assert "is torn" not in caplog.text
+
+
+def transactions_seen(bank: Catalog, names: list[str]) -> dict[str, set[int]]:
+    tables = zip(names, bank.load_tables(names), strict=True)
+    found = {name: table.scan().to_arrow()["id"].to_pylist() for name, table in tables}
+    return {name: {each for each in ids if each >= 100} for name, ids in found.items()}
