@@ -43,7 +43,7 @@ class FrameColumns:
 
 @dataclass(frozen=True)
 class DecodedRows:
-    """Rows of a row group as Polars holds them: all in turn from `start` on, those of `positions`, or some of which
+    """Rows of row groups as Polars holds them: all in turn from `start` on, those of `positions`, or some of which
     nobody asks where they are.
 
     `kinds` are the types of the columns in Arrow. `count` is the number of rows, of a frame without columns too.
@@ -145,28 +145,28 @@ class FrameReader:
         """A name that no column has."""
         return max(self.schema.names, key=len, default="") + "#"
 
-    def is_quick(self, group: int, leaves: Sequence[int], tested: Collection[int], most_bytes: int) -> bool:
-        """Whether a row group is better read by Polars than by pyarrow, and takes at most so many bytes when it is
+    def is_quick(self, groups: Sequence[int], leaves: Sequence[int], tested: Collection[int], most_bytes: int) -> bool:
+        """Whether row groups are better read by Polars than by pyarrow, and take at most so many bytes when they are
         decoded whole.
         """
         needed = {*leaves, *tested}
         if not needed or not all(self._is_told(self._leaves[leaf]) for leaf in needed):
             return False
-        found = self._footer.row_group(group)
         work = size = 0
-        for leaf in needed:
-            kind = self._leaves[leaf].type
-            if pa.types.is_string(kind) or pa.types.is_binary(kind):
-                work += found.num_rows * _WORK_OF_TEXT
-                size += found.num_rows * _TEXT_WIDTH + found.column(leaf).total_uncompressed_size
-            else:
-                work += found.num_rows * (_WORK_OF_TEXT if pa.types.is_decimal(kind) else 1)
-                size += found.num_rows * max(kind.bit_width // 8, 1)
+        for found in map(self._footer.row_group, groups):
+            for leaf in needed:
+                kind = self._leaves[leaf].type
+                if pa.types.is_string(kind) or pa.types.is_binary(kind):
+                    work += found.num_rows * _WORK_OF_TEXT
+                    size += found.num_rows * _TEXT_WIDTH + found.column(leaf).total_uncompressed_size
+                else:
+                    work += found.num_rows * (_WORK_OF_TEXT if pa.types.is_decimal(kind) else 1)
+                    size += found.num_rows * max(kind.bit_width // 8, 1)
         return work >= (_LEAST_FILTERED_WORK if tested else _LEAST_WORK) and size <= most_bytes
 
     def read(
         self,
-        group: int,
+        groups: Sequence[int],
         start: int,
         leaves: Sequence[int],
         test: pl.Expr | None,
@@ -175,13 +175,15 @@ class FrameReader:
         made: FrameColumns | None = None,
         numbered: bool = True,
     ) -> DecodedRows | None:
-        """The rows of a row group, which begins at position `start`, for which a test of `tested` leaves is true.
+        """The rows of row groups that follow one another, the first of which begins at position `start`, for which a
+        test of `tested` leaves is true.
 
         Rows at the ascending positions `removed` are left out; columns are those of the file unless others are `made`
         of them. Unless rows are `numbered`, or some removed, nobody asks where they are. None if pyarrow has to read
         them.
         """
-        found = self._footer.row_group(group)
+        found = [self._footer.row_group(group) for group in groups]
+        whole = sum(group.num_rows for group in found)
         needed = sorted({*leaves, *tested})
         kinds = [self._leaves[leaf].type for leaf in leaves]
         columns: list[pl.Expr] = [pl.col(self._leaves[leaf].path[0]) for leaf in leaves]
@@ -192,7 +194,7 @@ class FrameReader:
         is_part = test is not None or last is not None
         numbers = [self._row] if is_part and (numbered or removed is not None) else []
         try:
-            if not all(is_intact(self._pages, found.column(leaf)) for leaf in needed):
+            if not all(is_intact(self._pages, group.column(leaf)) for group in found for leaf in needed):
                 return None
             rows = pl.scan_parquet(
                 self._path,
@@ -201,8 +203,8 @@ class FrameReader:
                 use_statistics=False,
                 row_index_name=self._row if numbers else None,
             )
-            if self._footer.num_row_groups > 1:
-                rows = rows.slice(start, found.num_rows)
+            if len(groups) < self._footer.num_row_groups:
+                rows = rows.slice(start, whole)
             if test is not None:
                 rows = rows.filter(test)
             rows = rows.select(*columns, *numbers) if columns or numbers else rows.select(pl.len())
@@ -215,7 +217,7 @@ class FrameReader:
             frame = frame.drop(self._row)
         elif not columns:
             count, frame = frame.item(), frame.drop("len")
-        elif not is_part and count != found.num_rows:
+        elif not is_part and count != whole:
             return None
         if list(dtypes) != frame.dtypes:
             return None

@@ -335,35 +335,61 @@ class _TaskReader:
         batch_rows = self._context.batch_rows
         if self._deletes.has_keys or (self._only is not None and self._only.has_keys):
             batch_rows = max(_KEYED_BATCH_ROWS, batch_rows)
-        for rows in self._ranges():
-            for result in self._results(rows, batch_rows):
+        for run in self._runs():
+            for result in self._results(run, batch_rows):
                 if result is not None:
                     yield result
 
-    def _results(self, rows: RowRange, batch_rows: int) -> Iterator[pa.RecordBatch | FrameRows | None]:
-        decoded = self._decoded(rows)
+    def _runs(self) -> Iterator[list[RowRange]]:
+        """Ranges that follow one another, so many as Polars reads together; twice as many each time, as the first rows
+        may be enough.
+        """
+        run: list[RowRange] = []
+        most = 1
+        for rows in self._ranges():
+            is_next = bool(run) and rows.index == run[-1].index + 1
+            if run and not (is_next and len(run) < most and self._is_quick([*run, rows], STREAMED_BYTES)):
+                yield run
+                run, most = [], 2 * most
+            run.append(rows)
+        if run:
+            yield run
+
+    def _results(self, run: Sequence[RowRange], batch_rows: int) -> Iterator[pa.RecordBatch | FrameRows | None]:
+        decoded = self._decoded(run)
         if decoded is not None and self._frame_columns is not None:
             yield FrameRows(decoded.frame) if decoded.frame.height else None
         elif decoded is not None:
             for where, batch in decoded.batches(batch_rows):
                 yield self._result(where, batch, self._quick_projection, self._quick.rest)
-        elif not self._holds_no_match(rows):
-            spare = self._context.spare_processors
-            for position, batch in self._reader.read(rows, self._projection.leaves, batch_rows, spare):
-                yield self._result(position, batch, self._projection, self._task.residual)
+        else:
+            for rows in run:
+                yield from self._read_on_its_own(rows, batch_rows)
 
-    def _decoded(self, rows: RowRange) -> DecodedRows | None:
-        """The rows of a range that Polars finds to match its part of the filter; None if pyarrow reads the range."""
-        frames, leaves, quick = self._reader.frames, self._quick_projection.leaves, self._quick
-        if frames is None or not frames.is_quick(rows.index, leaves, quick.leaves, self._context.decoded_bytes):
+    def _read_on_its_own(self, rows: RowRange, batch_rows: int) -> Iterator[pa.RecordBatch | None]:
+        if self._holds_no_match(rows):
+            return
+        spare = self._context.spare_processors
+        for position, batch in self._reader.read(rows, self._projection.leaves, batch_rows, spare):
+            yield self._result(position, batch, self._projection, self._task.residual)
+
+    def _is_quick(self, run: Sequence[RowRange], most_bytes: int) -> bool:
+        groups = [rows.index for rows in run]
+        frames, tested = self._reader.frames, self._quick.leaves
+        return frames is not None and frames.is_quick(groups, self._quick_projection.leaves, tested, most_bytes)
+
+    def _decoded(self, run: Sequence[RowRange]) -> DecodedRows | None:
+        """The rows of ranges that Polars finds to match its part of the filter; None if each is read on its own."""
+        frames = self._reader.frames
+        if frames is None or not self._is_quick(run, self._context.decoded_bytes):
             return None
         removed = None if self._context.marks_deleted else self._deletes.positions
         return frames.read(
-            rows.index,
-            rows.start,
-            leaves,
-            quick.test,
-            quick.leaves,
+            [rows.index for rows in run],
+            run[0].start,
+            self._quick_projection.leaves,
+            self._quick.test,
+            self._quick.leaves,
             removed,
             self._frame_columns,
             self._asks_for_positions,

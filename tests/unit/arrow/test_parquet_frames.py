@@ -66,7 +66,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
 
     def spy(self: FrameReader, *given: Any) -> Any:
         found = original(self, *given)
-        decoded.extend([] if found is None else [found])
+        decoded.extend([] if found is None else given[0])
         return found
 
     monkeypatch.setattr(FrameReader, "read", spy)
@@ -325,6 +325,31 @@ def test_a_flipped_bit_in_a_page_is_found_before_polars_makes_wrong_rows_of_it(
         path.write_bytes(damaged)
         with pytest.raises(CorruptDataFileError):
             table.read()
+
+
+def test_row_groups_that_follow_one_another_are_decoded_together(
+    tmp_path: Path, read: Callable[..., int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = FileTable(tmp_path, SCHEMA.select("id", "c 4"), properties={"write.parquet.row-group-limit": "10"})
+    table.append(arrow_rows([(key, key % 7) for key in range(200)], table.schema))
+    original, runs = FrameReader.read, []
+
+    def spy(self: FrameReader, groups: list[int], *given: Any) -> Any:
+        runs.append(groups)
+        return original(self, groups, *given)
+
+    monkeypatch.setattr(FrameReader, "read", spy)
+    monkeypatch.setattr(parquet_frames, "_LEAST_WORK", 0)
+    monkeypatch.setattr(parquet_frames, "_LEAST_FILTERED_WORK", 0)
+    table.read()
+    assert runs == [[0], [1, 2], [3, 4, 5, 6], [*range(7, 15)], [*range(15, 20)]]
+    runs.clear()
+    rows = table.read("id < 35 or id >= 150")
+    assert runs == [[0], [1, 2], [3], [*range(15, 20)]]
+    assert rows["id"].to_pylist() == [*range(35), *range(150, 200)]
+    table.delete(table.files, table.position_deletes([(table.files[0].file_path, at) for at in (5, 31, 199)]))
+    assert table.read("id > 29", Schema(columns.POSITION))[0].to_pylist() == [30, *range(32, 199)]
+    assert read(table, "id > 29") > 0
 
 
 def test_what_polars_refuses_is_read_by_pyarrow(
