@@ -59,7 +59,8 @@ def test_they_are_those_of_the_python_api(
         found = ice.table(f"{catalog_name}.system.{name}").where(f"namespace = '{namespace}'")
         assert found.columns == expected.column_names
         kept = [each for each in found.columns if each not in AGES]
-        assert arrow_of(found.select(kept)).to_pylist() == expected.select(kept).to_pylist(), name
+        if expected.num_rows:  # of no rows, PySpark 3.5 makes Arrow with a module that Python deprecates
+            assert arrow_of(found.select(kept)).to_pylist() == expected.select(kept).to_pylist(), name
         assert found.count() == expected.num_rows == len(found.select("table").collect()), name
     kinds = rows_of(
         ice, f"select kind, count(*) from {catalog_name}.system.tables where namespace = '{namespace}' group by 1"
@@ -157,8 +158,9 @@ def test_a_table_of_the_current_database_that_is_named_system_goes_first(
         spark.sql("use default")
 
 
-def test_the_guides_queries_run(spark: SparkSession, tables: dict[str, Table]) -> None:
-    for query in filter(str.strip, block("maintenance", "All tables at a glance", "sql").code.split(";")):
+def test_the_guides_queries_run(spark: SparkSession, namespace: str, tables: dict[str, Table]) -> None:
+    queries = block("maintenance", "All tables at a glance", "sql").code.replace("'web'", f"'{namespace}'")
+    for query in filter(str.strip, queries.split(";")):
         assert rows_of(spark, query), query
 
 
