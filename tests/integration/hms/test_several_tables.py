@@ -17,6 +17,7 @@ from hms_iceberg.catalog import Catalog, load_catalog
 from hms_iceberg.errors import CommitConflictError, InvalidInputError, NoSuchTableError, UnsupportedError
 from hms_iceberg.hms.commit.several import unfinished
 from hms_iceberg.hms.commit.several.finishing import End
+from hms_iceberg.hms.connection import answers
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.hms.hive_metastore import hive_client
 from hms_iceberg.hms.locking.lock_admin import list_locks
@@ -24,8 +25,9 @@ from hms_iceberg.hms.rows.marks import MARK
 from hms_iceberg.maintenance import remove_orphan_files
 from hms_iceberg.maintenance.doctor.metastore_health import examine_transactions
 from hms_iceberg.transaction.intents import Intent, open_among
-from tests.support.commit_operations import QUICK, find_out_capability
+from tests.support.commit_operations import QUICK, find_out_capability, outcome
 from tests.support.killed_catalog import Killed, KilledAt
+from tests.support.thrift_proxy import Fault, ThriftProxy
 
 ALTER = "alter_table_with_environment_context"
 SCHEMA = pa.schema([pa.field("id", pa.int64()), pa.field("amount", pa.int64())])
@@ -286,6 +288,41 @@ def test_the_doctor_tells_of_what_is_not_finished(bank: Catalog, names: list[str
     assert any(names[0] in each and names[1] in each for each in told)
     bank.load_table(names[0]).append(rows((6, 1)))
     assert not [each for each in examine_transactions(bank.metastore.table_rows.rows()) if names[0] in str(each)]
+
+
+# ---------------------------------------------------------------------------------------------- a network that fails
+
+
+@pytest.mark.parametrize("fault", [Fault.DROP_REQUEST, Fault.DROP_ANSWER, Fault.LATE_REQUEST])
+def test_what_is_told_of_a_transaction_over_a_network_that_fails_is_true(
+    bank: Catalog, names: list[str], metastore: EmbeddedMetastore, fault: Fault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answers, "_LOOKS", (0.0, 0.02, 0.05))
+    monkeypatch.setattr(answers, "_LATE_SECONDS", 0.1)
+    names = names[:2]
+    for number in range(3):  # the two moves, and the mark that is removed
+        amount = amounts(bank, names)
+        with (
+            ThriftProxy(metastore.port, late_seconds=0.3) as proxy,
+            load_catalog("harmed", **{**bank.properties, "uri": proxy.uri}) as harmed,
+        ):
+            find_out_capability(harmed)
+            proxy.on(ALTER, fault, skip=number)
+            reported = outcome(lambda harmed=harmed: transfer_again(harmed, names))
+            found = check_transferred(bank, names, amount, f"{fault} of alter {number}")
+            proxy.heal()
+        assert reported == "unknown" or (found != amount) == (reported == "made"), f"{fault} of alter {number}"
+        assert amounts(bank, names) == found
+        for name in names:
+            bank.load_table(name).append(rows((9, 0)))
+        assert amounts(bank, names) == found, f"after {fault} of alter {number}"
+        assert open_intents(bank, names) == []
+
+
+def transfer_again(catalog: Catalog, names: list[str]) -> None:
+    with catalog.transaction() as transaction:
+        transaction.table(names[0]).append(rows((2, -30)))
+        transaction.table(names[1]).append(rows((2, 30)))
 
 
 # ---------------------------------------------------------------------------------------------- at random
