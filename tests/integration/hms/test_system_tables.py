@@ -117,6 +117,24 @@ def test_what_the_metastore_refuses_to_tell_is_a_row(
     assert deep["secret"]["error"] == told["secret"]["error"] and deep["secret"]["action"] is None
 
 
+def test_a_namespace_whose_tables_cannot_be_listed_is_a_row(
+    catalog: Catalog, namespace: str, secret: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool = catalog.metastore.client.pool  # type: ignore[attr-defined]
+    real = pool.call
+
+    def call(method: str, *arguments: Any, **more: Any) -> Any:
+        if method == "get_all_tables":
+            raise ttypes.MetaException("User ann has no right to list it")
+        return real(method, *arguments, **more)
+
+    monkeypatch.setattr(pool, "call", call)
+    for name in ("tables", "snapshots", "maintenance"):
+        (told,) = system_table(catalog, name, (f"{namespace}.*",)).to_pylist()
+        assert (told["namespace"], told["table"]) == (namespace, None)
+        assert told["error"].startswith("MetastoreError: ") and "no right to list it" in told["error"]
+
+
 def test_locks_are_rows(catalog: Catalog, namespace: str) -> None:
     catalog.create_table(f"{namespace}.held", SCHEMA)
     client = catalog.metastore.client  # type: ignore[attr-defined]
