@@ -433,7 +433,7 @@ class TableRows(Protocol):
 
 
 class TableKind(str, Enum):
-    """What a name in a metastore is."""
+    """The kind of a name in a metastore."""
 
     ICEBERG = "iceberg"
     ICEBERG_VIEW = "iceberg view"

@@ -205,7 +205,7 @@ class MigrationRecord:
 
     @property
     def handback(self) -> HandbackNote | None:
-        """What was copied for the Hive table; None if nothing was."""
+        """The note of what was copied for the Hive table; None if nothing was."""
         try:
             found = self._read(self._handback)
             if found is None:

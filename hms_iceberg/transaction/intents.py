@@ -24,7 +24,7 @@ _VERSION = 1
 
 @dataclass(frozen=True)
 class IntendedTable:
-    """What is to become of one table.
+    """The versions of one table before and after a transaction.
 
     Attributes:
         identifier: its name.

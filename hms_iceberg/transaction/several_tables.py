@@ -151,11 +151,7 @@ class SeveralTables:
 
 
 def several_of(metastore: Metastore) -> SwapsSeveral:
-    """The metastore, if it can commit to several tables at once.
-
-    Raises:
-        UnsupportedError: it cannot.
-    """
+    """The metastore, if it can commit to several tables at once; else an UnsupportedError."""
     if not isinstance(metastore, SwapsSeveral):
         raise UnsupportedError(
             f"A transaction on several tables needs a Hive Metastore, or a REST catalog that has it: tables in folders "
@@ -167,11 +163,7 @@ def several_of(metastore: Metastore) -> SwapsSeveral:
 
 
 def check_different(transactions: Sequence[Transaction]) -> None:
-    """Refuses transactions two of which are of one table, by whatever name.
-
-    Raises:
-        InvalidInputError: names both.
-    """
+    """Refuses transactions two of which are of one table, by whatever name; the InvalidInputError names both."""
     known: dict[object, Identifier] = {}
     for each in transactions:
         start = each.origin.start

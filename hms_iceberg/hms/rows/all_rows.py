@@ -84,7 +84,7 @@ class HiveTableRows:
                 yield from told
 
     def _told(self, database: str, names: Sequence[str]) -> Iterator[ListedTable]:
-        """What is told of some tables at once; those of which nothing is told then are asked for one by one."""
+        """The rows of some tables, told at once; those of which nothing is told then are asked for one by one."""
         try:
             rows = list(self._client.get_tables(database, names))
         except MetastoreUnavailableError:

@@ -17,7 +17,7 @@ MARK = "hms_iceberg.transaction"
 
 @dataclass(frozen=True)
 class Mark:
-    """What a row says of the transaction that moved it; a reader needs no more than this and the row that decides.
+    """A row's mark of the transaction that moved it; a reader needs no more than this and the row that decides.
 
     Attributes:
         transaction: its id.

@@ -124,7 +124,7 @@ class Policies:
 
     @classmethod
     def of_catalog(cls, properties: Mapping[str, str]) -> Policies:
-        """Those of the file that a catalog's property `maintenance-policy` names; the default without one."""
+        """The policies of the file that a catalog's property `maintenance-policy` names; the default without one."""
         path = properties.get(POLICY_FILE)
         return cls.load(path) if path else cls()
 

@@ -35,7 +35,7 @@ def system_table(
     policies: Policies | None = None,
     threads: int = 8,
 ) -> pa.Table:
-    """What is told of all tables of a catalog.
+    """A system table: what is told of all tables of a catalog.
 
     `tables` has a row for each table and view of any kind, by the metastore's rows alone. The others look into each
     Iceberg table: `snapshots` has a row for each snapshot, `files_health` one for each table with the sizes and deletes

@@ -41,7 +41,7 @@ class Selected:
 
     @staticmethod
     def by_patterns(patterns: Sequence[str]) -> Selected:
-        """Those whose names with dots match a pattern such as `web.*`."""
+        """The selection of names with dots that match a pattern such as `web.*`."""
         namespaces = {each.partition(".")[0] for each in patterns}
         is_open = any("." not in each for each in patterns) or any(_WILD & set(each) for each in namespaces)
         return Selected(
@@ -86,7 +86,7 @@ class Looking:
     def of_each(
         self, schema: pa.Schema, names: Sequence[ListedTable], told: Callable[[ListedTable], Iterable[Row]]
     ) -> Iterator[pa.Table]:
-        """What is told of tables, in their order; of one that cannot be told of, its name and the error."""
+        """Rows of tables, in their order; of one that cannot be told of, its name and the error."""
 
         def rows(each: ListedTable) -> Iterable[Row]:
             listed = _listed(each)
@@ -109,13 +109,13 @@ class Looking:
             yield from pool.map(part, range(0, len(names), _AT_ONCE))
 
     def of_each_table(self, schema: pa.Schema, told: Callable[[Table], Iterable[Row]]) -> Iterator[pa.Table]:
-        """What is told of each Iceberg table when it is loaded."""
+        """The rows of each Iceberg table, once it is loaded."""
         tables = [each for each in self.listed() if each.kind in (TableKind.ICEBERG, None)]
         return self.of_each(schema, tables, lambda each: told(self.catalog.load_table(each.identifier)))
 
 
 def _listed(each: ListedTable) -> Row:
-    """What is known of a table before it is looked at; a system table takes what it has columns for."""
+    """The columns known of a table before it is looked at; a system table takes what it has columns for."""
     name = dict(zip(("namespace", "table"), each.identifier, strict=False))
     return {**name, "kind": each.kind and each.kind.value, "location": each.location or None}
 

@@ -66,7 +66,7 @@ def shows_base(stand: Stand, deciding: Stand) -> bool:
 
 
 class Action(Enum):
-    """What is done to one row.
+    """An action on one row.
 
     Attributes:
         MOVE: it moves to the transaction's version, with the mark.
@@ -120,17 +120,14 @@ def _may_get_in(stands: Sequence[Stand]) -> bool:
 
 
 def next_step(stands: Sequence[Stand], marked: Sequence[bool], way: Way | None, *, owner: bool = False) -> Step | None:
-    """What whoever finishes a transaction does next; None if there is nothing left to do, so that it can be closed.
+    """The next step of whoever finishes a transaction; None if there is nothing left to do, so that it can be closed.
 
     What is decided stands. Every step depends on what the rows show then, so that anybody may go on after it, and
     several at once do no harm: each step compares.
 
-    Args:
-        stands: of all rows, in the order in which they move.
-        marked: which of them have the transaction's mark.
-        way: where it is taken, if that is said; it has to be while it is open (`proposed_way`).
-        owner: whether the transaction's owner asks, none of whose requests is under way: it leaves alone what has not
-            moved.
+    `stands` are of all rows, in the order in which they move; `marked` says which of them have the transaction's mark.
+    `way` is where it is taken, if that is said; it has to be while it is open (`proposed_way`). An `owner`, none of
+    whose requests is under way, leaves alone what has not moved.
     """
     last = len(stands) - 1
     if is_committed(stands):
