@@ -251,3 +251,8 @@ def test_nobody_ever_sees_a_part_of_a_transaction(tables: int, finishers: int, c
 def test_a_transaction_that_nobody_takes_over_is_torn_by_no_single_commit_of_others() -> None:
     states, torn = search(start(3, finishers=0, commits=1))
     assert (states > 500, torn) == (True, 0)
+
+
+def test_a_mark_tells_that_a_row_has_moved_after_its_log_has_forgotten_it() -> None:
+    for is_marked, stand in ((True, Stand.FOLLOWED), (False, Stand.PASSED)):
+        assert stand_of(BASE, NEW, "much later", "later", is_marked, tuple) is stand
