@@ -51,7 +51,7 @@ class ThriftProxy:
 
     Attributes:
         target: port of the metastore.
-        late_seconds: how late a `LATE_REQUEST` arrives.
+        late_seconds: how late a `LATE_REQUEST` arrives, unless the proxy is healed before.
         slow_seconds: how long a `SLOW_ANSWER` takes.
         calls: names of the methods that clients called, in order.
     """
@@ -68,6 +68,7 @@ class ThriftProxy:
         self._random, self._share = random.Random(), 0.0
         self._mutex = threading.Lock()
         self._late: list[threading.Thread] = []
+        self._healed = threading.Event()
         threading.Thread(target=self._accept, daemon=True).start()
 
     @property
@@ -124,10 +125,12 @@ class ThriftProxy:
         self._listener.close()
 
     def heal(self) -> None:
-        """Does nothing to anybody from now on, and waits until late requests have arrived."""
+        """Does nothing to anybody from now on, and lets late requests arrive."""
         with self._mutex:
             self._rules.clear()
             self._share = 0.0
+            healed, self._healed = self._healed, threading.Event()
+        healed.set()
         for thread in self._late:
             thread.join()
 
@@ -231,8 +234,10 @@ class ThriftProxy:
         return None
 
     def _send_late(self, request: bytes) -> None:
+        healed = self._healed
+
         def later() -> None:
-            time.sleep(self.late_seconds)
+            healed.wait(self.late_seconds)
             self._carry_out(request)
 
         self._late.append(threading.Thread(target=later, daemon=True))

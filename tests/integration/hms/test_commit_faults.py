@@ -107,7 +107,7 @@ def test_what_is_reported_of_a_harmed_rename_or_drop_is_true(
 def test_a_late_alter_does_not_take_a_commit_away_that_was_made_meanwhile(
     proxy: ThriftProxy, catalog: Catalog, table: Table, name: str, lock_enabled: str
 ) -> None:
-    proxy.late_seconds = 1.0
+    proxy.late_seconds = 300.0
     with load_catalog("late", type="hive", uri=proxy.uri, **{"iceberg.engine.hive.lock-enabled": lock_enabled}) as late:
         victim = late.load_table(name)
         victim.append(pa.table({"id": [5]}))  # what probes the server was done
