@@ -42,7 +42,7 @@ MINE, OTHER = "/v1/namespaces/places_mine", "/v1/namespaces/places_secret"
 RULES = (
     PolicyRule(Right.MANAGE, ("owner",), namespaces=("places_mine", "places_new*")),
     PolicyRule(Right.READ, ("owner", "reader"), namespaces=("places_secret",), tables=("pub*",)),
-    PolicyRule(Right.WRITE, ("writer",), namespaces=("places_mine",), tables=("t", "v")),
+    PolicyRule(Right.WRITE, ("writer",), namespaces=("places_mine",), tables=("t", "t2", "v")),
     PolicyRule(Right.MANAGE, ("boss",)),
 )
 CALLERS = ("owner", "writer", "reader", "nobody", "boss")
@@ -93,7 +93,8 @@ def lake(metastore: Any) -> Iterator[Lake]:
         parts = local_path(hive.load_namespace_properties("places_mine")["location"]).parent / "places_parts"
         old.create("parted", "id bigint", "day int")
         old.add_partition("parted", ["1"], ROWS, location=f"file:{parts}/first")
-        hive.create_table("places_mine.t", ROWS.schema).append(ROWS)
+        for mine in ("t", "t2"):
+            hive.create_table(f"places_mine.{mine}", ROWS.schema).append(ROWS)
         hive.create_view("places_mine.v", ROWS.schema, ViewVersion.of_sql({"spark": "select 1"}, ("a",)))
         warehouse = local_path(hive.load_namespace_properties("places_mine")["location"]).parent
         (warehouse / "places_link").symlink_to(warehouse / "places_secret.db")
@@ -137,6 +138,17 @@ def spellings(lake: Lake, folder: str = "places_secret.db/pub1") -> list[str]:
         "http://127.0.0.1:1/x",
     ]
     return [*(f"file:{root}/{each}" for each in (*plain, *dotted)), *schemes, *elsewhere]
+
+
+def together(namespace: str, name: str, update: dict[str, Any]) -> Iterator[Attack]:
+    """A change of a table in a transaction alone, and beside one of a table that the caller may change."""
+    of_own = {"action": "set-properties", "updates": {"a": "b"}}
+    own, other = (
+        {"identifier": {"namespace": [each[0]], "name": each[1]}, "updates": [each[2]]}
+        for each in (("places_mine", "t2", of_own), (namespace, name, update))
+    )
+    for changes in ([other], [own, other], [other, own]):
+        yield Attack("POST", "/v1/transactions/commit", {"table-changes": changes})
 
 
 def attacks(lake: Lake, place: str) -> Iterator[Attack]:
@@ -185,6 +197,7 @@ def attacks(lake: Lake, place: str) -> Iterator[Attack]:
     ]
     for update in updates:
         yield Attack("POST", f"{MINE}/tables/t", {"updates": [update]})
+        yield from together("places_mine", "t", update)
     for update in updates[: 1 + len(FOLDERS)]:
         yield Attack("POST", f"{MINE}/views/v", {"updates": [update]})
     view = {"name": "evil", "schema": SCHEMA, "view-version": VERSION}
@@ -212,6 +225,7 @@ def without_location(lake: Lake) -> Iterator[Attack]:
             "POST", f"{OTHER}/{kind}/{foreign}", {"updates": [{"action": "set-properties", "updates": {"a": "b"}}]}
         )
         yield Attack("DELETE", f"{OTHER}/{kind}/{foreign}?purgeRequested=true", None)
+    yield from together("places_secret", "pub1", {"action": "set-properties", "updates": {"a": "b"}})
     yield Attack("POST", f"{OTHER}/tables/pub1/unregister", {})
     yield Attack("DELETE", OTHER, None)
     yield Attack("POST", f"{OTHER}/properties", {"updates": {"a": "b"}})
@@ -251,7 +265,8 @@ def test_no_route_takes_a_place_of_somebody_else(lake: Lake, who: str) -> None:
     before = lake.inventory()
     assert any("pub1" in path for path in before) and any("plain" in path for path in before)
     namespaces = {each: lake.hive.load_namespace_properties(each) for each in ("places_mine", "places_secret")}
-    pub, mine = (lake.hive.load_table(f"places_{each}").metadata for each in ("secret.pub1", "mine.t"))
+    tables = ("places_secret.pub1", "places_mine.t", "places_mine.t2")
+    metadata = {each: lake.hive.load_table(each).metadata for each in tables}
     for place in (lake.victim, f"file:{lake.warehouse}/./places_secret.db/plain"):
         for attack in attacks(lake, place):
             reply = lake.ask(who, attack.method, attack.path, attack.body)
@@ -260,8 +275,7 @@ def test_no_route_takes_a_place_of_somebody_else(lake: Lake, who: str) -> None:
         assert lake.ask(who, attack.method, attack.path, attack.body).status == 403, attack
     assert lake.inventory() == before
     assert not (lake.warehouse.parent / "elsewhere" / "x").exists()
-    assert lake.hive.load_table("places_secret.pub1").metadata == pub
-    assert lake.hive.load_table("places_mine.t").metadata == mine
+    assert {each: lake.hive.load_table(each).metadata for each in tables} == metadata
     assert {each: lake.hive.load_namespace_properties(each) for each in namespaces} == namespaces
     assert not lake.hive.namespace_exists("places_new") and not lake.hive.table_exists("places_mine.evil")
     assert not lake.hive.view_exists("places_mine.evil")

@@ -65,6 +65,7 @@ def test_a_policy_is_kept_at_every_endpoint(hive: Catalog, name: str) -> None:
             "namespaces": {"namespace": [namespace]},
             "register": {"name": "x", "metadata-location": "/x"},
             "register-view": {"name": "x", "metadata-location": "/x"},
+            "commit": {"table-changes": [{"identifier": {"namespace": [namespace], "name": table}, "updates": []}]},
             "rename": {key: {"namespace": [namespace], "name": table} for key in ("source", "destination")},
         }
         for route in ROUTES:
