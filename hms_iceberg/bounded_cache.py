@@ -12,6 +12,9 @@ from weakref import WeakSet
 T = TypeVar("T")
 
 _ALL: WeakSet[BoundedCache[Any]] = WeakSet()
+# What processes that this one was forked from had in their caches. It is never let go: a frame of polars that is let go
+# may wait for a lock that a thread of the parent held, and that thread is not here.
+_OF_PARENTS: list[object] = []
 
 
 class BoundedCache(Generic[T]):
@@ -119,6 +122,7 @@ class BoundedCache(Generic[T]):
 
 def _begin_all() -> None:
     for cache in list(_ALL):
+        _OF_PARENTS.append(cache._slots)
         cache._begin()
 
 

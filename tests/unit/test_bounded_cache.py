@@ -31,6 +31,28 @@ def test_a_value_that_costs_more_than_a_quarter_is_not_kept() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_a_fork_lets_no_value_of_its_parent_go() -> None:
+    """One that waits for threads as it goes, as a frame of polars may, would wait for ever."""
+    script = """
+import os
+from hms_iceberg.bounded_cache import BoundedCache
+class Waits:
+    def __del__(self):
+        if os.getpid() != parent:
+            os._exit(3)
+parent = os.getpid()
+cache = BoundedCache(4)
+cache.put("a", Waits())
+child = os.fork()
+if not child:
+    os._exit(len(cache))
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert len(cache) == 1
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 def test_a_fork_while_the_cache_is_used_leaves_one_that_can_be_used() -> None:
     script = """
 import os
