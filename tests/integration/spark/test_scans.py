@@ -217,7 +217,7 @@ def test_splits_are_packed_as_spark_packs_those_of_its_own_tables(
 
 
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
-@pytest.mark.parametrize("format_", ["parquet", "orc"])
+@pytest.mark.parametrize("format_", ["parquet", "orc", "avro"])
 def test_a_limit_reads_as_many_files_as_have_so_many_rows(
     spark: SparkSession, namespace: str, format_: str, mode: str
 ) -> None:
