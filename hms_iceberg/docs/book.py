@@ -21,7 +21,7 @@ from hms_iceberg.hms.connection.client_settings import ClientSettings
 from hms_iceberg.hms.locking.lock_settings import LockSettings
 from hms_iceberg.hms.rows.table_rows import RowSettings
 from hms_iceberg.hms.rows.unchanged_rows import TRUST_NOTIFICATIONS
-from hms_iceberg.maintenance.service.policy import PREFIX, Policy
+from hms_iceberg.maintenance.service.policy import KINDS, Policy, property_of
 from hms_iceberg.spec.table_properties import settings_rows
 
 if TYPE_CHECKING:
@@ -260,7 +260,8 @@ def settings_page() -> str:
         parts += [f"## {reader[:1].upper()}{reader[1:]}", _table(of_reader)]
     parts += [
         "## Maintenance service",
-        "Of a table, or without `maintenance.` in a policy file; see [maintenance](../maintenance/README.md).",
+        "Of a table; in a policy file the same without `maintenance.` or `hms_iceberg.`, with dashes for dots "
+        "(`retain-age: 90d`); see [maintenance](../maintenance/README.md).",
         _table(_of_policy()),
         "## Properties of catalogs",
         "Arguments of `load_catalog`, `-p KEY=VALUE` of a command, lines of `.pyiceberg.yaml`, or variables such as "
@@ -275,12 +276,12 @@ def settings_page() -> str:
 def _of_policy() -> Iterable[Row]:
     about = dict(re.findall(r"^ +(\w+): (.+?)$", Policy.__doc__ or "", re.M))
     for each in fields(Policy):
-        kind = "true, false" if isinstance(each.default, bool) else "integer"
         meaning = about.get(each.name, "")
+        default = "" if each.default is None else str(each.default)
         yield (
-            PREFIX + each.name.replace("_", "-"),
-            kind,
-            str(each.default).lower(),
+            property_of(each.name),
+            KINDS[str(each.type)].shown,
+            default.lower() if isinstance(each.default, bool) else default,
             f"{meaning[:1].upper()}{meaning[1:]}",
         )
 

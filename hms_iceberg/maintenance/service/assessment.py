@@ -13,9 +13,13 @@ from hms_iceberg.maintenance.repair.repair_journal import SERVICE_STATE
 from hms_iceberg.maintenance.rewrite.convert_deletes import convert_equality_deletes
 from hms_iceberg.maintenance.rewrite.data_files import rewrite_data_files
 from hms_iceberg.maintenance.rewrite.rewrite_deletes import rewrite_position_delete_files
+from hms_iceberg.maintenance.service.old_rows import old_rows, retained_column
+from hms_iceberg.maintenance.service.period_tags import PeriodTags, period_tags
 from hms_iceberg.maintenance.service.policy import Policy
+from hms_iceberg.maintenance.service.unused_branches import UnusedBranches, unused_branches
 from hms_iceberg.metastore import TableRows
 from hms_iceberg.spec.manifests.manifest_values import ManifestContent
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.table_properties import GC_ENABLED, IS_SNAPSHOT_TABLE, MANIFEST_TARGET_SIZE_BYTES
 from hms_iceberg.table.table import Table
 from hms_iceberg.updates.machinery.manifest_files import manifest_list_of
@@ -49,18 +53,30 @@ class _Looked:
     table: Table
     policy: Policy
     rows: TableRows | None
+    now_ms: int
 
 
-def needs_of(table: Table, policy: Policy, rows: TableRows | None = None) -> Iterator[Need]:
-    """The maintenance that a table needs, in the order in which to do it.
+def needs_of(
+    table: Table, policy: Policy, rows: TableRows | None = None, clock: Callable[[], float] = time.time
+) -> Iterator[Need]:
+    """The maintenance that a table needs, in the order in which to do it; ages and days are told by the clock (seconds
+    since 1970).
 
-    A table whose files may belong to others (`gc.enabled=false`), or that follows a Hive table (`snapshot=true`), needs
-    nothing: whoever keeps it up refuses what somebody else wrote to it.
+    A policy that does not fit the table's columns is a ConfigurationError before the first of them. A table whose files
+    may belong to others (`gc.enabled=false`), or that follows a Hive table (`snapshot=true`), needs nothing: whoever
+    keeps it up refuses what somebody else wrote to it.
     """
     is_own = GC_ENABLED.of(table.properties) and not IS_SNAPSHOT_TABLE.of(table.properties)
-    if table.current_snapshot() is None or not policy.enabled or not is_own:
+    if not policy.enabled or not is_own:
         return
+    retained_column(table, policy)
+    if table.current_snapshot() is None:
+        return
+    looked = _Looked(table, policy, rows, int(clock() * 1000))
     for look, wanted in (
+        (_old_rows, policy.retain_age is not None),
+        (_period_tags, not (policy.tags_daily is policy.tags_monthly is None)),
+        (_unused_branches, policy.branches_unused_age is not None),
         (_expiry, policy.expire_snapshots),
         (_equality_deletes, policy.convert_equality_deletes),
         (_data_files, policy.compact),
@@ -69,7 +85,45 @@ def needs_of(table: Table, policy: Policy, rows: TableRows | None = None) -> Ite
         (_orphans, policy.remove_orphans),
     ):
         if wanted:
-            yield from look(_Looked(table, policy, rows))
+            yield from look(looked)
+
+
+def _old_rows(looked: _Looked) -> Iterator[Need]:
+    found = old_rows(looked.table, looked.policy, looked.now_ms)
+    if found is None:
+        return
+
+    def run(stop: Stop) -> ActionOutcome:
+        return ActionOutcome(found.delete(looked.table))
+
+    of_others = f", {found.other_files} may have some" if found.other_files else ""
+    why = f"{found.whole_files} data files have only rows of {looked.policy.retain_column} before {found.before}"
+    yield Need("delete_old_rows", why + of_others, found.other_bytes, run)
+
+
+def _period_tags(looked: _Looked) -> Iterator[Need]:
+    yield from _changes_of_refs("tag_periods", period_tags, looked)
+
+
+def _unused_branches(looked: _Looked) -> Iterator[Need]:
+    yield from _changes_of_refs("drop_unused_branches", unused_branches, looked)
+
+
+def _changes_of_refs(
+    action: str, look: Callable[[TableMetadata, Policy, int], PeriodTags | UnusedBranches], looked: _Looked
+) -> Iterator[Need]:
+    table, policy, now = looked.table, looked.policy, looked.now_ms
+    found = look(table.metadata, policy, now)
+    if not found:
+        return
+
+    def run(stop: Stop) -> ActionOutcome:
+        still = look(table.refresh().metadata, policy, now)  # others may have changed refs since
+        if still:
+            still.commit(table)
+        return ActionOutcome(still.told())
+
+    yield Need(action, found.told(), 0, run)
 
 
 def _expiry(looked: _Looked) -> Iterator[Need]:
@@ -166,7 +220,7 @@ def _manifests(looked: _Looked) -> Iterator[Need]:
 
 def _orphans(looked: _Looked) -> Iterator[Need]:
     table, policy = looked.table, looked.policy
-    now = int(time.time() * 1000)
+    now = looked.now_ms
     text = table.properties.get(ORPHANS_LOOKED_FOR, "")
     last = int(text) if text.isdigit() else 0
     if now - last < policy.remove_orphans_every_ms:
@@ -175,7 +229,7 @@ def _orphans(looked: _Looked) -> Iterator[Need]:
     def run(stop: Stop) -> ActionOutcome:
         done = remove_orphan_files(
             table,
-            older_than=int(time.time() * 1000) - policy.remove_orphans_age_ms,
+            older_than=now - policy.remove_orphans_age_ms,
             nobody_writes=policy.nobody_writes,
             prefix_mismatch_mode="ignore",
             keep_backup=policy.keep_backups,

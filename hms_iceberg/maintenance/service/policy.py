@@ -2,27 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
+from datetime import timezone, tzinfo
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from hms_iceberg.errors import ConfigurationError
 from hms_iceberg.maintenance.orphan_files import LEAST_AGE_MS
 
-PREFIX = "maintenance."
+_SERVICE, _KEEPING = "maintenance.", "hms_iceberg."
+_KEPT = ("retain", "tags", "branches", "time")
 POLICY_FILE = "maintenance-policy"
 """The property of a catalog that names a policy file."""
 _DAY_MS = 24 * 60 * 60 * 1000
+_UNITS_MS = {"m": 60 * 1000, "h": 60 * 60 * 1000, "d": _DAY_MS}
+_LONGEST_MS = 1000 * 365 * _DAY_MS
+EpochUnit = Literal["s", "ms", "us", "ns"]
+
+
+@dataclass(frozen=True)
+class Age:
+    """A number of minutes, hours or days, such as `90d`."""
+
+    count: int  # above 0
+    unit: str  # m, h or d
+
+    @classmethod
+    def parse(cls, text: str) -> Age | None:
+        """The age that a text such as 90d, 36h or 30m says; None for any other text, 0 and ages above 1,000 years."""
+        found = re.fullmatch(r"([0-9]{1,12})([mhd])", text.strip().lower())
+        age = cls(int(found[1]), found[2]) if found else None
+        return age if age and 0 < age.milliseconds <= _LONGEST_MS else None
+
+    @property
+    def milliseconds(self) -> int:
+        return self.count * _UNITS_MS[self.unit]
+
+    def __str__(self) -> str:
+        return f"{self.count}{self.unit}"
 
 
 @dataclass(frozen=True)
 class Policy:
     """The maintenance policy of a table.
 
-    Each attribute may be set in a policy file, and by a table property of its name with dashes after `maintenance.`,
-    such as `maintenance.compact-min-files=10`, which goes before the file.
+    Each attribute may be set in a policy file by its name with dashes, and by a table property, which goes before the
+    file: `maintenance.compact-min-files=10`; of what is kept of the table (rows, tags, branches)
+    `hms_iceberg.retain.age=90d`. `PROPERTIES` has the names.
 
     Attributes:
         enabled: whether the service works on the table.
@@ -39,6 +70,15 @@ class Policy:
         remove_orphans_every_ms: how often orphan files are searched for, which lists the whole table.
         remove_orphans_age_ms: how old an orphan file must be; 24 hours or more unless nobody writes.
         nobody_writes: whether nobody else writes while the service works, so that orphan files may be younger.
+        retain_column: the column that tells the age of rows: a date, a timestamp, or a number since 1970 with a unit.
+        retain_age: how old rows of main become before they are deleted, such as `90d`, `36h` or `30m`.
+        retain_unit: what numbers in that column count since 1970: `s`, `ms`, `us` or `ns`.
+        retain_whole_partitions: whether rows stay until their whole partition is older, so that no file is rewritten.
+        tags_daily: how many tags `daily-2026-01-31` are kept, each of the last snapshot of a day that is over.
+        tags_monthly: how many tags `monthly-2026-01` are kept, each of the last snapshot of a month that is over.
+        branches_unused_age: branches are dropped that the service has seen at the same snapshot for so long.
+        branches_wap: whether branches for write-audit-publish are dropped as well.
+        time_zone: the time zone that days begin in, and that times without a zone are of.
     """
 
     enabled: bool = True
@@ -55,6 +95,15 @@ class Policy:
     remove_orphans_every_ms: int = 7 * _DAY_MS
     remove_orphans_age_ms: int = 3 * _DAY_MS
     nobody_writes: bool = False
+    retain_column: str = ""
+    retain_age: Age | None = None
+    retain_unit: EpochUnit | None = None
+    retain_whole_partitions: bool = True
+    tags_daily: int | None = None
+    tags_monthly: int | None = None
+    branches_unused_age: Age | None = None
+    branches_wap: bool = False
+    time_zone: tzinfo = timezone.utc
 
     def compaction_options(self) -> dict[str, int]:
         """The options of `rewrite_data_files` that the policy sets."""
@@ -63,14 +112,26 @@ class Policy:
 
     def with_settings(self, settings: Mapping[str, Any], source: str) -> Policy:
         """Another policy with some settings: names with dashes or underscores, values also as text."""
-        known = {field.name: field.default for field in fields(self)}
+        known = {field.name.replace("_", "-"): field.name for field in fields(self)}
+        return self._changed({name.replace("_", "-"): value for name, value in settings.items()}, known, source)
+
+    def _changed(self, settings: Mapping[str, Any], known: Mapping[str, str], source: str) -> Policy:
+        """Another policy; `known` has the attributes by the names that settings have in the source."""
+        kinds = {field.name: KINDS[str(field.type)] for field in fields(self)}
         changes: dict[str, Any] = {}
         for name, value in settings.items():
-            key = name.replace("-", "_")
-            if key not in known:
-                names = ", ".join(each.replace("_", "-") for each in known)
-                raise ConfigurationError(f"Cannot use the setting {name!r} of {source}: expected one of {names}.")
-            changes[key] = _value(value, type(known[key]), name, source)
+            if name not in known:
+                near = get_close_matches(name, known, 1)
+                hint = f" Did you mean {near[0]}?" if near else ""
+                raise ConfigurationError(
+                    f"Cannot use the setting {name!r} of {source}: expected one of {', '.join(known)}.{hint}"
+                )
+            kind = kinds[known[name]]
+            changes[known[name]] = kind.parse(value)
+            if changes[known[name]] is None:
+                raise ConfigurationError(
+                    f"Cannot use the setting {name} of {source}: expected {kind.expected}, got {value!r}."
+                )
         made = replace(self, **changes)
         if made.remove_orphans_age_ms < LEAST_AGE_MS and not made.nobody_writes:
             raise ConfigurationError(
@@ -81,13 +142,86 @@ class Policy:
         return made
 
     def of_table(self, properties: Mapping[str, str], table: str) -> Policy:
-        """Another policy, as a table's `maintenance.*` properties change this one."""
-        own = {
-            name[len(PREFIX) :]: value
-            for name, value in properties.items()
-            if name.startswith(PREFIX) and not name.startswith(f"{PREFIX}state.")
-        }
-        return self.with_settings(own, f"the properties of table {table}")
+        """Another policy, as properties of a table change this one; the names of other properties are not looked at,
+        unless they come near to one of `PROPERTIES`."""
+        made = self._changed(
+            {name: value for name, value in properties.items() if _is_meant(name)},
+            PROPERTIES,
+            f"the properties of table {table}",
+        )
+        if bool(made.retain_column) != (made.retain_age is not None):
+            lacking, given = ("retain_age", "retain_column") if made.retain_column else ("retain_column", "retain_age")
+            raise ConfigurationError(
+                f"Cannot tell which rows of table {table} are too old: {property_of(given)}={getattr(made, given)} is "
+                f"set, and {property_of(lacking)} is not. Set both, by table properties or in the policy file."
+            )
+        return made
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of setting: what is expected, for people, and a parser that returns None for anything else."""
+
+    expected: str
+    parse: Callable[[Any], Any]
+    shown: str = ""
+
+
+def _parse_bool(value: Any) -> bool | None:
+    return {"true": True, "false": False}.get(str(value).strip().lower())
+
+
+def _parse_int(value: Any) -> int | None:
+    text = str(value).strip()
+    return int(text) if not isinstance(value, bool) and re.fullmatch("[0-9]{1,18}", text) else None
+
+
+_EPOCH_UNITS = get_args(EpochUnit)
+
+
+def _parse_unit(value: Any) -> str | None:
+    text = str(value).strip().lower()
+    return text if text in _EPOCH_UNITS else None
+
+
+def _parse_zone(value: Any) -> tzinfo | None:
+    name = str(value).strip()
+    try:
+        return timezone.utc if name.upper() == "UTC" else ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return None
+
+
+KINDS: Mapping[str, Kind] = {
+    "bool": Kind("true or false", _parse_bool, "true, false"),
+    "int": Kind("a whole number", _parse_int, "integer"),
+    "int | None": Kind("a whole number", _parse_int, "integer"),
+    "Age | None": Kind("an age above 0 such as 90d, 36h or 30m", lambda value: Age.parse(str(value)), "age"),
+    "EpochUnit | None": Kind(f"one of {', '.join(_EPOCH_UNITS)}", _parse_unit, ", ".join(_EPOCH_UNITS)),
+    "str": Kind("the name of a column", lambda value: str(value).strip() or None, "text"),
+    "tzinfo": Kind("the name of a time zone such as Europe/Berlin or UTC", _parse_zone, "time zone"),
+}
+"""The kinds of settings, by the annotations of the policy's attributes."""
+
+
+def property_of(attribute: str) -> str:
+    """The table property that sets an attribute of the policy."""
+    group, _, rest = attribute.partition("_")
+    if group not in _KEPT:
+        return _SERVICE + attribute.replace("_", "-")
+    return _KEEPING + ("time-zone" if group == "time" else f"{group}.{rest.replace('_', '-')}")
+
+
+PROPERTIES = {property_of(field.name): field.name for field in fields(Policy)}
+"""The attributes of the policy, by the table properties that set them."""
+
+
+def _is_meant(name: str) -> bool:
+    """Whether a table property is one of a policy, or meant to be one."""
+    if name.startswith(_SERVICE):
+        return not name.startswith(f"{_SERVICE}state.")
+    is_kept = any(name.startswith(f"{_KEEPING}{each}") for each in _KEPT)
+    return is_kept or (name.startswith(_KEEPING) and bool(get_close_matches(name, PROPERTIES, 1, 0.85)))
 
 
 @dataclass(frozen=True)
@@ -129,7 +263,7 @@ class Policies:
         return cls.load(path) if path else cls()
 
     def of(self, table: str, properties: Mapping[str, str]) -> Policy:
-        """The policy of a table by its name with dots, changed by the table's `maintenance.*` properties."""
+        """The policy of a table by its name with dots, changed by the table's properties."""
         found = next((policy for pattern, policy in self.patterns if fnmatchcase(table, pattern)), self.default)
         return found.of_table(properties, table)
 
@@ -140,13 +274,3 @@ def _mapping(value: Any, path: str | Path) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise ConfigurationError(f"Cannot use the policy file {path}: expected a mapping of settings, got {value!r}.")
     return value
-
-
-def _value(value: Any, kind: type, name: str, source: str) -> Any:
-    text = str(value).strip().lower()
-    if kind is bool and text in ("true", "false"):
-        return text == "true"
-    if kind is int and not isinstance(value, bool) and text.isdigit():
-        return int(text)
-    expected = "true or false" if kind is bool else "a whole number"
-    raise ConfigurationError(f"Cannot use the setting {name} of {source}: expected {expected}, got {value!r}.")

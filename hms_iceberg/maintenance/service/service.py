@@ -107,6 +107,7 @@ class MaintenanceService:
     # set it to end a run: what is begun is finished or given up cleanly, nothing new is begun
     stop: threading.Event = field(default_factory=threading.Event)
     on_step: Callable[[Step], None] = lambda step: None  # called with each step when it is over, by several threads
+    clock: Callable[[], float] = time.time  # seconds since 1970, which ages, days and months are told by
     run_id: str = ""  # of the run that is under way, or the last one; in lines of a JSON log, and in those of steps
     _debts: _Debts = field(default_factory=lambda: _Debts())
     _settled: dict[Identifier, _Settled] = field(default_factory=dict)
@@ -182,7 +183,7 @@ class MaintenanceService:
             if self._is_settled(table):
                 return steps
             policy = self.policies.of(name, table.properties)
-            needs = list(needs_of(table, policy, self._rows))
+            needs = list(needs_of(table, policy, self._rows, self.clock))
             self._debts.note(name, {need.action for need in needs})
             if dry_run:
                 for need in needs:
@@ -216,9 +217,8 @@ class MaintenanceService:
             done: set[str] = set()
             while True:
                 # Looked at again after each action, as one changes what the others find.
-                need = next(
-                    (each for each in needs_of(table.refresh(), policy, self._rows) if each.action not in done), None
-                )
+                needs = needs_of(table.refresh(), policy, self._rows, self.clock)
+                need = next((each for each in needs if each.action not in done), None)
                 if need is None:
                     # What others wrote meanwhile may need an action that was done before they wrote.
                     return None if _has_new_rows(table, known) else _state(table)

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 import hms_iceberg
 from hms_iceberg.cli.main import cli, main
 from hms_iceberg.docs.book import Page, book_page, code_style, pages, search, terminal_text
-from hms_iceberg.maintenance.service.policy import Policy
+from hms_iceberg.maintenance.service.policy import Policy, property_of
 from hms_iceberg.spec.table_properties import settings_rows
 from tests.support.browser import Browser, browser, find_browser
 
@@ -70,7 +70,7 @@ def test_every_property_of_catalogs_that_the_metastore_client_reads_is_in_a_guid
     assert len(names) > 8
     assert not {name for name in names if f"`{name}" not in guides} - {"hive.table-property-max-size"}  # an old name
     for field in fields(Policy):
-        assert f"| `maintenance.{field.name.replace('_', '-')}` |" in guides
+        assert f"| `{property_of(field.name)}` |" in guides
     assert "|  |" not in guides
 
 
