@@ -29,6 +29,7 @@ why (what was expected, what was found) and what to do next.
     │   ├── TypeMismatchError
     │   ├── SchemaMismatchError
     │   ├── NullValueError
+    │   ├── ChangeEventError              an event of a change stream that cannot be applied
     │   ├── ExpressionParseError
     │   ├── SqlParseError
     │   ├── InvalidSchemaError
@@ -219,6 +220,18 @@ class SchemaMismatchError(InvalidInputError):
 
 class NullValueError(InvalidInputError):
     """A required column got a null."""
+
+
+class ChangeEventError(InvalidInputError):
+    """An event of a change stream cannot be applied: its key, operation, order or values do not fit.
+
+    Attributes:
+        row: the event's place in the source, from 0.
+    """
+
+    def __init__(self, message: str, row: int) -> None:
+        super().__init__(message)
+        self.row = row
 
 
 class ExpressionParseError(InvalidInputError):

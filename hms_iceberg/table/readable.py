@@ -20,7 +20,7 @@ from hms_iceberg.spec.metadata.metadata_json import metadata_file_location
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.snapshots_and_refs import MetadataLogEntry, Snapshot, SnapshotLogEntry, SnapshotRef
+from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, MetadataLogEntry, Snapshot, SnapshotLogEntry, SnapshotRef
 from hms_iceberg.spec.sort_orders import SortOrder
 from hms_iceberg.storage import FileIO, Storage
 from hms_iceberg.table.inspect import InspectTable
@@ -30,6 +30,7 @@ from hms_iceberg.table.reading.pyiceberg_table import pyiceberg_table
 from hms_iceberg.table.reading.scan import TableScan, snapshot_as_of
 from hms_iceberg.table.table_html import table_html
 from hms_iceberg.transaction.workspace import read_version, storage_of
+from hms_iceberg.updates.applied_offsets import applied_offsets
 
 if TYPE_CHECKING:
     import bodo
@@ -93,6 +94,24 @@ class ReadableTable:
     def properties(self) -> Mapping[str, str]:
         """Table properties."""
         return self.metadata.properties
+
+    def applied_offsets(self, name: str, branch: str = MAIN_BRANCH) -> dict[str, int]:
+        """Where a reader that calls `apply_changes` reads on: its offsets, as the branch's history has them.
+
+        After a rollback they are those of then, so that what was rolled back is applied again.
+
+        Args:
+            name: the reader's name, as of `apply_changes`.
+            branch: the branch that it writes to.
+
+        Returns:
+            The next offset of each part of the source; empty if nothing was applied under the name.
+
+        Raises:
+            InvalidInputError: the snapshots that say so have expired, and the branch was rolled back before that.
+            CorruptMetadataError: somebody changed them to what are no offsets.
+        """
+        return applied_offsets(self.metadata, name, branch)
 
     @property
     def format_version(self) -> int:

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hms_iceberg.arrow.writing.given_rows import ArrowInput
+from hms_iceberg.errors import CommitConflictError, NoSuchTableError
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.hooks import Hook
 from hms_iceberg.metastore import Identifier, MetadataVersion, Metastore
@@ -17,11 +18,14 @@ from hms_iceberg.spec.metadata.metadata_json import is_never_reused
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
 from hms_iceberg.storage import Storage
+from hms_iceberg.table.change_events.apply_changes import AppliedChanges, ApplyOptions, apply_events, reader_of
+from hms_iceberg.table.change_events.events import ChangeEvents, EventColumns
 from hms_iceberg.table.changes.assignments import UpdateResult, update_rows
 from hms_iceberg.table.changes.change_methods import ChangeMethods
 from hms_iceberg.table.changes.file_changes import UpdateSnapshot, add_files
 from hms_iceberg.table.changes.pending import StartedChange
 from hms_iceberg.table.changes.row_change import (
+    BY_COST,
     ChangeOptions,
     append_rows,
     delete_rows,
@@ -30,7 +34,7 @@ from hms_iceberg.table.changes.row_change import (
 )
 from hms_iceberg.table.changes.upsert import UpsertResult, upsert_rows
 from hms_iceberg.table.readable import ReadableTable
-from hms_iceberg.transaction.retry import Freshness
+from hms_iceberg.transaction.retry import Freshness, commit_policy
 from hms_iceberg.transaction.transaction import Existing, Transaction
 from hms_iceberg.transaction.workspace import read_current, read_version
 from hms_iceberg.updates.rows.append import FastAppend
@@ -42,6 +46,7 @@ if TYPE_CHECKING:
 
 ALWAYS_TRUE = AlwaysTrue()
 Self = TypeVar("Self", bound="RowWriteMethods")
+T = TypeVar("T")
 
 
 class RowWriteMethods(ABC):
@@ -220,6 +225,83 @@ class RowWriteMethods(ABC):
                 _options(transaction, snapshot_properties, case_sensitive, branch),
             )
 
+    def apply_changes(
+        self,
+        source: ArrowInput,
+        *,
+        keys: Sequence[str],
+        operation: str | None = None,
+        order: str | Sequence[str] | None = None,
+        offsets: Mapping[str, int] | None = None,
+        name: str | None = None,
+        mode: str = BY_COST,
+        evolve: bool = False,
+        branch: str = MAIN_BRANCH,
+        since: Mapping[str, int] | None = None,
+    ) -> AppliedChanges:
+        """Applies the events of a change stream: of each key the newest event becomes its row, or deletes it.
+
+        >>> table.apply_changes(events, keys=["id"], operation="op", order="lsn", name="cdc", offsets={"topic-0": 42})
+
+        An insert of a key that is there and an update of one that is not do the same: the row is as the event says
+        afterwards. Deletes of unknown keys do nothing. If several rows of the table have the key, all are replaced by
+        one. Columns that the source lacks keep their values. All is one snapshot. A table repeats the change if another
+        writer commits to the same rows meanwhile; a transaction raises the conflict.
+
+        Args:
+            source: the events, as the rows of `append`, with their own columns; they are held in memory. A DataFrame of
+                Spark is not: Spark applies it by a MERGE.
+            keys: the columns that identify a row; never null.
+            operation: the column that says what an event does, in any case: insert, update, upsert or delete; c, r, u,
+                i or d; and the change types of changelogs. Without it every event is an upsert.
+            order: the columns by which an event is newer than another of its key; among equals, and without it, the
+                later one of the source is. If the table has all of them, older events leave a row that is newer as it
+                is; a deleted row leaves nothing to compare with.
+            offsets: where to read on after these events, by part of the source (`{"orders-0": 42}`); they are kept in
+                the snapshot. A call whose offsets are all applied already does nothing.
+            name: the reader's name, by which `applied_offsets` finds the offsets.
+            mode: `merge-on-read` deletes rows by position, `copy-on-write` copies their files; `auto` does as
+                `write.merge.mode` says, and if that is not set copies files of which at least half of the rows change.
+            evolve: whether columns that the table lacks are added, and its types promoted where the events need it.
+            branch: the branch to change.
+            since: where these events begin, by part, if the source can tell. What is applied must end there (a part of
+                which nothing is applied may begin anywhere), so that after a rollback by others no event is missing.
+
+        Returns:
+            what became of the events.
+
+        Raises:
+            ChangeEventError: an event has no key, no order, an unknown operation, or values that do not fit; its place
+                is told, and nothing was written.
+            SchemaMismatchError, TypeMismatchError, UnknownColumnError, InvalidSchemaChangeError: columns do not fit.
+            InvalidInputError: an argument is wrong; or some of the events are applied already, or some before them are
+                not, as the offsets tell.
+            UnsupportedError: `merge-on-read` in a table of format version 1.
+            CommitConflictError, CommitFailedError, CommitStateUnknownError: see `commit_transaction`. After the last,
+                repeat the call: what was applied is not applied again.
+        """
+        label = self._label
+        columns = EventColumns.of(keys, operation, order, label)
+        reader = reader_of(self.metadata, label, branch, name, offsets, since)
+        options = ApplyOptions(reader, mode, evolve, branch)
+        events = ChangeEvents(source, columns, label)
+        return self._repeated(lambda transaction: apply_events(_inner(transaction), events, options))
+
+    @property
+    @abstractmethod
+    def metadata(self) -> TableMetadata:
+        """The table, with the changes so far."""
+
+    @property
+    @abstractmethod
+    def _label(self) -> str:
+        """The table's name, for messages."""
+
+    def _repeated(self, change: Callable[[TableTransaction], T]) -> T:
+        """Makes a change, which may be made anew after a conflict."""
+        with self._writing() as transaction:
+            return change(transaction)
+
     def dynamic_partition_overwrite(
         self, df: ArrowInput, snapshot_properties: Mapping[str, str] | None = None, branch: str | None = MAIN_BRANCH
     ) -> None:
@@ -336,6 +418,21 @@ class Table(ReadableTable, RowWriteMethods, ChangeMethods):
     def _writing(self) -> TableTransaction:
         return self.transaction()
 
+    @property
+    def _label(self) -> str:
+        return ".".join(self._identifier)
+
+    def _repeated(self, change: Callable[[TableTransaction], T]) -> T:
+        uuid = self.metadata.table_uuid
+        for attempt in commit_policy(self.properties, retried=CommitConflictError):
+            with attempt:
+                if attempt.retry_state.attempt_number > 1 and self.refresh().metadata.table_uuid != uuid:
+                    raise NoSuchTableError(
+                        f"Cannot change table {self._label}: it was dropped meanwhile, and another one has its name."
+                    )
+                return super()._repeated(change)
+        raise AssertionError("a policy that raises gives no end")
+
     def _begin(self) -> StartedChange:
         return self._transaction(autocommit=True)._begin()
 
@@ -391,6 +488,10 @@ class TableTransaction(RowWriteMethods, ChangeMethods):
 
     def _writing(self) -> AbstractContextManager[TableTransaction]:
         return nullcontext(self)
+
+    @property
+    def _label(self) -> str:
+        return ".".join(self._transaction.identifier)
 
     def _begin(self) -> StartedChange:
         return StartedChange(self._transaction, self.commit_transaction if self._autocommit else None)

@@ -38,16 +38,26 @@ _GROWTH = 1.3
 
 
 def commit_policy(
-    properties: Mapping[str, str], retries_without_waiting: Callable[[int], bool] = lambda attempt: False
+    properties: Mapping[str, str],
+    retries_without_waiting: Callable[[int], bool] = lambda attempt: False,
+    *,
+    retried: type[IcebergError] | None = None,
 ) -> Retrying:
-    """Retries retryable errors with growing, jittered waits, or without one after an attempt (from 1) that says so."""
+    """Retries retryable errors with growing, jittered waits, or without one after an attempt (from 1) that says so.
+
+    `retried` is another kind of error, for work that begins anew after it.
+    """
     jittered = wait_random_exponential(
         multiplier=COMMIT_MIN_RETRY_WAIT_MS.of(properties) / 1000,
         max=COMMIT_MAX_RETRY_WAIT_MS.of(properties) / 1000,
         exp_base=_GROWTH,
     )
     return Retrying(
-        retry=retry_if_exception(lambda error: isinstance(error, IcebergError) and error.retryable),
+        retry=retry_if_exception(
+            lambda error: (
+                isinstance(error, IcebergError) and error.retryable if retried is None else isinstance(error, retried)
+            )
+        ),
         stop=stop_after_attempt(1 + max(0, COMMIT_NUM_RETRIES.of(properties)))
         | stop_after_delay(COMMIT_TOTAL_RETRY_TIME_MS.of(properties) / 1000),
         wait=lambda state: 0.0 if retries_without_waiting(state.attempt_number) else jittered(state),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +29,7 @@ from hms_iceberg.spec.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER, POSI
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
 
+T = TypeVar("T")
 _BATCH_ROWS = 131_072
 _BUFFER_BYTES = 256 * 1024 * 1024
 # A name that no column of a table has.
@@ -102,9 +103,7 @@ class RowRewriter:
 
         return [each for each in self.map(find, tasks) if len(each.positions)]
 
-    def map(
-        self, find: Callable[[FileScanTask], AffectedRows], tasks: Sequence[FileScanTask]
-    ) -> Iterator[AffectedRows]:
+    def map(self, find: Callable[[FileScanTask], T], tasks: Sequence[FileScanTask]) -> Iterator[T]:
         """Answers tasks, several at once, in their order."""
         with ThreadPoolExecutor(self.workers(len(tasks)), thread_name_prefix="iceberg-find") as pool:
             yield from pool.map(find, tasks)

@@ -6,7 +6,7 @@ Source: Iceberg documentation, "Configuration": `write.<operation>.mode` and `wr
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -136,6 +136,10 @@ class FilteredFiles:
         return [] if self.is_whole else list(self.plan.subset(~self.plan.files[ALL_MATCH]).tasks())
 
 
+BY_COST = "auto"
+"""A mode: each file is copied or not by how many of its rows change."""
+_COPIED_FRACTION = 0.5
+
 _ACTIONS = {"delete": "delete from", "update": "update rows of", "merge": "upsert into"}
 
 
@@ -156,11 +160,19 @@ class RowChange:
     """Reads a table as a transaction sees it, and adds the change of its rows to the transaction.
 
     Mode and isolation level are those of the operation: `delete`, `update` or `merge`. `action` completes 'cannot … the
-    table' in messages; that of the operation by default.
+    table' in messages; that of the operation by default. `mode` is another mode than the operation's, which may be
+    `BY_COST`; `wrap` gives the update a condition.
     """
 
     def __init__(
-        self, transaction: Transaction, operation: str, options: ChangeOptions, action: str | None = None
+        self,
+        transaction: Transaction,
+        operation: str,
+        options: ChangeOptions,
+        action: str | None = None,
+        *,
+        mode: str | None = None,
+        wrap: Callable[[Update], Update] = lambda update: update,
     ) -> None:
         self.transaction = transaction
         self.options = options
@@ -170,8 +182,9 @@ class RowChange:
         self.action = action or _ACTIONS[operation]
         self.isolation = isolation_of(self.metadata.properties, operation)
         self.operation = operation
-        self.mode = WRITE_MODES[operation].of(self.metadata.properties)
-        if self.mode == MERGE_ON_READ:
+        self.mode = mode or WRITE_MODES[operation].of(self.metadata.properties)
+        self._wrap = wrap
+        if self.mode != COPY_ON_WRITE:
             DELETE_GRANULARITY.of(self.metadata.properties)  # a wrong value is told before files are written
         self.rewriter = RowRewriter(self.metadata, self.storage)
         self.snapshot = parent_on(self.metadata, options.branch)
@@ -208,6 +221,15 @@ class RowChange:
         if self.isolation is Isolation.SERIALIZABLE:
             self.transaction.add(RequireUnchanged(row_filter, self.options.branch, self.options.case_sensitive))
 
+    def add(self, update: Update) -> None:
+        """Adds the change's update to the transaction."""
+        self.transaction.add(self._wrap(update))
+
+    def _is_copied(self, each: AffectedRows) -> bool:
+        if self.mode == BY_COST:
+            return len(each.positions) >= each.file.record_count * _COPIED_FRACTION
+        return self.mode == COPY_ON_WRITE
+
     def commit(
         self,
         affected: Sequence[AffectedRows],
@@ -223,30 +245,27 @@ class RowChange:
         Affected rows are deleted, or replaced if there is a `replacement`; `conflict_filter` is that of the rows which
         the change has read; files of `whole` go with all of their rows; those of `added` are written already.
         """
-        copies = self.mode == COPY_ON_WRITE or not affected
+        copied = [each for each in affected if self._is_copied(each)]
+        marked = [each for each in affected if not self._is_copied(each)]
         refusal = row_deletes_refusal(self.metadata, self.operation, f"{self.action} table {self.table}")
-        if not copies and refusal is not None:
+        if marked and refusal is not None:
             raise UnsupportedError(refusal)
-        deletes: list[DataFile] = []
-        removed = list(whole)
-        if copies:
-            rows = self.rewriter.rewritten(affected, replacement) if affected else None
-            removed += [each.file for each in affected]
-        else:
-            rows = self.rewriter.replaced(affected, replacement) if replacement is not None else None
-            deletes, obsolete = self._row_deletes(affected)
-            removed += obsolete
-        data = [*added, *self._write(rows, inserted)]
+        readers = []
+        if copied:
+            readers.append(self.rewriter.rewritten(copied, replacement))
+        if marked and replacement is not None:
+            readers.append(self.rewriter.replaced(marked, replacement))
+        deletes, obsolete = self._row_deletes(marked)
+        removed = [*whole, *(each.file for each in copied), *obsolete]
+        data = [*added, *self._write(readers, inserted)]
         options = self.options.update_fields()
         options |= {"case_sensitive": self.options.case_sensitive, "conflict_filter": conflict_filter}
         options["action"] = self.action
-        if copies:
-            self.transaction.add(
-                Overwrite(added=tuple(data), removed=tuple(removed), isolation=self.isolation, **options)
-            )
+        if not marked:
+            self.add(Overwrite(added=tuple(data), removed=tuple(removed), isolation=self.isolation, **options))
         else:
-            referenced = frozenset(each.file.file_path for each in affected) - {file.file_path for file in removed}
-            self.transaction.add(
+            referenced = frozenset(each.file.file_path for each in marked) - {file.file_path for file in removed}
+            self.add(
                 RowDelta(
                     added=(*data, *deletes),
                     removed=tuple(removed),
@@ -256,16 +275,20 @@ class RowChange:
                 )
             )
 
-    def _write(self, rows: pa.RecordBatchReader | None, inserted: pa.Table | None) -> tuple[DataFile, ...]:
-        """New data files of rewritten rows and, in the same files, of inserted ones."""
-        if rows is None:
-            return write_rows(self.transaction, inserted) if inserted is not None and inserted.num_rows else ()
-        batches = rows if inserted is None else chain(rows, self._as_rewritten(inserted))
-        reader = pa.RecordBatchReader.from_batches(rows.schema, batches)
+    def _write(self, readers: Sequence[pa.RecordBatchReader], inserted: pa.Table | None) -> tuple[DataFile, ...]:
+        """New data files of rewritten rows and, in the same files, of inserted ones, whose row ids may follow their
+        columns."""
+        if inserted is not None and not inserted.num_rows:
+            inserted = None
+        is_plain = inserted is not None and inserted.num_columns == len(self.metadata.schema().fields)
+        if not readers and (inserted is None or is_plain):
+            return () if inserted is None else write_rows(self.transaction, inserted)
+        batches = chain(*readers, () if inserted is None else self._as_rewritten(inserted))
+        reader = pa.RecordBatchReader.from_batches(to_arrow(self.rewriter.schema), batches)
         return write_rows(self.transaction, reader, self.rewriter.schema)
 
     def _as_rewritten(self, inserted: pa.Table) -> Iterator[pa.RecordBatch]:
-        """Inserted rows with the columns of rewritten ones; their lineage begins with this commit."""
+        """Inserted rows with the columns of rewritten ones; lineage that they lack begins with this commit."""
         schema = to_arrow(self.rewriter.schema)
         for batch in inserted.to_batches(max_chunksize=131_072):
             lineage = [pa.nulls(batch.num_rows, pa.int64())] * (len(schema) - batch.num_columns)

@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from hms_iceberg.arrow.columns.arrow_schema import to_stored
 from hms_iceberg.arrow.columns.casting import SchemaFit
 from hms_iceberg.arrow.columns.nested import combine
 from hms_iceberg.arrow.reading.row_rewrites import AffectedRows, positions_of
@@ -18,42 +16,14 @@ from hms_iceberg.arrow.reading.task_reader import read_task
 from hms_iceberg.arrow.rows.row_identity import differs, key_frame
 from hms_iceberg.arrow.writing.given_rows import ArrowInput, batches_of
 from hms_iceberg.errors import InvalidInputError, SchemaMismatchError
-from hms_iceberg.expressions.literals import Literal, stored_literal
-from hms_iceberg.expressions.tree import (
-    AlwaysFalse,
-    AlwaysTrue,
-    And,
-    BooleanExpression,
-    GreaterThanOrEqual,
-    In,
-    IsNull,
-    LessThanOrEqual,
-    Or,
-)
+from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.lazy import pl
-from hms_iceberg.scan.manifests.manifest_source import named_table
 from hms_iceberg.scan.tasks import FileScanTask
-from hms_iceberg.spec.data_types import (
-    BinaryType,
-    DateType,
-    DecimalType,
-    IntegerType,
-    LongType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampType,
-    TimestamptzType,
-)
 from hms_iceberg.spec.json_model import column_names
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.table.changes.key_columns import KEY_BATCH_ROWS, key_columns, key_of, keys_filter
 from hms_iceberg.table.changes.row_change import ChangeOptions, RowChange, rows_in
 from hms_iceberg.transaction.transaction import Transaction
-
-# Larger batches where keys are looked up, since each look-up has a cost of its own.
-_KEY_BATCH_ROWS = 1 << 20
-_IN_LIMIT = 200
-_BOUNDED = (IntegerType, LongType, StringType, BinaryType, DateType, DecimalType, TimestampType, TimestamptzType)
 
 
 @dataclass(frozen=True)
@@ -106,7 +76,7 @@ class _UpsertRows:
     def __init__(self, change: RowChange, rows: ArrowInput, join_columns: Sequence[str] | None) -> None:
         self._change = change
         schema = change.metadata.schema()
-        self._keys = _key_fields(schema, join_columns, change)
+        self._keys = key_columns(change, _key_names(schema, join_columns, change), "join_cols")
         batches, incoming = batches_of(rows)
         missing = [key.path[0] for key in self._keys if key.path[0] not in incoming.names]
         if missing:
@@ -137,25 +107,12 @@ class _UpsertRows:
         return frame.with_row_index("source")
 
     def _key_at(self, row: int) -> dict[str, Any]:
-        """The key of a row, for messages; times that Python does not have are integers."""
-        found = {}
-        for key in self._keys:
-            one = combine(key.values(self.rows).slice(row, 1))
-            try:
-                found[key.name] = one[0].as_py()
-            except (OverflowError, ValueError):
-                (found[key.name],) = to_stored(one, key.field.field_type)
-        return found
+        """The key of a row, for messages."""
+        return key_of(self._keys, self.rows, row)
 
     def filter(self) -> BooleanExpression:
         """A filter for the rows of the table that may have one of the keys."""
-        expression: BooleanExpression = AlwaysTrue()
-        for key in self._keys:
-            column = key.values(self.rows)
-            # Not every writer counts the nulls of a field whose struct is null.
-            if not column.null_count or len(key.path) == 1:
-                expression = And(expression, _key_filter(key.name, key.field, column))
-        return expression
+        return keys_filter(self._keys, [key.values(self.rows) for key in self._keys])
 
     # -------------------------------------------------------------------------------------------- matching
 
@@ -164,7 +121,7 @@ class _UpsertRows:
         rewriter = self._change.rewriter
         schema = self._change.metadata.schema()
         keys = schema.select_ids([key.field.field_id for key in self._keys])
-        context = rewriter.context(keys, _KEY_BATCH_ROWS)
+        context = rewriter.context(keys, KEY_BATCH_ROWS)
         names = [field.name for field in keys.fields]
 
         def find(task: FileScanTask) -> AffectedRows:
@@ -240,23 +197,7 @@ class _UpsertRows:
         return self.rows.filter(pa.array(new))
 
 
-@dataclass(frozen=True)
-class _Key:
-    """One column of the key, by its dotted name: at the top level, or within structs."""
-
-    name: str
-    path: tuple[str, ...]
-    field: NestedField
-
-    def values(self, rows: pa.Table | pa.RecordBatch, names: Sequence[str] | None = None) -> Any:
-        """The column of some rows; null if a struct around it is. `names` are of their columns, if not the table's."""
-        column = rows.column((names or rows.schema.names).index(self.path[0]))
-        for name in self.path[1:]:
-            column = pc.struct_field(column, name)
-        return column
-
-
-def _key_fields(schema: Schema, join_columns: Sequence[str] | None, change: RowChange) -> list[_Key]:
+def _key_names(schema: Schema, join_columns: Sequence[str] | None, change: RowChange) -> Sequence[str]:
     names: Sequence[str] = sorted(schema.identifier_field_names())
     if join_columns is not None:
         names = column_names(join_columns, f"Cannot upsert into table {change.table}: join_cols")
@@ -265,51 +206,4 @@ def _key_fields(schema: Schema, join_columns: Sequence[str] | None, change: RowC
             f"Cannot upsert into table {change.table}: it has no identifier fields, and join_cols names no columns. "
             "Pass join_cols, a list of column names, or set the table's identifier fields (update_schema)."
         )
-    with named_table(change.metadata.location, change.table):
-        fields = [schema.find_field(name, change.options.case_sensitive) for name in names]
-    keys = []
-    for name, field in zip(names, fields, strict=True):
-        path = _path(schema, field)
-        if not field.field_type.is_primitive or path is None:
-            raise InvalidInputError(
-                f"Cannot upsert into table {change.table} by column {name!r} of type {field.field_type}: keys are "
-                "columns of primitive types, at the top level or in structs."
-            )
-        keys.append(_Key(".".join(path), path, field))
-    if len({field.field_id for field in fields}) != len(fields):
-        raise InvalidInputError(f"Cannot upsert into table {change.table}: join_cols names a column twice: {names}.")
-    return keys
-
-
-def _path(schema: Schema, field: NestedField) -> tuple[str, ...] | None:
-    """The names that lead to a field through structs; None if a list or map is on the way."""
-    path: tuple[str, ...] = (field.name,)
-    parent = schema.parent_ids.get(field.field_id)
-    while parent is not None:
-        above = schema.index_by_id[parent]
-        if not isinstance(above.field_type, StructType):
-            return None
-        path, parent = (above.name, *path), schema.parent_ids.get(parent)
-    return path
-
-
-def _key_filter(name: str, field: NestedField, column: pa.ChunkedArray) -> BooleanExpression:
-    """A filter for one key column: equal to one of a few values, or within their bounds."""
-    if not isinstance(field.field_type, _BOUNDED):
-        return AlwaysTrue()
-    if column.null_count == len(column):
-        return IsNull(name) if column.null_count else AlwaysFalse()
-    expression: BooleanExpression
-    unique = pc.unique(column.drop_null()) if len(column) <= 100_000 else None
-    if unique is not None and len(unique) <= _IN_LIMIT:
-        expression = In(name, _literals(unique, field))
-    else:
-        bounds = pc.min_max(column)
-        low, high = _literals(pa.array([bounds["min"], bounds["max"]], column.type), field)
-        expression = And(GreaterThanOrEqual(name, low), LessThanOrEqual(name, high))
-    return Or(expression, IsNull(name)) if column.null_count else expression
-
-
-def _literals(values: pa.Array, field: NestedField) -> list[Literal]:
-    """Values as literals; by their stored form, since Python has no dates beyond the year 9999."""
-    return [stored_literal(each, field.field_type) for each in to_stored(values, field.field_type)]
+    return names
