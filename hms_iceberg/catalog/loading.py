@@ -7,6 +7,7 @@ from typing import Any
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.catalog.catalog import Catalog
 from hms_iceberg.config import catalog_properties, default_catalog_name, known_catalogs
+from hms_iceberg.encryption.key_services import check_service_type
 from hms_iceberg.errors import ConfigurationError
 from hms_iceberg.spec.json_model import text_properties
 from hms_iceberg.table.file_system_catalog import FileSystemCatalog
@@ -37,10 +38,11 @@ def load_catalog(name: str | None = None, **properties: Any) -> Catalog:
             storage properties such as `s3.endpoint`; pass dotted names as `**{"s3.endpoint": …}`.
 
     Raises:
-        ConfigurationError: no URI (no warehouse for `hadoop`), or a type that this package does not have.
+        ConfigurationError: no URI (no warehouse for `hadoop`), or a type of catalog or key service that nobody has.
     """
     name = name or default_catalog_name()
     merged = catalog_properties(name, properties)
+    check_service_type(merged)
     uri = merged.get("uri")
     kind = merged.get("type") or ("hive" if uri is None else _KINDS.get(uri.partition("://")[0].lower()))
     if kind is not None and kind.lower() == "rest":

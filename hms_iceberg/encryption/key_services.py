@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Protocol, cast
 
 from hms_iceberg.errors import ConfigurationError, IcebergError, KeyUnavailableError
@@ -83,15 +83,31 @@ def key_service(properties: Mapping[str, str]) -> KeyService | None:
     return KeptKeys(_loaded(named)(properties)) if named else None
 
 
+def check_service_type(properties: Mapping[str, str]) -> None:
+    """Refuses a type of key service that nobody has, without loading one.
+
+    Raises:
+        ConfigurationError: the catalog's properties name such a type.
+    """
+    kind = properties.get(SERVICE_TYPE, "").strip().lower()
+    if kind and kind not in _BUILT_IN and kind not in (added := _added_types()):
+        known = ", ".join(sorted({*_BUILT_IN, *added}))
+        raise ConfigurationError(
+            f"Catalog property {SERVICE_TYPE}: expected one of {known}, got {kind!r}. A class of your own goes into "
+            f"{SERVICE_CLASS} as module:Class."
+        )
+
+
 def _of_type(kind: str) -> Callable[[Mapping[str, str]], KeyService]:
+    check_service_type({SERVICE_TYPE: kind})
     name = kind.strip().lower()
     if name in _BUILT_IN:
         return _loaded(_BUILT_IN[name])
-    added = {each.name.lower(): each for each in entry_points(group=ENTRY_POINTS)}
-    if name not in added:
-        known = ", ".join(sorted({*_BUILT_IN, *added}))
-        raise ConfigurationError(f"Catalog property {SERVICE_TYPE}: expected one of {known}, got {kind!r}.")
-    return cast(Callable[[Mapping[str, str]], KeyService], added[name].load())
+    return cast(Callable[[Mapping[str, str]], KeyService], _added_types()[name].load())
+
+
+def _added_types() -> dict[str, EntryPoint]:
+    return {each.name.lower(): each for each in entry_points(group=ENTRY_POINTS)}
 
 
 def _loaded(name: str) -> Callable[[Mapping[str, str]], KeyService]:

@@ -18,7 +18,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
+from hms_iceberg.spec.json_model import text_properties
 from hms_iceberg.spec.property_kinds import (
     BoolProperty,
     ChoiceProperty,
@@ -401,3 +403,14 @@ def metadata_folder(location: str, properties: Mapping[str, str]) -> str:
     if path.startswith("/") or "://" in path or path.split("/", 1)[0].endswith(":"):
         return path
     return f"{location.rstrip('/')}/{path}"
+
+
+def with_defaults(kind: str, given: Mapping[str, Any] | None, catalog: Mapping[str, str]) -> dict[str, str]:
+    """Properties of a new table or view, above the catalog's `table-default.*` (`view-default.*`) and below its
+    `table-override.*`.
+    """
+    return _below(f"{kind}-default.", catalog) | text_properties(given or {}) | _below(f"{kind}-override.", catalog)
+
+
+def _below(prefix: str, properties: Mapping[str, str]) -> dict[str, str]:
+    return {key[len(prefix) :]: value for key, value in properties.items() if key.startswith(prefix)}

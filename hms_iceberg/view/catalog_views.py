@@ -22,10 +22,9 @@ from hms_iceberg.metastore import (
     namespace_name,
     table_identifier,
 )
-from hms_iceberg.spec.json_model import text_properties
 from hms_iceberg.spec.metadata.metadata_json import metadata_file_location
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.table_properties import GC_ENABLED
+from hms_iceberg.spec.table_properties import GC_ENABLED, with_defaults
 from hms_iceberg.spec.view_metadata import (
     ViewMetadata,
     ViewVersion,
@@ -49,6 +48,7 @@ class CatalogViews(ABC):
 
     metastore: CatalogMetastore
     storage: Storage
+    properties: dict[str, str]
 
     @abstractmethod
     def _default_location(self, identifier: Identifier, namespace: Mapping[str, str]) -> str: ...
@@ -121,7 +121,7 @@ class CatalogViews(ABC):
         self.metastore.check_new_name(name)
         namespace = self.metastore.namespace_properties(name[0])
         location = location or self._default_location(name, namespace)
-        own = text_properties(properties or {})
+        own = with_defaults("view", properties, self.properties)
         metadata = new_view_metadata(view_schema(schema), view_version, location, own, keep_ids=keep_ids)
         if check is not None:
             check(metadata)
@@ -154,7 +154,7 @@ class CatalogViews(ABC):
             return self.create_view(identifier, schema, view_version, location, properties)
         except ViewAlreadyExistsError:
             view = self.load_view(identifier)
-        columns, updates = view_schema(schema), text_properties(properties or {})
+        columns, updates = view_schema(schema), with_defaults("view", properties, self.properties)
         version = change_view(
             view.identifier,
             view.metadata.view_uuid,

@@ -8,20 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from hms_iceberg.arrow.columns.arrow_schema import from_arrow
 from hms_iceberg.arrow.writing.given_rows import ArrowInput, schema_of
-from hms_iceberg.spec.json_model import text_properties
 from hms_iceberg.spec.metadata.format_rules import split_properties
 from hms_iceberg.spec.metadata.metadata_definition import new_table_metadata, replace_table_metadata
 from hms_iceberg.spec.metadata.table_metadata import DEFAULT_FORMAT_VERSION, TableMetadata
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sort_orders import UNSORTED, SortOrder
-from hms_iceberg.spec.table_properties import check_properties
+from hms_iceberg.spec.table_properties import check_properties, with_defaults
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-_DEFAULT = "table-default."
-_OVERRIDE = "table-override."
 
 
 @dataclass(frozen=True)
@@ -40,7 +36,7 @@ class TableDefinition:
 
     def resolved(self, catalog: Mapping[str, str]) -> TableDefinition:
         """The definition with an Iceberg schema, and with the catalog's `table-default.*` and `table-override.*`."""
-        properties = _below(_DEFAULT, catalog) | text_properties(self.properties or {}) | _below(_OVERRIDE, catalog)
+        properties = with_defaults("table", self.properties, catalog)
         own, asked = split_properties(properties)
         check_properties(own)
         version = asked or DEFAULT_FORMAT_VERSION
@@ -66,7 +62,3 @@ class TableDefinition:
         return replace_table_metadata(
             metadata, self.schema, self.partition_spec, self.sort_order, self.location, properties
         )
-
-
-def _below(prefix: str, properties: Mapping[str, str]) -> dict[str, str]:
-    return {key[len(prefix) :]: value for key, value in properties.items() if key.startswith(prefix)}

@@ -88,6 +88,18 @@ def test_a_view_is_loaded_replaced_and_brought_back(catalog: Catalog, view: View
     assert files(view) == before
 
 
+def test_defaults_and_overrides_of_the_catalog_surround_a_views_properties(
+    metastore: EmbeddedMetastore, view: View
+) -> None:
+    around = {"view-default.a": "1", "view-default.b": "1", "view-override.c": "3", "table-default.a": "0"}
+    catalog = load_catalog("around", type="hive", uri=metastore.uri, warehouse=metastore.warehouse, **around)
+    given = {"b": "2", "c": "2"}
+    made = catalog.create_view((view.identifier[0], "around"), COLUMNS, query("select 1 as n"), properties=given)
+    replaced = catalog.create_or_replace_view(view.identifier, COLUMNS, query("select 3 as n"), properties=given)
+    for each in (made, replaced):
+        assert {key: each.properties[key] for key in "abc"} == {"a": "1", "b": "2", "c": "3"}
+
+
 def test_names_are_of_one_kind(catalog: Catalog, namespace: str, view: View) -> None:
     table = catalog.create_table((namespace, "events"), COLUMNS)
     catalog.metastore.client.create_table(scratch_row(namespace, "hives", "1"))  # type: ignore[attr-defined]

@@ -521,10 +521,22 @@ class Queries(Expressions):
             column = self.simple(source.columns)
             zero = " + cast(0 as float)" if column.type == pa.float32() else " + 0d" if is_float(column.type) else ""
             texts.append(self.draw.of(["min({}){}", "max({}){}", "count({})"]).format(column.text, zero))
-        where = f" where {self.condition(source.columns)}" if self.draw.maybe(50) else ""
+        limited, rows = self._filtered(source, 1, 50), 1
+        by = [
+            each for each in source.columns if each.is_partitioned and is_simple(each.type) and not is_float(each.type)
+        ]
+        end = ""
+        if self.draw.maybe(15):  # which rows they are is nobody's promise, only how many
+            alias, limit = f"a{next(self._aliases)}", self.draw.of([1, 10, 1000])
+            texts, limited = ["count(*)"], f" from (select {source.columns[0].text}{limited} limit {limit}) {alias}"
+            self.features.add("limit")
+        elif by and self.draw.maybe(30):
+            group = self.draw.of(by)
+            texts, end, rows = [group.text, *texts], f" group by {group.text}", group.distinct
+            self.features.add("group by a partition column")
         self.features.add("metadata aggregates")
         words, columns = self._outputs([Column(text, STRING) for text in texts])
-        return Relation(f"select {words} from {source.text}{where}", columns, 1)
+        return Relation(f"select {words}{limited}{end}", columns, rows)
 
     def _order(self, made: Relation) -> str:
         """An order in which no two rows are equal, or differ; empty where there is none."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from hms_iceberg.catalog import load_catalog
 from hms_iceberg.encryption.key_services import KeptKeys, KeyService, key_service
 from hms_iceberg.errors import ConfigurationError, KeyUnavailableError, TamperedFileError
 from tests.support.vault_server import BINARY, vault_server
@@ -72,6 +73,12 @@ def test_services_that_cannot_be_had_are_told(
     monkeypatch.delenv("VAULT_ADDR", raising=False)
     with pytest.raises(ConfigurationError, match=told):
         key_service(properties)
+
+
+def test_a_catalog_with_a_service_that_nobody_has_does_not_open() -> None:
+    named = {"type": "hive", "uri": "thrift://127.0.0.1:1", "encryption.kms-type": "gcp"}
+    with pytest.raises(ConfigurationError, match="expected one of aws, keystore, vault, got 'gcp'"):
+        load_catalog("keyed", **named)
 
 
 def test_a_service_is_asked_once_for_the_same_key() -> None:
