@@ -62,6 +62,7 @@ SUBJECTS: dict[str, dict[str, Entry]] = {
         **_of("care.maintain", report="Show pictures of tables, or write them to an HTML page."),
         **_of("care.check", check="Check the metadata of tables against their files."),
         **_of("care.repair", repair="Repair a damaged table as far as that is safe."),
+        **_of("care.forget", forget="Forget rows in every version of a table, with proof."),
         **_of("care.maintain", maintain="Look after many tables: once, or as a service."),
         **_of("care.upgrade", upgrade="Upgrade a table's format; rehearse what its readers make of it."),
         **_of(

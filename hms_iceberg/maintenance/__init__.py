@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from hms_iceberg.maintenance.check.consistency import ConsistencyReport, check_table
 from hms_iceberg.maintenance.check.findings import Finding
+from hms_iceberg.maintenance.erasure.erasure_report import is_about, verify_report
+from hms_iceberg.maintenance.erasure.forget import ErasurePlan, ErasureResult, forget, resume_forget
 from hms_iceberg.maintenance.expire_with_files import ExpiryResult, SnapshotExpiry, expire_snapshots
 from hms_iceberg.maintenance.orphan_files import OrphanFiles, remove_orphan_files
 from hms_iceberg.maintenance.rewrite.convert_deletes import ConversionResult, convert_equality_deletes
@@ -25,6 +27,8 @@ __all__ = [
     "ConsistencyReport",
     "ConversionResult",
     "DeleteRewriteResult",
+    "ErasurePlan",
+    "ErasureResult",
     "ExpiryResult",
     "Finding",
     "Limits",
@@ -44,11 +48,15 @@ __all__ = [
     "compute_table_stats",
     "convert_equality_deletes",
     "expire_snapshots",
+    "forget",
+    "is_about",
     "remove_dangling_deletes",
     "remove_orphan_files",
+    "resume_forget",
     "rewrite_data_files",
     "rewrite_manifests",
     "rewrite_position_delete_files",
     "rewrite_table_path",
     "system_table",
+    "verify_report",
 ]

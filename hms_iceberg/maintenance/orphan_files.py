@@ -10,9 +10,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import chain
 
 from hms_iceberg.arrow.storage.arrow_storage import is_unfinished
 from hms_iceberg.errors import CorruptFileError, InvalidInputError, MissingFileError, UnsupportedError
+from hms_iceberg.maintenance.erasure.erasure_journal import needed_by_erasures
 from hms_iceberg.maintenance.repair.repair_journal import needed_for_undo
 from hms_iceberg.metastore import TableRows
 from hms_iceberg.spec.places import Place, split_location
@@ -228,7 +230,7 @@ def _of_nobody(
             file.is_linked or is_journal(file.location) or neighbours.needs(place := places.anywhere(file.location))
         )
     }
-    for location in needed_for_undo(table) if left else ():
+    for location in chain(needed_for_undo(table), needed_by_erasures(metadata, file, storage)) if left else ():
         left.pop(places.anywhere(location), None)
     sharers = [(f"table {row}", f"hms-iceberg repair {row}", names_of(row, storage)) for row in neighbours.sharers]
     for version in _versions_by_path(table, left, places):

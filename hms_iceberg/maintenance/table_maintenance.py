@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hms_iceberg.maintenance.check.consistency import ConsistencyReport, check_table
+from hms_iceberg.maintenance.erasure.forget import ErasureResult, forget, resume_forget
 from hms_iceberg.maintenance.expire_with_files import SnapshotExpiry
 from hms_iceberg.maintenance.orphan_files import OrphanFiles, remove_orphan_files
 from hms_iceberg.maintenance.rewrite.convert_deletes import ConversionResult, convert_equality_deletes
@@ -60,6 +61,14 @@ class TableMaintenance:
     def remove_orphan_files(self, **options: Any) -> OrphanFiles:
         """Deletes files that nothing of the table names; see `remove_orphan_files`."""
         return remove_orphan_files(self._table, **options)
+
+    def forget(self, where: str, **options: Any) -> ErasureResult:
+        """Forgets rows in every version of the table, or plans to; see `forget`."""
+        return forget(self._table, where, **options)
+
+    def resume_forget(self, **options: Any) -> ErasureResult | None:
+        """Goes on with an erasure that is not finished; see `resume_forget`."""
+        return resume_forget(self._table, **options)
 
     def compute_table_stats(self, **options: Any) -> StatisticsFile | None:
         """Counts the distinct values of columns; see `compute_table_stats`."""

@@ -41,6 +41,7 @@ from hms_iceberg.updates.rows.append import FastAppend
 
 if TYPE_CHECKING:
     from hms_iceberg.catalog.catalog import Catalog
+    from hms_iceberg.maintenance.erasure.forget import ErasureResult
     from hms_iceberg.maintenance.table_maintenance import TableMaintenance
 
 
@@ -397,6 +398,18 @@ class Table(ReadableTable, RowWriteMethods, ChangeMethods):
     def maintenance(self) -> TableMaintenance:
         """Maintenance of the table: `table.maintenance.expire_snapshots()`."""
         return MAINTENANCE(self)
+
+    def forget(self, where: str, **options: Any) -> ErasureResult:
+        """Forgets rows in every snapshot, branch and tag, or, unless `dry_run=False`, only plans to.
+
+        Args:
+            where: which rows, such as "user_id = 7".
+            options: further arguments of `hms_iceberg.maintenance.forget`, which says what is done and what it raises.
+
+        Returns:
+            the plan, and how far it was carried out.
+        """
+        return self.maintenance.forget(where, **options)
 
     def refresh(self) -> Table:
         """Moves this object to the table's newest version, and returns it.

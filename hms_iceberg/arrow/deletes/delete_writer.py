@@ -75,16 +75,15 @@ def write_row_deletes(
     found = [each for each in deleted if len(each)]
     if not found:
         return []
-    properties = delete_properties(metadata.properties)
-    locations = DataLocations(metadata.location, properties, suffix="deletes")
     if metadata.format_version >= 3:
-        location = locations.next("", "puffin")
+        properties = delete_properties(metadata.properties)
+        location = DataLocations(metadata.location, properties, suffix="deletes").next("", "puffin")
         if on_create is not None:
             on_create(location)
         return write_deletion_vectors(
             storage, location, ((each.file, each.merged()) for each in found), metadata.properties
         )
-    writer = _PositionDeletes(metadata, storage, properties, locations, on_create)
+    writer = PositionDeleteWriter.of(metadata, storage, on_create)
     if DELETE_GRANULARITY.of(metadata.properties) == "file":
         groups = [[each] for each in found]
     else:
@@ -113,7 +112,18 @@ def with_metrics_of_deletes(file: DataFile) -> DataFile:
     )
 
 
-class _PositionDeletes:
+class PositionDeleteWriter:
+    """Writes position delete files of a table, whatever its format version is by now."""
+
+    @classmethod
+    def of(
+        cls, metadata: TableMetadata, storage: Storage, on_create: Callable[[str], None] | None = None
+    ) -> PositionDeleteWriter:
+        """A writer by the table's rules; `on_create` gets each location before its file is made."""
+        properties = delete_properties(metadata.properties)
+        locations = DataLocations(metadata.location, properties, suffix="deletes")
+        return cls(metadata, storage, properties, locations, on_create)
+
     def __init__(
         self,
         metadata: TableMetadata,

@@ -16,6 +16,7 @@ from hms_iceberg.hms.locking.lock_settings import LockSettings
 from hms_iceberg.hms.rows.marks import Mark
 from hms_iceberg.hms.rows.unchanged_rows import TRUST_NOTIFICATIONS
 from hms_iceberg.maintenance.doctor.diagnosis import Diagnosis, bad, doubtful, good
+from hms_iceberg.maintenance.erasure.rewritten_history import OPEN_ERASURE
 from hms_iceberg.maintenance.expire_with_files import cost_of_snapshots
 from hms_iceberg.metastore import TableRow
 from hms_iceberg.rest_client.rest_metastore import RestMetastore
@@ -51,6 +52,7 @@ def examine_metastore(metastore: HiveMetastore, properties: Mapping[str, str]) -
         rows = list(metastore.table_rows.rows())
         yield from examine_snapshots(rows)
         yield from examine_transactions(rows)
+        yield from examine_erasures(rows)
     except IcebergError as error:
         yield doubtful("tables", "not all of them are told", str(error))
 
@@ -73,6 +75,14 @@ def examine_transactions(rows: Iterable[TableRow]) -> Iterator[Diagnosis]:
             told = f"transaction {mark.transaction} of {mark.owner}, which {decides} decides, is not finished"
             remedy = "If its owner is dead, the next commit to the table finishes it; until then nothing of it is seen."
             yield doubtful(f"table {row}", told, remedy)
+
+
+def examine_erasures(rows: Iterable[TableRow]) -> Iterator[Diagnosis]:
+    """Names the tables whose files of before an erasure are not all gone."""
+    for row in rows:
+        if row.is_iceberg and OPEN_ERASURE in row.properties:
+            told = "rows were forgotten, and the files of before are still there"
+            yield doubtful(f"table {row}", told, f"When they are due, delete them: hms-iceberg forget {row} --resume")
 
 
 def _release(metastore: HiveMetastore) -> Diagnosis:

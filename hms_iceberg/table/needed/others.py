@@ -32,6 +32,8 @@ MIGRATION_JOURNALS = "_hive-migration."
 """What names of a migration's journal and notes begin with."""
 REPAIR_JOURNALS = "_repair-"
 """What names of a repair's journals begin with."""
+ERASURE_JOURNALS = "_erasure-"
+"""What names of an erasure's journals begin with."""
 MIGRATION_ID = "hms_iceberg.migration-id"
 """The mark of a migration, in the properties of the Iceberg table and in the row of the Hive table."""
 
@@ -39,7 +41,8 @@ MIGRATION_ID = "hms_iceberg.migration-id"
 def is_journal(location: str) -> bool:
     """Whether a file is a journal, which is kept as long as its table is."""
     name = location.rpartition("/")[2]
-    return is_intent(location) or name.removeprefix("_").startswith((MIGRATION_JOURNALS[1:], REPAIR_JOURNALS[1:]))
+    known = (MIGRATION_JOURNALS[1:], REPAIR_JOURNALS[1:], ERASURE_JOURNALS[1:])
+    return is_intent(location) or name.removeprefix("_").startswith(known)
 
 
 def default_backup_name(table: str) -> str:

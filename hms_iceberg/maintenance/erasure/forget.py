@@ -1,0 +1,499 @@
+"""Forgetting rows: planned, carried out, finished after a delay, and reported.
+
+The table moves once, by an ordinary commit, from the history with the rows to the same history without them. Then the
+files of before wait for those who read them still, and go; a second commit takes the old metadata files out of the log.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import logging
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hms_iceberg.arrow.parallel import in_parallel
+from hms_iceberg.errors import CorruptDataFileError, InvalidInputError, MissingFileError, UnsupportedError
+from hms_iceberg.expressions.text.parser import parse
+from hms_iceberg.maintenance.erasure.erasure_journal import ErasureIntent, ErasureJournal, open_erasures
+from hms_iceberg.maintenance.erasure.erasure_report import FORMAT, check_key, digest_of, signed
+from hms_iceberg.maintenance.erasure.forgotten_rows import Reading, RowFinder, readings_of, refuse_unreadable
+from hms_iceberg.maintenance.erasure.rewritten_history import OPEN_ERASURE, FileRewriting, ForgetRows, NamedByHistory
+from hms_iceberg.metastore import MetadataVersion
+from hms_iceberg.rest_client.rest_metastore import RestMetastore
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata, changed, now_ms
+from hms_iceberg.spec.table_properties import GC_ENABLED
+from hms_iceberg.spec.values.datetimes import format_milliseconds
+from hms_iceberg.storage import Places, Storage
+from hms_iceberg.table.needed.named_files import delete_files, files_of
+from hms_iceberg.table.needed.others import REPAIR_JOURNALS, names_of, needed_by_others, table_rows_of
+from hms_iceberg.table.needed.remembered_rows import asked_once
+from hms_iceberg.table.table import Table
+from hms_iceberg.transaction.workspace import read_version, refuse_previewed
+from hms_iceberg.updates.machinery.manifest_files import entries_of
+from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
+
+logger = logging.getLogger(__name__)
+
+DELAY = dt.timedelta(hours=24)
+"""How long the files of before stay, unless a caller says otherwise: for queries that began before."""
+_CHUNK = 1 << 22
+
+
+@dataclass(frozen=True)
+class ErasurePlan:
+    """What an erasure would do. `str()` tells it.
+
+    Attributes:
+        table: the table.
+        where: the predicate.
+        rows: how many rows of data files match, also those that deletes hide, and old versions alone have.
+        files: data files with such rows, with how many each has and of how many rows.
+        whole_files: how many of them hold no other row, and are not written anew.
+        bytes: bytes of the files that are written anew.
+        snapshots: ids of the snapshots that read such a file.
+        refs: branches and tags that do.
+        statistics: statistics files of these snapshots, which go as well, as they tell of the rows that go.
+        dropped_columns: whether columns that were dropped since are among those that the predicate reads.
+    """
+
+    table: str
+    where: str
+    rows: int
+    files: Mapping[str, tuple[int, int]]
+    whole_files: int
+    bytes: int
+    snapshots: tuple[int, ...]
+    refs: tuple[str, ...]
+    statistics: tuple[str, ...]
+    dropped_columns: bool
+
+    def __str__(self) -> str:
+        if not self.files:
+            return f"{self.table}: no row of any version matches {self.where}"
+        lines = [
+            f"{self.table}: {self.rows:,} rows of {len(self.files):,} data files match {self.where}",
+            f"  {len(self.files) - self.whole_files:,} files ({self.bytes:,} bytes) are written anew, "
+            f"{self.whole_files:,} go whole",
+            f"  {len(self.snapshots):,} snapshots read them; they stay, without the rows",
+        ]
+        if self.refs:
+            lines.append(f"  of {', '.join(self.refs)}")
+        if self.statistics:
+            lines.append(f"  {len(self.statistics):,} statistics files go: compute them again")
+        if self.dropped_columns:
+            lines.append("  columns that were dropped since are looked at as well")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class ErasureResult:
+    """How far an erasure has come.
+
+    Attributes:
+        plan: what was found.
+        journal: location of its journal, while files of before are left; None if nothing was to be done, or all is.
+        due: when the files of before may be deleted, in UTC; None if nothing waits.
+        report: what was done and the proof, signed if a key was given; None before it is finished.
+        left: files that could not be deleted, each with the reason.
+    """
+
+    plan: ErasurePlan
+    journal: str | None = None
+    due: dt.datetime | None = None
+    report: dict[str, Any] | None = None
+    left: Mapping[str, str] | None = None
+
+
+def forget(
+    table: Table,
+    where: str,
+    *,
+    dry_run: bool = True,
+    after: dt.timedelta = DELAY,
+    sign_key: bytes | None = None,
+    give_up_backup: bool = False,
+    case_sensitive: bool = True,
+) -> ErasureResult:
+    """Forgets rows: they go from every snapshot, branch and tag, and from all that describes them.
+
+    Every snapshot keeps its id, its time, its order and its refs, and reads the same rows but those. Files with such
+    rows are written anew without them, also where deletes hide them; deletes, manifests, manifest lists and metadata
+    follow. Row ids and sequence numbers of other rows stay. Statistics of the snapshots that change go.
+
+    Args:
+        table: the table, which moves to its newest version.
+        where: which rows, such as "user_id = 7". A name that no column has today means the newest one that had it.
+        dry_run: only plan; the default.
+        after: how long the files of before stay for queries that began earlier; 0 for queries that may fail. Until
+            `resume_forget` has deleted them, the rows can be read from them.
+        sign_key: signs the report: a private Ed25519 key (PEM) or any secret of at least 16 bytes.
+        give_up_backup: also deletes files that the Hive table of before a migration needs: there is no way back then.
+        case_sensitive: how names of columns are matched.
+
+    Returns:
+        the plan; what waits until when, or the report if nothing waits.
+
+    Raises:
+        UnknownColumnError, ExpressionParseError, TypeMismatchError: the predicate does not fit any schema of the table.
+        InvalidInputError: every row matches, an erasure is open already, or the key is none.
+        UnsupportedError: other tables or a way back need the files, the table is another one's by `gc.enabled=false`,
+            or its catalog is a REST server. Nothing was written.
+        CommitFailedError, CommitStateUnknownError: see `TableTransaction.commit_transaction`; in the second case
+            `resume_forget` finds out and goes on.
+        CorruptFileError, StorageError: something of the table cannot be read, so that nothing can be proven.
+    """
+    if sign_key is not None:
+        check_key(sign_key)
+    name = ".".join(table.identifier)
+    table.refresh()
+    _refuse(table, name)
+    work = _Erasure(table, where, case_sensitive, give_up_backup)
+    plan = work.plan()
+    if dry_run or not plan.files:
+        return ErasureResult(plan)
+    work.refuse_shared(plan.files)
+    intent = ErasureIntent(
+        str(uuid.uuid4()),
+        name,
+        str(table.metadata.table_uuid),
+        where,
+        case_sensitive,
+        now_ms(),
+        max(0, after // dt.timedelta(milliseconds=1)),
+        give_up_backup,
+        len(table.metadata.snapshots),
+        plan.rows,
+    )
+    journal = ErasureJournal.begin(intent, table.metadata, table.storage)
+    work.move(journal)
+    return _finished(table, work, journal, plan, sign_key)
+
+
+def resume_forget(table: Table, *, sign_key: bytes | None = None, now: bool = False) -> ErasureResult | None:
+    """Goes on with the erasure of a table that is not finished: one that was killed, or whose files wait.
+
+    Args:
+        table: the table, which moves to its newest version.
+        sign_key: signs the report, as of `forget`.
+        now: deletes the files of before although they are not due yet.
+
+    Returns:
+        how far it is; None if no erasure is open.
+
+    Raises:
+        As `forget`.
+    """
+    if sign_key is not None:
+        check_key(sign_key)
+    table.refresh()
+    journals = open_erasures(table.metadata, table.metadata_location, table.storage)
+    if not journals:
+        return None
+    journal = journals[0]
+    intent = journal.intent
+    work = _Erasure(table, intent.where, intent.case_sensitive, intent.give_up_backup)
+    plan = work.plan()
+    if plan.files:  # it was killed before the table moved, or somebody wrote such rows since
+        work.refuse_shared(plan.files)
+        work.move(journal)
+    return _finished(table, work, journal, plan, sign_key, now)
+
+
+def _refuse(table: Table, name: str) -> None:
+    metadata = table.metadata
+    refuse_previewed(metadata, name)
+    if isinstance(table.metastore, RestMetastore):
+        raise UnsupportedError(
+            f"Cannot forget rows of table {name}: a REST server takes no other manifest list for a snapshot that is "
+            "there. Do it through the catalog behind the server."
+        )
+    if not GC_ENABLED.of(metadata.properties):
+        raise UnsupportedError(
+            f"Cannot forget rows of table {name}: its property gc.enabled is false, for its files may belong to "
+            "others. Forget them there; set it to true if they do not."
+        )
+    for journal in open_erasures(metadata, table.metadata_location, table.storage):
+        raise InvalidInputError(
+            f"Cannot forget rows of table {name}: an erasure is open already ({journal.location}). Finish it first: "
+            f"hms-iceberg forget {name} --resume"
+        )
+
+
+def _finished(
+    table: Table,
+    work: _Erasure,
+    journal: ErasureJournal,
+    plan: ErasurePlan,
+    sign_key: bytes | None,
+    now: bool = False,
+) -> ErasureResult:
+    """Deletes the files of before if they are due, and reports."""
+    journal.moved(now_ms() + journal.intent.delay_ms)
+    due_ms = journal.due_ms or 0
+    if due_ms > now_ms() and not now:
+        due = dt.datetime.fromtimestamp(due_ms / 1000, dt.timezone.utc)
+        logger.info("The files of before the erasure of %s go after %s", plan.table, format_milliseconds(due_ms))
+        return ErasureResult(plan, journal.location, due)
+    report, left = work.clean(journal)
+    if left:
+        return ErasureResult(plan, journal.location, None, None, left)
+    report = report if sign_key is None else signed(report, sign_key)
+    journal.end()
+    return ErasureResult(plan, None, None, report, {})
+
+
+@dataclass(frozen=True)
+class EndErasure(Update):
+    """Takes the metadata files of before an erasure out of the table's log, and its mark off the table."""
+
+    locations: frozenset[str]
+
+    def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
+        """Accepts every history."""
+
+    def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
+        """The metadata without these entries of its log and the mark; the same object if there are none."""
+        kept = tuple(each for each in base.metadata_log if each.metadata_file not in self.locations)
+        properties = {key: value for key, value in base.properties.items() if key != OPEN_ERASURE}
+        if len(kept) == len(base.metadata_log) and len(properties) == len(base.properties):
+            return base
+        return changed(base, workspace.now_ms(), metadata_log=kept, properties=properties)
+
+
+class _Erasure:
+    """One erasure of a table, from its plan to its end."""
+
+    def __init__(self, table: Table, where: str, case_sensitive: bool, give_up_backup: bool) -> None:
+        self._table = table
+        self._name = ".".join(table.identifier)
+        self._where = where
+        self._predicate = parse(where)
+        self._case_sensitive = case_sensitive
+        self._give_up_backup = give_up_backup
+        rows = table_rows_of(table.metastore)
+        self._rows = None if rows is None else asked_once(rows)
+
+    def _readings(self) -> tuple[Reading, ...]:
+        return readings_of(self._table.metadata, self._predicate, self._name, self._case_sensitive)
+
+    def _finder(self) -> RowFinder:
+        return RowFinder(self._table.metadata, self._table.storage, self._readings())
+
+    # -------------------------------------------------------------------------------------------- the plan
+
+    def plan(self) -> ErasurePlan:
+        table, metadata, storage = self._table, self._table.metadata, self._table.storage
+        finder = self._finder()
+        refuse_unreadable(finder.readings[0], self._name)
+        named = NamedByHistory.of(metadata, storage)
+        found = FileRewriting(storage, _nothing).look(finder, named)
+        readers = _readers(named, found, storage)
+        files = {path: (len(gone), gone.of) for path, gone in found.items()}
+        written = [path for path, gone in found.items() if not gone.is_whole]
+        return ErasurePlan(
+            self._name,
+            self._where,
+            sum(len(gone) for gone in found.values()),
+            files,
+            len(found) - len(written),
+            sum(named.data[path][0].file.file_size_in_bytes for path in written),
+            tuple(each.snapshot_id for each in metadata.snapshots if each.snapshot_id in readers),
+            tuple(sorted(name for name, ref in table.refs().items() if ref.snapshot_id in readers)),
+            tuple(path for path, snapshot_id in _statistics(metadata) if snapshot_id in readers),
+            any(not metadata.schema().has_field(each) for reading in finder.readings for each in reading.field_ids),
+        )
+
+    def refuse_shared(self, files: Iterable[str]) -> None:
+        """Refuses if files with such rows, or the metadata that names them, are of use to anybody else."""
+        version = MetadataVersion(self._table.metadata_location, self._table.metadata)
+        described = files_of(version.metadata, version.location, self._table.storage).metadata
+        self._refuse_needed([*files, *described])
+
+    def _refuse_needed(self, files: Iterable[str]) -> None:
+        table, rows = self._table, self._rows
+        if rows is None:
+            return
+        asked = list(files)
+        version = MetadataVersion(table.metadata_location, table.metadata)
+        keep = not self._give_up_backup
+        needed = needed_by_others(table.identifier, version, asked, table.storage, rows, keep_backup=keep)
+        who = sorted(set(needed.values()) | self._named_elsewhere(asked))
+        if who:
+            raise UnsupportedError(
+                f"Cannot forget rows of table {self._name}: files that hold them, or tell of them, are needed by "
+                f"{'; '.join(who)}. Drop what shares them first, or forget the rows there; a Hive table that is only "
+                "kept as the way back from a migration is given up with --give-up-backup (give_up_backup=True)."
+            )
+
+    def _named_elsewhere(self, files: Iterable[str]) -> set[str]:
+        """Other tables, wherever their folders are, that name some of the files."""
+        assert self._rows is not None
+        places = Places(self._table.storage)
+        asked = {places.anywhere(each) for each in files}
+        found = set()
+        for row in self._rows.rows():
+            if row.is_iceberg and row.identifier != self._table.identifier:
+                for location in names_of(row, self._table.storage):
+                    if places.anywhere(location) in asked:
+                        found.add(f"table {row}")
+                        break
+        return found
+
+    # ------------------------------------------------------------------------------------------- the swap
+
+    def move(self, journal: ErasureJournal) -> None:
+        """Moves the table to the history without the rows."""
+        table, storage = self._table, self._table.storage
+        transaction = table.begin_transaction()
+        rewriting = FileRewriting(storage, transaction.track)
+
+        def note(base: TableMetadata, new: TableMetadata) -> None:
+            kept = set(files_of(new, "", storage))
+            gone = {each for each in (*files_of(base, "", storage), *rewriting.data) if each not in kept}
+            journal.will_delete(gone, rewriting.replaced())
+
+        update = ForgetRows(
+            self._predicate, self._name, journal.intent.erasure_id, self._case_sensitive, rewriting, note
+        )
+        try:
+            transaction.add(update)
+        except BaseException:
+            transaction.abandon()
+            raise
+        table.moved(transaction.commit())
+
+    # -------------------------------------------------------------------------------------------- the end
+
+    def clean(self, journal: ErasureJournal) -> tuple[dict[str, Any], dict[str, str]]:
+        """Deletes the files of before; the report, and what could not be deleted."""
+        table, storage = self._table, self._table.storage
+        proof = self._proof()
+        doomed = journal.files()
+        old = self._old_versions(doomed)
+        transaction = table.begin_transaction()
+        transaction.add(EndErasure(frozenset(old)))
+        table.moved(transaction.commit())
+        places = Places(storage)
+        current = files_of(table.metadata, table.metadata_location, storage)
+        named = {places.anywhere(each) for each in current}
+        journals = [
+            each.location
+            for each in storage.list(journal.folder)
+            if each.location.rpartition("/")[2].startswith(REPAIR_JOURNALS)
+        ]
+        files = [each for each in (*doomed, *old, *journals) if places.anywhere(each) not in named]
+        self._refuse_needed(files)
+        if journal.deleted is None:
+            replaced = journal.replaced()
+            journal.deletes(
+                {
+                    "deleted": {each: _facts(each, storage) for each in files},
+                    "rewritten": {
+                        old: {new: _facts(new, storage) for new in made} for old, made in sorted(replaced.items())
+                    },
+                }
+            )
+        left = delete_files(storage, files, self._name)
+        logger.info("Deleted %d files of before the erasure of %s", len(files) - len(left), self._name)
+        return self._report(journal, proof), left
+
+    def _old_versions(self, doomed: Mapping[str, None]) -> list[str]:
+        """The metadata files in the log that tell of snapshots otherwise than the table does now."""
+        now = {each.snapshot_id: each for each in self._table.metadata.snapshots}
+        old = []
+        for entry in self._table.metadata.metadata_log:
+            try:
+                metadata = read_version(entry.metadata_file, self._table.storage).metadata
+            except MissingFileError:
+                old.append(entry.metadata_file)
+                continue
+            names = {path for path, _ in _statistics(metadata)}
+            names.update(each.manifest_list or "" for each in metadata.snapshots)
+            differs = any(
+                (each.manifest_list, each.summary) != (same.manifest_list, same.summary)
+                for each in metadata.snapshots
+                if (same := now.get(each.snapshot_id)) is not None
+            )
+            if differs or not names.isdisjoint(doomed):
+                old.append(entry.metadata_file)
+        return old
+
+    def _proof(self) -> list[dict[str, Any]]:
+        """Reads every live data file; CorruptDataFileError if a row matches."""
+        finder, storage = self._finder(), self._table.storage
+        named = NamedByHistory.of(self._table.metadata, storage)
+
+        def look(path: str) -> dict[str, Any]:
+            live = named.data[path][0]
+            matches = finder.count_matches(live.file, live.sequence_number)
+            return {"file": path, "rows": live.file.record_count, "matches": matches}
+
+        looked = list(in_parallel(look, named.data, self._table.location()))
+        wrong = [each for each in looked if each["matches"]]
+        if wrong:
+            raise CorruptDataFileError(
+                f"Cannot prove that the rows of table {self._name} are forgotten: {len(wrong)} data files hold such "
+                f"rows, the first is {wrong[0]['file']}. Their statistics are wrong, or they were added just now. "
+                f"Nothing was deleted. Go on with: hms-iceberg forget {self._name} --resume"
+            )
+        return looked
+
+    def _report(self, journal: ErasureJournal, proof: list[dict[str, Any]]) -> dict[str, Any]:
+        intent, done = journal.intent, journal.deleted or {}
+        return {
+            "format": FORMAT,
+            "table": self._name,
+            "table-uuid": intent.table_uuid,
+            "where": digest_of(intent.where),
+            "begun": format_milliseconds(intent.begun_ms),
+            "finished": format_milliseconds(now_ms()),
+            "metadata-file": self._table.metadata_location,
+            "snapshots": len(self._table.metadata.snapshots),
+            "rows": intent.rows,
+            **done,
+            "proof": {
+                "says": "each file that a snapshot names was read, every value of the columns of the predicate; "
+                "statistics were not believed",
+                "files": proof,
+                "matches": 0,
+            },
+        }
+
+
+def _nothing(location: str) -> None:
+    """Takes no note: nothing is written."""
+
+
+def _statistics(metadata: TableMetadata) -> Iterator[tuple[str, int]]:
+    """Statistics files of both kinds, each with its snapshot."""
+    yield from ((each.statistics_path, each.snapshot_id) for each in metadata.statistics)
+    yield from ((each.statistics_path, each.snapshot_id) for each in metadata.partition_statistics)
+
+
+def _readers(named: NamedByHistory, found: Mapping[str, Any], storage: Storage) -> set[int]:
+    """The snapshots that read some files."""
+    of_manifest: dict[tuple[str, int | None], bool] = {}
+    for key, manifest in named.manifests.items():
+        entries = entries_of(manifest, storage)
+        of_manifest[key] = any(entry.is_live and entry.data_file.file_path in found for entry in entries)
+    return {
+        snapshot_id
+        for snapshot_id, rows in named.lists.items()
+        if any(of_manifest[row.manifest_path, row.first_row_id] for row in rows)
+    }
+
+
+def _facts(location: str, storage: Storage) -> dict[str, Any] | None:
+    """The size and the checksum of a file; None if it is gone."""
+    digest, size = hashlib.sha256(), 0
+    try:
+        with storage.open_input(location) as opened:
+            while chunk := opened.read(_CHUNK):
+                digest.update(chunk)
+                size += len(chunk)
+    except MissingFileError:
+        return None
+    return {"bytes": size, "sha256": digest.hexdigest()}
