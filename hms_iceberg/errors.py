@@ -58,6 +58,9 @@ why (what was expected, what was found) and what to do next.
     │   └── LockError
     │       └── LockTimeoutError              a CommitFailedError as well, but not retryable: it has waited enough
     ├── SqlFailedError                    a statement of `hms-iceberg sql`; the message is Spark's
+    ├── IngestError                       events of a topic did not become changes of tables
+    │   ├── BadEventError                     an event is no change of a table
+    │   └── EventsLostError                   the broker no longer has events that a table needs next
     └── MigrationError                    Hive to Iceberg, and back
 
 `retryable` says whether the same change, replayed on a newer state of the table, may succeed: it is the
@@ -368,6 +371,21 @@ class LockTimeoutError(LockError, CommitFailedError):
     """
 
     retryable: ClassVar[bool] = False
+
+
+# ----------------------------------------------------------------------------------------------- ingest
+
+
+class IngestError(IcebergError):
+    """Events of a topic did not become changes of tables; where the tables are, the next start finds."""
+
+
+class BadEventError(IngestError):
+    """An event is no change of a table; the message names its topic, partition and offset. Nothing was written."""
+
+
+class EventsLostError(IngestError):
+    """The broker no longer has the events that a table needs next; the message says which, and what to do."""
 
 
 # -------------------------------------------------------------------------------------------- migration

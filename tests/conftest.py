@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from hms_iceberg.catalog import Catalog
     from hms_iceberg.hms.embedded import EmbeddedMetastore
+    from tests.support.kafka import KafkaBroker
 
 # Spark's JVMs live for minutes at most: compiling their code twice costs two fifths of all their time.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
@@ -184,6 +185,22 @@ def namespace(catalog: Catalog) -> str:
     name = f"test_{uuid.uuid4().hex[:12]}"
     catalog.create_namespace(name)
     return name
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
+    """A real Kafka broker, started once for the whole test run."""
+    from tests.support.kafka import KafkaBroker
+    from tests.support.maven import UnavailableError
+
+    pytest.importorskip("confluent_kafka", reason="needs confluent-kafka: pip install 'hms_iceberg[ingest]'")
+    try:
+        broker = KafkaBroker(tmp_path_factory.mktemp("kafka"))
+        broker.start()
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    yield broker
+    broker.stop()
 
 
 @pytest.fixture(scope="session")

@@ -35,6 +35,7 @@ SUBJECTS: dict[str, dict[str, Entry]] = {
         ),
         **_of("tables.scan_rows", scan="Show rows of a table, or write them to a file."),
         **_of("tables.scan_rows", append="Append the rows of files to a table."),
+        **_of("ingest.ingest", ingest="Apply the events of Kafka topics to tables, exactly once."),
         **_of("tables.show_properties", properties="Look at and change properties."),
         **_of(
             "tables.define",

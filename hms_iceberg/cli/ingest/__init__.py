@@ -1,0 +1,1 @@
+"""The command that applies the events of topics to tables."""

@@ -1,0 +1,112 @@
+"""One commit of a batch: rows, dead letters and offsets of all its tables together, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hms_iceberg.catalog import Catalog
+from hms_iceberg.expressions.tree import AlwaysTrue
+from hms_iceberg.ingest.batch import TablePart
+from hms_iceberg.ingest.progress import Offsets
+from hms_iceberg.ingest.table_rows import OPERATION
+from hms_iceberg.table import Table
+from hms_iceberg.table.changes.row_change import write_rows
+from hms_iceberg.table.table import TableTransaction
+from hms_iceberg.transaction.several_tables import SeveralTables
+from hms_iceberg.transaction.transaction import Transaction
+from hms_iceberg.updates.applied_offsets import OFFSETS, ApplyOffsets, as_text
+from hms_iceberg.updates.machinery.update import Update
+from hms_iceberg.updates.rows.append import FastAppend
+from hms_iceberg.updates.rows.overwrite import DeleteFiles
+
+
+@dataclass(frozen=True)
+class ReaderOffsets:
+    """A reader by its name, and the offsets of all partitions behind a batch."""
+
+    name: str
+    after: Offsets
+
+
+class BatchCommit:
+    """Collects what a batch does to its tables, and commits it."""
+
+    def __init__(self, catalog: Catalog, reader: ReaderOffsets) -> None:
+        self._catalog = catalog
+        self._reader = reader
+        self._begun: list[Transaction] = []
+
+    def apply(self, part: TablePart) -> None:
+        """Adds the changes of a table."""
+        if part.is_truncated:
+            self._truncate(part.table)
+            return
+        transaction = self._begin(part.table)
+        grown, rows = part.rows.grown, part.rows
+        writing = TableTransaction(transaction, part.table.moved)
+        if grown is not None:
+            with writing.update_schema() as update:
+                update.union_by_name(grown)
+        if rows.keys:
+            writing.apply_changes(
+                rows.arrow(),
+                keys=rows.keys,
+                operation=OPERATION,
+                offsets=self._reader.after,
+                name=self._reader.name,
+            )
+        else:
+            self._append(transaction, part.table, rows.arrow(with_operations=False))
+
+    def append(self, table: Table, rows: pa.Table) -> None:
+        """Adds rows to a table that has no key."""
+        self._append(self._begin(table), table, rows)
+
+    def move(self, table: Table) -> None:
+        """Gives a table the offsets, and changes no row."""
+        self._once(self._begin(table), table, lambda properties: FastAppend((), properties=properties))
+
+    def commit(self) -> None:
+        """Commits all of it.
+
+        Raises:
+            CommitConflictError: another reader of the name, or another writer, was there first; nothing was changed.
+            CommitFailedError, CommitStateUnknownError: see `Transaction.commit`.
+        """
+        if len(self._begun) == 1:
+            self._begun[0].commit()
+        elif self._begun:
+            SeveralTables(self._begun, self._catalog.metastore).commit()
+
+    def abandon(self) -> None:
+        """Deletes the files that were written for it."""
+        for each in self._begun:
+            each.abandon()
+
+    def _begin(self, table: Table) -> Transaction:
+        transaction = table.begin_transaction()
+        self._begun.append(transaction)
+        return transaction
+
+    def _append(self, transaction: Transaction, table: Table, rows: pa.Table) -> None:
+        files = write_rows(transaction, rows)
+        self._once(transaction, table, lambda properties: FastAppend(files, properties=properties))
+
+    def _truncate(self, table: Table) -> None:
+        if table.current_snapshot() is None:
+            self.move(table)
+            return
+        everything = AlwaysTrue()
+        self._once(
+            self._begin(table), table, lambda properties: DeleteFiles(row_filter=everything, properties=properties)
+        )
+
+    def _once(self, transaction: Transaction, table: Table, make: Callable[[Mapping[str, str]], Update]) -> None:
+        """Adds an update that moves the offsets, and is left out where they have moved already."""
+        before = table.applied_offsets(self._reader.name)
+        after = {**before, **self._reader.after}
+        update = make({OFFSETS + self._reader.name: as_text(after)})
+        transaction.add(ApplyOffsets(update, self._reader.name, before, after))

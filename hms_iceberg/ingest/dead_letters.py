@@ -1,0 +1,61 @@
+"""Events that are no changes, as rows of a table: what they were, and why they are there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hms_iceberg.arrow.columns.arrow_schema import to_arrow
+from hms_iceberg.ingest.records import Record
+from hms_iceberg.spec.data_types import (
+    BinaryType,
+    IntegerType,
+    ListType,
+    LongType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestamptzType,
+)
+from hms_iceberg.spec.schema import Schema
+
+_HEADER = StructType(NestedField(11, "name", StringType()), NestedField(12, "value", BinaryType()))
+DEAD_LETTERS = Schema(
+    NestedField(1, "topic", StringType(), required=True),
+    NestedField(2, "partition", IntegerType(), required=True),
+    NestedField(3, "offset", LongType(), required=True),
+    NestedField(4, "timestamp", TimestamptzType()),
+    NestedField(5, "key", BinaryType()),
+    NestedField(6, "value", BinaryType()),
+    NestedField(7, "headers", ListType(10, _HEADER, False)),
+    NestedField(8, "error", StringType(), required=True),
+)
+"""The columns of a table of such events."""
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """An event that is no change, and why."""
+
+    record: Record
+    why: str
+
+
+def dead_letter_rows(letters: Sequence[DeadLetter]) -> pa.Table:
+    """The events as rows, with key, value and headers as they came."""
+    rows = [
+        {
+            "topic": each.record.topic,
+            "partition": each.record.partition,
+            "offset": each.record.offset,
+            "timestamp": None if each.record.timestamp_ms is None else each.record.timestamp_ms * 1_000,
+            "key": each.record.key,
+            "value": each.record.value,
+            "headers": [{"name": name, "value": value} for name, value in each.record.headers],
+            "error": each.why,
+        }
+        for each in letters
+    ]
+    return pa.Table.from_pylist(rows, to_arrow(DEAD_LETTERS, field_ids=False))

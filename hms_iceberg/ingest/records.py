@@ -1,0 +1,77 @@
+"""Events as the broker has them, and the changes of tables that they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from hms_iceberg.ingest.values.source_types import SourceType
+
+Partition = tuple[str, int]
+"""A topic, and the number of one of its partitions."""
+
+
+def partition_name(partition: Partition) -> str:
+    """The name under which a table keeps the offset of a partition, such as `shop.orders-0`."""
+    return f"{partition[0]}-{partition[1]}"
+
+
+@dataclass(frozen=True)
+class Record:
+    """An event as it is in its topic."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    timestamp_ms: int | None = None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Bytes of key and value."""
+        return len(self.key or b"") + len(self.value or b"")
+
+    def __str__(self) -> str:
+        return f"topic {self.topic}, partition {self.partition}, offset {self.offset}"
+
+
+class Operation(Enum):
+    """What an event does to a table."""
+
+    INSERT = "insert"  # a row is new; where there is a key, it takes the place of that of its key if it is repeated
+    UPSERT = "upsert"  # the row takes the place of that of its key
+    DELETE = "delete"  # the row of a key goes
+    TRUNCATE = "truncate"  # all rows go
+
+
+@dataclass(frozen=True)
+class Part:
+    """A struct of an event: its values as they were decoded, and their types, unless only the values tell them."""
+
+    values: Mapping[str, Any]
+    types: Mapping[str, SourceType] | None = None
+
+
+@dataclass(frozen=True)
+class Change:
+    """What an event does, before it is known to which table.
+
+    Attributes:
+        operation: what happens.
+        row: the row; of a delete, what is known of it.
+        key: the event's key, if that is a struct; empty otherwise.
+        facts: the values that a table's name may be made of.
+    """
+
+    operation: Operation
+    row: Part
+    key: Part
+    facts: Mapping[str, Any]
+
+
+class EventProblem(Exception):
+    """Says why an event is no change of a table, and what to do."""
