@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.arrow.columns.nested import combine, conform, pruned
 from hms_iceberg.arrow.parallel import default_workers, read_in_order
-from hms_iceberg.arrow.reading.task_reader import ScanContext, read_task
+from hms_iceberg.arrow.reading.scan_context import ScanContext
+from hms_iceberg.arrow.reading.task_reader import read_task
 from hms_iceberg.arrow.rows.row_identity import key_frame, net_changes, unmatched
 from hms_iceberg.arrow.storage.filesystems import parse_location
 from hms_iceberg.lazy import pl

@@ -13,16 +13,8 @@ import pyarrow as pa
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.arrow.columns.frames import empty_frame, to_polars
 from hms_iceberg.arrow.parallel import default_workers, read_in_order
-from hms_iceberg.arrow.reading.task_reader import (
-    KEPT_BYTES,
-    STREAMED_BYTES,
-    FrameRows,
-    ScanContext,
-    WantedFrame,
-    count_live,
-    read_rows,
-    read_task,
-)
+from hms_iceberg.arrow.reading.scan_context import KEPT_BYTES, STREAMED_BYTES, FrameRows, ScanContext, WantedFrame
+from hms_iceberg.arrow.reading.task_reader import count_live, read_rows, read_task
 from hms_iceberg.arrow.storage.filesystems import parse_location
 from hms_iceberg.expressions.tree import AlwaysTrue
 from hms_iceberg.lazy import pl

@@ -19,7 +19,8 @@ from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.arrow.columns.nested import conform
 from hms_iceberg.arrow.deletes.deleted_rows import PositionDeletes
 from hms_iceberg.arrow.parallel import default_workers, read_in_order
-from hms_iceberg.arrow.reading.task_reader import ScanContext, read_task
+from hms_iceberg.arrow.reading.scan_context import ScanContext
+from hms_iceberg.arrow.reading.task_reader import read_task
 from hms_iceberg.arrow.storage.filesystems import parse_location
 from hms_iceberg.expressions.tree import AlwaysTrue
 from hms_iceberg.scan.tasks import FileScanTask

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import os
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, partial
-from threading import Lock
 from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hms_iceberg.arrow.columns.arrow_schema import constant, field_id_of, to_arrow
+from hms_iceberg.arrow.columns.arrow_schema import constant, field_id_of
 from hms_iceberg.arrow.columns.nested import RowSelection, conform, rows_only
 from hms_iceberg.arrow.columns.projection import FileProjection
-from hms_iceberg.arrow.deletes.deleted_rows import PositionDeletes
-from hms_iceberg.arrow.deletes.equality_deletes import EqualityDeletes, KeySet
 from hms_iceberg.arrow.formats.content_files import ContentReader, check_row_count, open_reader
-from hms_iceberg.arrow.formats.parquet_frames import DecodedRows, FrameColumns, are_among
+from hms_iceberg.arrow.formats.parquet_frames import DecodedRows, FrameColumns
 from hms_iceberg.arrow.formats.parquet_reader import RangeMetrics, RowRange
 from hms_iceberg.arrow.metrics.footer_metrics import ColumnMetrics
+from hms_iceberg.arrow.reading.scan_context import STREAMED_BYTES, FrameRows, ScanContext
+from hms_iceberg.arrow.reading.task_deletes import BatchColumns, TaskDeletes, WantedColumns
 from hms_iceberg.arrow.rows.frame_tests import FrameTest, file_column
-from hms_iceberg.arrow.rows.row_masks import Prefilter, matching_rows
+from hms_iceberg.arrow.rows.row_masks import matching_rows
 from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.expressions.bound import BoundReference
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, BooleanExpression
@@ -34,119 +29,16 @@ from hms_iceberg.lazy import pl
 from hms_iceberg.scan.manifests.manifest_source import named_snapshot
 from hms_iceberg.scan.metadata_filter import is_of_table, only_tests
 from hms_iceberg.scan.metrics_filter import files_may_match
-from hms_iceberg.scan.task_deletes import DeleteFiles
 from hms_iceberg.scan.tasks import FileScanTask
 from hms_iceberg.spec import metadata_columns as columns
 from hms_iceberg.spec.data_types import LongType, NestedField, StringType, StructType
 from hms_iceberg.spec.manifests.manifest_values import DataFile
-from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.values.single_values import to_bytes
-from hms_iceberg.storage import Storage
 
 # Keys of equality deletes are looked up in larger batches, since each look-up has a cost of its own.
 _KEYED_BATCH_ROWS = 1 << 20
 _POSITION = columns.POSITION.field_id
-# The most that a range may take while it is decoded whole: if its rows are let go one after another, and if whoever
-# reads keeps the rows or takes whole ranges.
-STREAMED_BYTES, KEPT_BYTES = 64 * 1024 * 1024, 512 * 1024 * 1024
-
-
-@dataclass(frozen=True)
-class FrameRows:
-    """Rows as a frame of the names and types that polars has for the wanted columns."""
-
-    frame: pl.DataFrame
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory, about."""
-        return int(self.frame.estimated_size())
-
-
-@dataclass(frozen=True)
-class WantedFrame:
-    """The types of a scan's columns in polars, and a test of them that rows have to match, too."""
-
-    dtypes: Mapping[str, Any]
-    test: pl.Expr | None = None
-
-
-class ScanContext:
-    """State that all tasks of a scan share.
-
-    With `marks_deleted`, deleted rows are read too, and the column `_deleted` tells them; else they are left out. With
-    `frame`, rows come as frames where that is quicker than batches. A range that is decoded whole takes at most
-    `decoded_bytes`.
-    """
-
-    def __init__(
-        self,
-        metadata: TableMetadata,
-        storage: Storage,
-        filter_schema: Schema,
-        projected: Schema,
-        batch_rows: int,
-        marks_deleted: bool = False,
-        frame: WantedFrame | None = None,
-        decoded_bytes: int = STREAMED_BYTES,
-    ) -> None:
-        self.frame = frame
-        self.decoded_bytes = decoded_bytes
-        self.metadata = metadata
-        self.storage = storage
-        self.filter_schema = filter_schema
-        self.projected = projected
-        self.arrow_schema = to_arrow(projected)
-        self.batch_rows = batch_rows
-        self.marks_deleted = marks_deleted
-        self.mapping = metadata.name_mapping()
-        self.prefilter = Prefilter()
-        self.positions = PositionDeletes(storage)
-        self.equality = EqualityDeletes(storage, metadata)
-        self._projections: deque[FileProjection] = deque(maxlen=8)
-        self._lock = Lock()
-        self._reading = 0
-
-    @contextmanager
-    def reading(self) -> Iterator[None]:
-        """Counts a file as being read."""
-        with self._lock:
-            self._reading += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._reading -= 1
-
-    @property
-    def spare_processors(self) -> bool:
-        """Whether fewer files are read now than there are processors; else each is decoded best by one thread."""
-        return self._reading < (os.cpu_count() or 1)
-
-    def projection(
-        self, reader: ContentReader, wanted: tuple[NestedField, ...], file: DataFile, schema: pa.Schema | None = None
-    ) -> FileProjection:
-        """The projection of a file, or another schema of it, to the wanted columns; files of the same columns share
-        it.
-        """
-        schema = reader.schema if schema is None else schema
-        constants = self.constants(file)
-        for known in tuple(self._projections):
-            if known.fits(schema, wanted, constants):
-                return known
-        made = FileProjection(schema, wanted, constants, file.file_path, reader.reads_nested_fields)
-        self._projections.append(made)
-        return made
-
-    def constants(self, file: DataFile) -> dict[int, Any]:
-        """Identity partition values of a file by source column, for columns that the file lacks."""
-        spec = self.metadata.spec_by_id(file.spec_id)
-        return {
-            field.source_id: value
-            for field, value in zip(spec.fields, file.partition, strict=True)
-            if field.transform.is_identity
-        }
 
 
 def read_task(
@@ -172,9 +64,9 @@ def read_rows(
 def _read(
     context: ScanContext, task: FileScanTask, deleted_by: Sequence[DataFile] | None
 ) -> Iterator[pa.RecordBatch | FrameRows]:
-    wanted = _Wanted()
-    deletes = _Deletes(context, task.file, task.delete_files, wanted)
-    only = None if deleted_by is None else _Deletes(context, task.file, deleted_by, wanted)
+    wanted = WantedColumns()
+    deletes = TaskDeletes(context, task.file, task.delete_files, wanted)
+    only = None if deleted_by is None else TaskDeletes(context, task.file, deleted_by, wanted)
     if only is not None and only.removes_nothing_beyond(deletes):
         return
     file = task.file
@@ -193,97 +85,9 @@ def count_live(context: ScanContext, task: FileScanTask) -> int | None:
         return None
     if task.delete_files.has_equality_deletes:
         return None
-    return rows - _Deletes(context, task.file, task.delete_files, _Wanted()).positions_in(RowRange(0, 0, rows, 0))
-
-
-class _Wanted:
-    """The columns to make of a file, each once."""
-
-    def __init__(self) -> None:
-        self._places: dict[NestedField, int] = {}
-
-    @property
-    def fields(self) -> tuple[NestedField, ...]:
-        return tuple(self._places)
-
-    def index(self, field: NestedField) -> int:
-        return self._places.setdefault(field, len(self._places))
-
-
-class _Columns:
-    """The wanted columns of a batch, each built on first use.
-
-    Columns of filters and keys are made of all rows, the rest only of the rows that are kept: conversions are then
-    spared to the others, and codes of a dictionary are quicker to leave out than text.
-    """
-
-    def __init__(self, projection: FileProjection, batch: pa.RecordBatch) -> None:
-        self._projection = projection
-        self._batch = batch
-        self._whole: dict[int, pa.Array] = {}
-
-    def __getitem__(self, index: int) -> pa.Array:
-        if index not in self._whole:
-            self._whole[index] = self._projection.column(index, self._batch)
-        return self._whole[index]
-
-    def kept(self, index: int, rows: RowSelection | None) -> pa.Array:
-        """A column of some rows only; None for all."""
-        if index in self._whole or rows is None:
-            return self[index] if rows is None else rows.of(self[index])
-        return self._projection.column(index, self._batch, rows)
-
-
-class _Deletes:
-    def __init__(self, context: ScanContext, file: DataFile, delete_files: Sequence[DataFile], wanted: _Wanted) -> None:
-        deletes = DeleteFiles.of(delete_files)
-        self._keys: list[tuple[KeySet, list[int]]] = [
-            (keys, [wanted.index(column) for column in keys.columns]) for keys in context.equality.keys(deletes)
-        ]
-        self._positions = context.positions.of_task(file.file_path, deletes)
-
-    @property
-    def has_keys(self) -> bool:
-        return bool(self._keys)
-
-    @property
-    def positions(self) -> Any | None:
-        """The ascending positions of removed rows, beside those that keys remove; None for none."""
-        return self._positions
-
-    def removes_nothing_beyond(self, other: _Deletes) -> bool:
-        """Whether certainly every row that these remove is removed by the others."""
-        if self._keys:
-            return False
-        if self._positions is None:
-            return True
-        return other._positions is not None and not len(np.setdiff1d(self._positions, other._positions, True))
-
-    def positions_in(self, rows: RowRange) -> int:
-        """The number of rows of a range that are removed by their position."""
-        if self._positions is None:
-            return 0
-        first, last = np.searchsorted(self._positions, (rows.start, rows.start + rows.rows))
-        return int(last - first)
-
-    def removed(self, where: Any, count: int, made: _Columns) -> Any | None:
-        """A mask of the rows of a batch that are removed; None for none.
-
-        The batch is at positions `where`, or from the position `where` on.
-        """
-        mask = None
-        if self._positions is not None and not isinstance(where, int):
-            mask = are_among(where, self._positions)
-        elif self._positions is not None:
-            first, last = np.searchsorted(self._positions, (where, where + count))
-            if last > first:
-                mask = np.zeros(count, np.bool_)
-                mask[self._positions[first:last] - where] = True
-        for keys, indices in self._keys:
-            found = keys.deleted([made[index] for index in indices])
-            if found.any():
-                mask = found if mask is None else mask | found
-        return mask
+    return rows - TaskDeletes(context, task.file, task.delete_files, WantedColumns()).positions_in(
+        RowRange(0, 0, rows, 0)
+    )
 
 
 class _TaskReader:
@@ -292,9 +96,9 @@ class _TaskReader:
         context: ScanContext,
         task: FileScanTask,
         reader: ContentReader,
-        wanted: _Wanted,
-        deletes: _Deletes,
-        only: _Deletes | None,
+        wanted: WantedColumns,
+        deletes: TaskDeletes,
+        only: TaskDeletes | None,
     ) -> None:
         self._context = context
         self._task = task
@@ -313,17 +117,17 @@ class _TaskReader:
         if reader.frames is not None:
             self._quick_projection = context.projection(reader, quick, task.file, reader.frames.schema)
 
-    def _add_filter_columns(self, wanted: _Wanted, expression: BooleanExpression) -> None:
+    def _add_filter_columns(self, wanted: WantedColumns, expression: BooleanExpression) -> None:
         for each in bound_predicates(expression):
             self._filter_columns[each.ref] = self._filter_column(wanted, each.ref)
 
-    def _filter_column(self, wanted: _Wanted, ref: BoundReference) -> int | None:
+    def _filter_column(self, wanted: WantedColumns, ref: BoundReference) -> int | None:
         """The place of a column of the filter among those made of the file; None for one that is not in files."""
         if columns.is_metadata_column(ref.field_id):
             return self._output(wanted, ref.field)
         return wanted.index(_pruned(self._context.filter_schema, ref.field_id))
 
-    def _output(self, wanted: _Wanted, field: NestedField) -> int | None:
+    def _output(self, wanted: WantedColumns, field: NestedField) -> int | None:
         """The place of an output column among those made of the file; None for one that is not in files."""
         if field.field_id in (columns.ROW_ID.field_id, columns.LAST_UPDATED_SEQUENCE_NUMBER.field_id):
             return wanted.index(NestedField(field.field_id, field.name, LongType()))
@@ -489,7 +293,7 @@ class _TaskReader:
 
         The batch is at positions `where`, or from the position `where` on.
         """
-        made = _Columns(projection, batch)
+        made = BatchColumns(projection, batch)
         count = batch.num_rows
         removed = self._deletes.removed(where, count, made)
         keep = self._wanted_rows(removed, where, count, made, rest)
@@ -516,7 +320,7 @@ class _TaskReader:
         return _batch(arrays, rows, self._context.arrow_schema)
 
     def _wanted_rows(
-        self, removed: Any | None, where: Any, count: int, made: _Columns, rest: BooleanExpression
+        self, removed: Any | None, where: Any, count: int, made: BatchColumns, rest: BooleanExpression
     ) -> Any | None:
         """A mask of the rows that are neither deleted (unless marked) nor filtered out; None for all."""
         keep = None if removed is None or self._context.marks_deleted else ~removed
@@ -531,7 +335,7 @@ class _TaskReader:
             keep = matching if keep is None else keep & matching
         return keep
 
-    def _tested(self, ref: BoundReference, where: Any, count: int, made: _Columns) -> pa.Array:
+    def _tested(self, ref: BoundReference, where: Any, count: int, made: BatchColumns) -> pa.Array:
         """The values of a column of the filter in a batch."""
         index = self._filter_columns[ref]
         if not columns.is_metadata_column(ref.field_id):

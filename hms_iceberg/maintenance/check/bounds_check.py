@@ -14,7 +14,8 @@ from hms_iceberg.arrow.formats.content_files import open_reader
 from hms_iceberg.arrow.formats.parquet_reader import ParquetReader
 from hms_iceberg.arrow.metrics.batch_metrics import BatchMetrics
 from hms_iceberg.arrow.metrics.footer_metrics import FULL, ColumnMetrics, MetricsMode, metrics_modes
-from hms_iceberg.arrow.reading.task_reader import ScanContext, read_task
+from hms_iceberg.arrow.reading.scan_context import ScanContext
+from hms_iceberg.arrow.reading.task_reader import read_task
 from hms_iceberg.maintenance.check.findings import WrongBounds
 from hms_iceberg.scan.tasks import FileScanTask
 from hms_iceberg.spec.data_types import (

@@ -13,7 +13,8 @@ from hms_iceberg.arrow.deletes.puffin import read_deletion_vector
 from hms_iceberg.arrow.formats.content_files import open_reader
 from hms_iceberg.arrow.metrics.batch_metrics import BatchMetrics
 from hms_iceberg.arrow.metrics.footer_metrics import FULL, ColumnMetrics
-from hms_iceberg.arrow.reading.task_reader import ScanContext, read_task
+from hms_iceberg.arrow.reading.scan_context import ScanContext
+from hms_iceberg.arrow.reading.task_reader import read_task
 from hms_iceberg.errors import IcebergError, MissingFileError
 from hms_iceberg.maintenance.check import findings as found
 from hms_iceberg.maintenance.check.bounds_check import Bounds

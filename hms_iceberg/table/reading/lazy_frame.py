@@ -19,7 +19,7 @@ import pyarrow as pa
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.arrow.columns.frames import empty_frame, for_pandas, to_polars
 from hms_iceberg.arrow.reading.read import read_frames
-from hms_iceberg.arrow.reading.task_reader import WantedFrame
+from hms_iceberg.arrow.reading.scan_context import WantedFrame
 from hms_iceberg.errors import MissingDependencyError
 from hms_iceberg.expressions.literals import Literal, Operator, literal, stored_literal
 from hms_iceberg.expressions.terms import Reference

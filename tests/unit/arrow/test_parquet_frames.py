@@ -23,7 +23,7 @@ from hms_iceberg.arrow.formats import parquet_frames
 from hms_iceberg.arrow.formats.parquet_frames import FrameReader
 from hms_iceberg.arrow.formats.parquet_reader import ParquetReader
 from hms_iceberg.arrow.reading.read import read_frames
-from hms_iceberg.arrow.reading.task_reader import WantedFrame
+from hms_iceberg.arrow.reading.scan_context import WantedFrame
 from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.expressions.literals import Literal, Operator, literal, stored_literal
 from hms_iceberg.expressions.terms import Reference
