@@ -14,6 +14,7 @@ from itertools import chain
 
 from hms_iceberg.arrow.storage.arrow_storage import is_unfinished
 from hms_iceberg.errors import CorruptFileError, InvalidInputError, MissingFileError, UnsupportedError
+from hms_iceberg.hms.rows.marks import Mark
 from hms_iceberg.maintenance.erasure.erasure_journal import needed_by_erasures
 from hms_iceberg.maintenance.repair.repair_journal import needed_for_undo
 from hms_iceberg.metastore import TableRows
@@ -28,7 +29,7 @@ from hms_iceberg.table.needed.remembered_rows import asked_once, fresh_rows
 from hms_iceberg.table.reading.scan import milliseconds
 from hms_iceberg.table.table import Table
 from hms_iceberg.table.version_files import version_number
-from hms_iceberg.transaction.intents import FinishesTransactions, Intent, is_intent, open_among
+from hms_iceberg.transaction.intents import FinishesTransactions, Intent, is_intent, open_among, read_intent
 from hms_iceberg.transaction.workspace import read_version
 
 logger = logging.getLogger(__name__)
@@ -187,13 +188,23 @@ def remove_orphan_files(
 
 
 def _open_intents(table: Table, listed: Iterable[FileInfo], before: int, dry_run: bool) -> list[Intent]:
-    """The transactions on several tables that are open on the table; old ones, of dead owners, are finished first."""
-    copies = [file for file in listed if is_intent(file.location)]
-    old = [file.location for file in copies if file.modified_ms < before]
+    """The open transactions on several tables whose intents are in the table's folder; old ones, of dead owners, are
+    finished first."""
+    records = [file for file in listed if is_intent(file.location)]
+    old = [file.location for file in records if file.modified_ms < before]
     if isinstance(table.metastore, FinishesTransactions) and not dry_run:
         for intent in open_among(old, table.storage):
             table.metastore.finish(intent)
-    return list(open_among((file.location for file in copies), table.storage))
+    return list(open_among((file.location for file in records), table.storage))
+
+
+def _intents_of_rows(rows: TableRows, storage: Storage) -> Iterator[Intent]:
+    """The open transactions that rows of a metastore were moved by; one whose row decides may be closed already."""
+    marks = (Mark.of(row.properties) for row in rows.rows() if row.is_iceberg)
+    for record in {mark.record for mark in marks if mark is not None}:
+        intent = read_intent(record, storage)
+        if intent is not None:
+            yield intent
 
 
 def _files_of_intents(table: Table, intents: Iterable[Intent]) -> Iterator[str]:
@@ -231,6 +242,8 @@ def _of_nobody(
         )
     }
     for location in chain(needed_for_undo(table), needed_by_erasures(metadata, file, storage)) if left else ():
+        left.pop(places.anywhere(location), None)
+    for location in _files_of_intents(table, _intents_of_rows(rows, storage)) if left and rows is not None else ():
         left.pop(places.anywhere(location), None)
     sharers = [(f"table {row}", f"hms-iceberg repair {row}", names_of(row, storage)) for row in neighbours.sharers]
     for version in _versions_by_path(table, left, places):

@@ -1,7 +1,7 @@
 """The intent of a commit to several tables: what is to become of each of them, written down before the first row moves.
 
-A copy lies beside the metadata of each table until the commit is closed. Its name is hidden, so that no engine takes it
-for an orphan.
+It lies beside the metadata of the table whose row decides until the commit is closed; the mark of each row that moves
+names it. Its own name is hidden, so that no engine takes it for an orphan.
 """
 
 from __future__ import annotations
@@ -39,10 +39,6 @@ class IntendedTable:
     new: str
     checksum: str = ""
 
-    def record(self, transaction_id: str) -> str:
-        """The location of the intent's copy beside the table's metadata."""
-        return f"{self.new.rpartition('/')[0]}/{INTENTS}{transaction_id}.json"
-
 
 @dataclass(frozen=True)
 class Intent:
@@ -52,39 +48,32 @@ class Intent:
     tables: tuple[IntendedTable, ...]
 
     @property
-    def records(self) -> tuple[str, ...]:
-        """The locations of its copies."""
-        return tuple(dict.fromkeys(each.record(self.transaction_id) for each in self.tables))
+    def record(self) -> str:
+        """Where it is written down."""
+        return f"{self.tables[-1].new.rpartition('/')[0]}/{INTENTS}{self.transaction_id}.json"
 
     @property
     def way_location(self) -> str:
         """The location of the file that says where it is taken."""
-        return f"{self.records[-1].removesuffix('.json')}.way"
+        return f"{self.record.removesuffix('.json')}.way"
 
     def write(self, storage: Storage) -> None:
-        """Writes every copy; those that were written go again if one cannot be."""
-        content = self._encoded()
-        written: list[str] = []
+        """Writes it down; a file that could be written in part only goes again."""
         try:
-            for record in self.records:
-                written.append(record)
-                storage.create(record, content)
+            storage.create(self.record, self._encoded())
         except BaseException:
-            for record in written:
-                with suppress(Exception):
-                    storage.delete(record)
+            with suppress(Exception):
+                storage.delete(self.record)
             raise
 
     def close(self, storage: Storage) -> None:
-        """Deletes every copy, and what was said of its way; the copy beside the table that decides goes last."""
-        *others, last = self.records
-        for location in (*others, self.way_location, last):
-            storage.delete(location)
+        """Deletes what was said of its way, and then the intent itself."""
+        storage.delete(self.way_location)
+        storage.delete(self.record)
 
     def forget(self, storage: Storage) -> None:
-        """Deletes every copy, when nobody has said where it is to be taken."""
-        for location in self.records:
-            storage.delete(location)
+        """Deletes the intent, when nobody has said where it is to be taken."""
+        storage.delete(self.record)
 
     def said_way(self, storage: Storage, proposed: str) -> str:
         """Where it is taken, as whoever came first has said; `proposed` if nobody has."""
@@ -126,7 +115,7 @@ def checksum_of(content: bytes) -> str:
 
 
 def read_intent(location: str, storage: Storage) -> Intent | None:
-    """Reads a copy of an intent; None if it was closed."""
+    """Reads an intent; None if it was closed."""
     try:
         content = storage.read(location)
     except MissingFileError:
@@ -148,14 +137,14 @@ def read_intent(location: str, storage: Storage) -> Intent | None:
 
 
 def is_intent(location: str) -> bool:
-    """Whether a file is a copy of an intent, or says its way, by its name."""
+    """Whether a file is an intent, or says its way, by its name."""
     return location.rpartition("/")[2].startswith(INTENTS)
 
 
 def open_among(locations: Iterable[str], storage: Storage) -> Iterator[Intent]:
     """The intents among some files that are open still."""
     for location in locations:
-        is_copy = is_intent(location) and location.endswith(".json")
-        intent = read_intent(location, storage) if is_copy else None
+        is_record = is_intent(location) and location.endswith(".json")
+        intent = read_intent(location, storage) if is_record else None
         if intent is not None:
             yield intent

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from hms_iceberg.cli.catalog_options import catalog_options, open_catalog
 from hms_iceberg.cli.output import OUTPUT_OPTION, Output, say
 from hms_iceberg.cli.suggestions import SuggestingGroup
+
+if TYPE_CHECKING:
+    from hms_iceberg.catalog import Catalog
 
 _DATA_DIR = click.option(
     "--data-dir",
@@ -110,6 +115,8 @@ def list_(
 ) -> None:
     """List locks: who holds them, for how long, when they last gave a sign of life, and who waits.
 
+    Commits to several tables that were left unfinished follow, which have no lock any more.
+
     Example: hms-iceberg locks list web
     """
     from hms_iceberg.hms.hive_metastore import hive_client
@@ -118,6 +125,7 @@ def list_(
     namespace, _, table = (name or "").partition(".")
     with open_catalog(catalog_name, uri, properties) as catalog:
         found = lock_admin.list_locks(hive_client(catalog.metastore), namespace or None, table or None)
+        unfinished = [] if output == "json" else list(_unfinished(catalog, namespace or None, table or None))
     if output == "json":
         rows = [{**asdict(lock), "abandoned": lock_admin.is_abandoned(lock)} for lock in found]
         Output(output).json(rows)
@@ -131,6 +139,20 @@ def list_(
         say(f"To release lock {lock.lock_id}, which nobody uses: hms-iceberg locks release {lock.lock_id}")
     if not found:
         say("No locks.")
+    for line in unfinished:
+        say(line)
+
+
+def _unfinished(catalog: Catalog, namespace: str | None, table: str | None) -> Iterator[str]:
+    """Lines that tell of the transactions on several tables that have moved a table and are not finished."""
+    from hms_iceberg.hms.rows.marks import FINISHED_BY, Mark
+    from hms_iceberg.table.needed.others import table_rows_of
+
+    rows = table_rows_of(catalog.metastore)
+    for row in () if rows is None else rows.rows(namespace):
+        mark = Mark.of(row.properties) if row.is_iceberg and table in (None, row.identifier[1]) else None
+        if mark is not None and mark.unfinished is not None:
+            yield f"{row}: {mark.unfinished}. {FINISHED_BY}"
 
 
 @locks.command()

@@ -21,7 +21,7 @@ class Mark:
 
     Attributes:
         transaction: its id.
-        record: the copy of its intent beside the table's metadata.
+        record: where its intent is.
         owner: host and process of whoever made it.
         base, new: the table's metadata files before and after.
         base_hash: what the row said of the base of an encrypted table.
@@ -48,7 +48,7 @@ class Mark:
         table, last = intent.tables[number], intent.tables[-1]
         return cls(
             transaction=intent.transaction_id,
-            record=table.record(intent.transaction_id),
+            record=intent.record,
             owner=owner,
             base=table.base,
             new=table.new,
@@ -82,6 +82,21 @@ class Mark:
         return self.new == self.decides_new
 
     @property
+    def owner_process(self) -> Process | None:
+        """The owner, if it was a process of this machine."""
+        host, _, process = self.owner.partition(" ")
+        return Process.find(host, process)
+
+    @property
+    def unfinished(self) -> str | None:
+        """What there is to say of a transaction that has not removed this mark; None of the last one, which stays."""
+        if self.decides_itself:
+            return None
+        return (
+            f"transaction {self.transaction} of {self.owner}, which {'.'.join(self.decides)} decides, is not finished"
+        )
+
+    @property
     def text(self) -> str:
         """The value of the parameter."""
         return json.dumps(asdict(self), separators=(",", ":"))
@@ -91,6 +106,10 @@ class Mark:
         own = IntendedTable(identifier, self.uuid, self.base, self.new)
         last = IntendedTable(self.decides, self.decides_uuid, self.decides_base, self.decides_new)
         return Intent(self.transaction, (own, last))
+
+
+FINISHED_BY = "If its owner is dead, the next commit to the table finishes it; until then nothing of it is seen."
+"""What becomes of an unfinished transaction."""
 
 
 def owner_mark() -> str:

@@ -9,6 +9,7 @@ Fields".
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +17,7 @@ from functools import partial
 from hms_iceberg.arrow.parallel import in_parallel
 from hms_iceberg.encryption.encrypted_tables import decrypted, manifest_bytes
 from hms_iceberg.errors import IcebergError, NoSuchSnapshotError
+from hms_iceberg.hms.rows.marks import Mark
 from hms_iceberg.maintenance.check import findings as found
 from hms_iceberg.maintenance.check.bounds_check import Bounds
 from hms_iceberg.maintenance.check.digests import Listed, ManifestDigest, digest, file_key
@@ -39,9 +41,12 @@ from hms_iceberg.storage import Storage
 from hms_iceberg.table.file_system import FileSystemMetastore
 from hms_iceberg.table.readable import ReadableTable
 from hms_iceberg.table.table import Table
+from hms_iceberg.transaction.intents import open_among
 
 Progress = Callable[[str, int, int], None]
 
+# No owner that lives takes so long from its intent to the end.
+_OPEN_SECONDS = 600
 # Manifests that are decoded and not looked at yet; each may have many thousand entries.
 _MANIFESTS_AHEAD = 3
 
@@ -120,6 +125,8 @@ def check_table(
         check.snapshot(snapshot)
     if files:
         check.statistics()
+    if isinstance(table, Table):
+        check.transactions(table)
     findings = tuple(dict.fromkeys(check.findings))
     return ConsistencyReport(table.metadata_location, findings, len(chosen), len(check.digests), len(check.seen))
 
@@ -163,6 +170,22 @@ class _Check:
         damage = metastore.damage(table.name()) if isinstance(metastore, FileSystemMetastore) else None
         if damage is not None:
             self.findings.append(found.UnreachedVersion(damage.newest.location, str(damage)))
+
+    def transactions(self, table: Table) -> None:
+        """Tells of transactions on several tables whose owners left them open: by the row's mark, and by intents."""
+        mark, told = Mark.of(table.metastore.load(table.name()).properties), {}
+        folders = {table.metadata_location.rpartition("/")[0]}
+        if mark is not None and mark.unfinished is not None:
+            folders.add(mark.record.rpartition("/")[0])
+            owner = mark.owner_process
+            if owner is not None and not owner.may_be_alive():
+                told[mark.transaction] = ".".join(mark.decides)
+        oldest = (time.time() - _OPEN_SECONDS) * 1000
+        files = (each for folder in sorted(folders) for each in self.storage.list(folder))
+        for intent in open_among((each.location for each in files if 0 < each.modified_ms < oldest), self.storage):
+            if any(each.uuid == self.metadata.table_uuid for each in intent.tables):
+                told[intent.transaction_id] = ".".join(intent.tables[-1].identifier)
+        self.findings += (found.UnfinishedTransaction(*each) for each in told.items())
 
     # ------------------------------------------------------------------------------------------- reading
 

@@ -19,6 +19,7 @@ __all__ = [
     "OtherTable",
     "RepeatedFile",
     "SecondDeletionVector",
+    "UnfinishedTransaction",
     "UnreachedVersion",
     "UnreadableFile",
     "WrongBounds",
@@ -78,6 +79,19 @@ class UnreachedVersion(Finding):
     reason: str
 
     _text = "{reason}"
+
+
+@dataclass(frozen=True)
+class UnfinishedTransaction(Finding):
+    """A commit to several tables, of which this is one, was left open by its owner."""
+
+    transaction: str
+    decides: str
+
+    _text = (
+        "Transaction {transaction} on several tables, which {decides} decides, is not finished, and its owner is dead. "
+        "The next commit to a table that it has moved finishes it; so does the removal of orphan files of {decides}."
+    )
 
 
 @dataclass(frozen=True)

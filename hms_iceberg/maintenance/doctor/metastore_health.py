@@ -13,7 +13,7 @@ from hms_iceberg.hms.connection.reach import check_reach
 from hms_iceberg.hms.hive_metastore import HiveMetastore
 from hms_iceberg.hms.locking.lock_admin import is_abandoned, list_locks
 from hms_iceberg.hms.locking.lock_settings import LockSettings
-from hms_iceberg.hms.rows.marks import Mark
+from hms_iceberg.hms.rows.marks import FINISHED_BY, Mark
 from hms_iceberg.hms.rows.unchanged_rows import TRUST_NOTIFICATIONS
 from hms_iceberg.maintenance.doctor.diagnosis import Diagnosis, bad, doubtful, good
 from hms_iceberg.maintenance.erasure.rewritten_history import OPEN_ERASURE
@@ -70,11 +70,8 @@ def examine_transactions(rows: Iterable[TableRow]) -> Iterator[Diagnosis]:
     """Names the tables that a transaction on several tables has moved and not finished."""
     for row in rows:
         mark = Mark.of(row.properties) if row.is_iceberg else None
-        if mark is not None and not mark.decides_itself:
-            decides = ".".join(mark.decides)
-            told = f"transaction {mark.transaction} of {mark.owner}, which {decides} decides, is not finished"
-            remedy = "If its owner is dead, the next commit to the table finishes it; until then nothing of it is seen."
-            yield doubtful(f"table {row}", told, remedy)
+        if mark is not None and mark.unfinished is not None:
+            yield doubtful(f"table {row}", mark.unfinished, FINISHED_BY)
 
 
 def examine_erasures(rows: Iterable[TableRow]) -> Iterator[Diagnosis]:

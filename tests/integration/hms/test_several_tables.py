@@ -12,8 +12,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 
 from hms_iceberg.catalog import Catalog, load_catalog
+from hms_iceberg.cli.main import cli
 from hms_iceberg.errors import CommitConflictError, InvalidInputError, NoSuchTableError, UnsupportedError
 from hms_iceberg.hms.commit.several import unfinished
 from hms_iceberg.hms.commit.several.finishing import End
@@ -22,8 +24,10 @@ from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.hms.hive_metastore import hive_client
 from hms_iceberg.hms.locking.lock_admin import list_locks
 from hms_iceberg.hms.rows.marks import MARK
-from hms_iceberg.maintenance import remove_orphan_files
+from hms_iceberg.maintenance import check_table, remove_orphan_files
+from hms_iceberg.maintenance.check import consistency
 from hms_iceberg.maintenance.doctor.metastore_health import examine_transactions
+from hms_iceberg.processes import Process
 from hms_iceberg.transaction.intents import Intent, open_among
 from tests.support.commit_operations import QUICK, find_out_capability, outcome
 from tests.support.killed_catalog import Killed, KilledAt
@@ -85,13 +89,14 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def killed_transfer(bank: Catalog, names: list[str], number: int | None) -> list[str]:
-    """Transfers 30 from the first to the second table, and is killed after a call; the calls that were made."""
+    """Transfers 30 from the first table to each other, and is killed after a call; the calls that were made."""
     with load_catalog("doomed", **bank.properties) as doomed:
         find_out_capability(doomed)
         killed = KilledAt(doomed, number)
         with suppress(Killed), doomed.transaction() as transaction:
             transaction.table(names[0]).append(rows((2, -30)))
-            transaction.table(names[1]).append(rows((2, 30)))
+            for name in names[1:]:
+                transaction.table(name).append(rows((2, 30)))
         return killed.calls
 
 
@@ -179,7 +184,7 @@ def test_a_transaction_is_taken_back_if_others_committed_to_what_had_not_moved(b
     give_back_locks(bank)
     peer_table(bank, names[1]).append(rows((5, 7)))
     assert amounts(bank, names) == [before[0], before[1] + 7]
-    assert len(open_intents(bank, names)) == 2
+    assert len(open_intents(bank, names)) == 1
     bank.load_table(names[0]).append(rows((6, 1)))
     assert amounts(bank, names) == [before[0] + 1, before[1] + 7]
     assert open_intents(bank, names) == []
@@ -269,25 +274,48 @@ def test_tables_in_folders_have_no_such_transaction(tmp_path: Path) -> None:
 def test_orphan_removal_spares_what_an_open_transaction_names_and_finishes_old_ones(
     bank: Catalog, names: list[str]
 ) -> None:
-    stopped_after_first_move(bank, names[:2])
+    stopped_after_first_move(bank, names)
     before = amounts(bank, names)
     give_back_locks(bank)
     hour = dt.timedelta(hours=1)
-    for name in names[:2]:
+    for name in names:  # one has moved, one has not, and one decides
         table = bank.load_table(name)
         found = remove_orphan_files(table, older_than=dt.datetime.now() + hour, nobody_writes=True, dry_run=True)
         assert found.locations == (), name
     peer_table(bank, names[0]).append(rows((5, 7)))
     remove_orphan_files(bank.load_table(names[1]), older_than=dt.datetime.now() + hour, nobody_writes=True)
-    assert amounts(bank, names) == [before[0] - 30 + 7, before[1] + 30, 100]
+    assert amounts(bank, names) == before, "it is finished where its intent is"
+    remove_orphan_files(bank.load_table(names[2]), older_than=dt.datetime.now() + hour, nobody_writes=True)
+    assert amounts(bank, names) == [before[0] - 30 + 7, before[1] + 30, before[2] + 30]
 
 
-def test_the_doctor_tells_of_what_is_not_finished(bank: Catalog, names: list[str]) -> None:
-    stopped_after_first_move(bank, names[:2])
-    told = [str(each) for each in examine_transactions(bank.metastore.table_rows.rows())]
-    assert any(names[0] in each and names[1] in each for each in told)
+def test_doctor_check_and_the_list_of_locks_tell_of_what_is_not_finished(
+    bank: Catalog, names: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped_after_first_move(bank, names)
+
+    def told() -> list[list[str]]:
+        doctor = [str(each) for each in examine_transactions(bank.metastore.table_rows.rows())]
+        checked = [str(each) for name in names for each in check_table(bank.load_table(name)).findings]
+        locks = CliRunner().invoke(cli, ["locks", "list", names[0].partition(".")[0], "--uri", bank.properties["uri"]])
+        assert locks.exit_code == 0
+        return [
+            [each for each in lines if "ransaction" in each] for lines in (doctor, checked, locks.output.splitlines())
+        ]
+
+    of_doctor, of_check, of_locks = told()
+    assert any(names[0] in each and names[2] in each for each in of_doctor)
+    assert of_check == [], "its owner, this process, lives"
+    assert [names[0] in each and names[2] in each for each in of_locks] == [True]
+    with monkeypatch.context() as patch:
+        patch.setattr(Process, "may_be_alive", lambda _: False)
+        assert [names[2] in each for each in told()[1]] == [True]
+    with monkeypatch.context() as patch:
+        patch.setattr(consistency, "_OPEN_SECONDS", -5)
+        # That of the table that has moved and that of the one that decides; no file tells of the third.
+        assert [names[2] in each for each in told()[1]] == [True, True]
     bank.load_table(names[0]).append(rows((6, 1)))
-    assert not [each for each in examine_transactions(bank.metastore.table_rows.rows()) if names[0] in str(each)]
+    assert told() == [[each for each in of_doctor if names[0] not in each], [], []]
 
 
 # ---------------------------------------------------------------------------------------------- a network that fails

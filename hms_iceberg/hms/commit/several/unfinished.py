@@ -16,7 +16,6 @@ from hms_iceberg.hms.commit.several.seen import histories, seen_pointer
 from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.rows.marks import Mark
 from hms_iceberg.metastore import Identifier, TablePointer
-from hms_iceberg.processes import Process
 from hms_iceberg.storage import Storage
 from hms_iceberg.transaction.intents import Intent, read_intent
 
@@ -91,8 +90,7 @@ class UnfinishedTransactions:
 
     def _is_left(self, identifier: Identifier, mark: Mark) -> bool:
         """Whether a transaction's owner is dead, or has not gone on for long."""
-        host, _, process = mark.owner.partition(" ")
-        owner = Process.find(host, process)
+        owner = mark.owner_process
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while time.monotonic() < deadline and (owner is None or owner.may_be_alive()):
             row = self._find(identifier)
