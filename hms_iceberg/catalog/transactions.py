@@ -42,7 +42,7 @@ class CatalogTransaction:
         else:
             self.abandon()
 
-    def table(self, identifier: str | Identifier | Table) -> TableTransaction:
+    def table(self, identifier: str | Identifier | Table) -> JoinedTransaction:
         """Adds a table to the transaction, at its newest version.
 
         Args:

@@ -3,6 +3,7 @@
     spark = hms_iceberg.spark.extend(spark)                                         a session that runs already
     spark = hms_iceberg.spark.configure(SparkSession.builder).getOrCreate()        a new one
     spark.sql("select * from db.iceberg_table t join db.hive_table h using (id)")
+    with hms_iceberg.spark.transaction(spark): ...                                 several statements, one commit
 
 How it works, from the outside in:
 
@@ -20,11 +21,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hms_iceberg.spark.session import configure, extend
+from hms_iceberg.spark.transaction import transaction
 
 if TYPE_CHECKING:
     from hms_iceberg.spark.engine import SparkEngine
 
-__all__ = ["SparkEngine", "configure", "extend"]
+__all__ = ["SparkEngine", "configure", "extend", "transaction"]
 
 
 def __getattr__(name: str) -> Any:

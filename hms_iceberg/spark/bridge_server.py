@@ -68,10 +68,11 @@ class BridgeServer:
         return json.dumps({**where, "secret": self._secret.hex(), "commits": commits()})
 
     def close(self) -> None:
-        """Takes no more connections; those that are open go on."""
+        """Takes no more connections; those that are open go on, and transactions on several tables are given up."""
         self._server.shutdown()
         self._server.server_close()
         self._remove()
+        self._server.service.tables.transactions.close()
 
 
 class _Server(socketserver.ThreadingMixIn, socketserver.TCPServer):

@@ -48,6 +48,8 @@ class BridgeService:
         name = question.get("metadata_location")
         if name is not None:  # the bridge takes a version's name for the place of its metadata
             question = {**question, "metadata_location": location_of(name), "version_name": name}
+        if kind.changes and not kind.joins:
+            self.tables.transactions.refuse(question)
         asked = msgspec.convert(question, kind.asked)
         with self._planning if kind.work is Cost.PLANNING else nullcontext():
             return kind.answer(self.tables, asked, question)

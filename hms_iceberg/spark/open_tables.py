@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
@@ -13,9 +14,12 @@ from hms_iceberg.metastore import MetadataVersion, TablePointer
 from hms_iceberg.spark.catalogs import OpenCatalogs, version_name
 from hms_iceberg.spark.rewriting.runs import OpenRewrites
 from hms_iceberg.spark.targets import Targets
+from hms_iceberg.spark.transactions import OpenTransactions
 from hms_iceberg.spec.metadata.metadata_json import is_never_reused
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.storage import Storage, is_previewing
+from hms_iceberg.table import Table
+from hms_iceberg.table.table import TableTransaction
 from hms_iceberg.transaction.workspace import read_current, read_version, storage_of
 
 _KEPT_TABLES = 64
@@ -29,6 +33,7 @@ class OpenTables:
         self.catalogs = OpenCatalogs()
         self.targets = Targets(self.catalogs)
         self.rewrites = OpenRewrites()
+        self.transactions = OpenTransactions(self.catalogs)
         self._storage = storage or ArrowStorage(self.properties)
         self._metadata: BoundedCache[TableMetadata] = BoundedCache(_KEPT_TABLES)
 
@@ -50,7 +55,7 @@ class OpenTables:
 
     def _metadata_of(self, question: Mapping[str, Any], storage: Storage) -> TableMetadata:
         name = question["version_name"]
-        known = self._metadata.get(name)
+        known = self._metadata.get(name) or self.transactions.metadata(name)
         if known is not None:
             return known
         version = read_version(question["metadata_location"], storage)
@@ -60,6 +65,21 @@ class OpenTables:
                 "meanwhile, and another one was created in its place. Run the query again."
             )
         return self._keep(version)
+
+    @contextmanager
+    def change(
+        self, question: Mapping[str, Any], table: Callable[[], Table | None] = lambda: None
+    ) -> Iterator[TableTransaction]:
+        """A transaction for what a question changes, committed at the end of the block, unless its session has one
+        open; see `Targets.transaction`.
+        """
+        transaction = self.transactions.of_change(question)
+        if transaction is not None:
+            with transaction.change(question) as changes:
+                yield changes
+            return
+        with self.targets.transaction(question, self.storage(question), table()) as own:
+            yield own
 
     def name_of(self, pointer: TablePointer, storage: Storage) -> str:
         """The name of the version that a metastore points at; see `version_name`.

@@ -6,12 +6,14 @@ The bridge's side is told the names of those that commit (`commits`); it knows n
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 import msgspec
 
+from hms_iceberg.errors import NoSuchNamespaceError, NoSuchTableError
 from hms_iceberg.hms.commit.several.seen import histories, seen_pointer
 from hms_iceberg.metastore import MetadataVersion, TablePointer
 from hms_iceberg.spark.answers import AnswerWriter
@@ -114,6 +116,7 @@ from hms_iceberg.spark.writing.begin_write import begin_write
 from hms_iceberg.spark.writing.commit_write import commit_write
 from hms_iceberg.spark.writing.write_questions import BeginWrite, CommitWrite, DeleteWhere
 from hms_iceberg.table import Table
+from hms_iceberg.table.table import TableTransaction
 
 Answer = bytes | dict[str, Any] | None
 Handler = Callable[[OpenTables, Any, Mapping[str, Any]], Answer]
@@ -138,6 +141,12 @@ class Question:
     asked: type[msgspec.Struct]
     answer: Handler
     work: Cost = Cost.BRIEF
+    joins: bool = False  # whether a change becomes part of a transaction that the session has open
+
+    @property
+    def changes(self) -> bool:
+        """Whether it changes anything, now or with what is said next."""
+        return self.work is Cost.COMMIT or self.asked is StageTable
 
 
 def _of_catalogs(answer: Callable[..., Answer]) -> Handler:
@@ -159,13 +168,18 @@ def _of_metadata(answer: Callable[..., Answer]) -> Handler:
     return of_metadata
 
 
-def _of_table(answer: Callable[[Any, Table], Answer]) -> Handler:
-    def of_table(tables: OpenTables, asked: Any, question: Mapping[str, Any]) -> Answer:
+def _of_change(answer: Callable[[Any, TableTransaction], Answer]) -> Handler:
+    def of_change(tables: OpenTables, asked: Any, question: Mapping[str, Any]) -> Answer:
         seen_at = asked.decided.at if isinstance(asked, CommitWrite) else None
-        storage = tables.storage(question)
-        return answer(asked, tables.catalogs.table_at(question, tables.version(question), seen_at, storage))
+        with tables.change(question, lambda: _table_read(tables, question, seen_at)) as transaction:
+            return answer(asked, transaction)
 
-    return of_table
+    return of_change
+
+
+def _table_read(tables: OpenTables, question: Mapping[str, Any], seen_at: float | None = None) -> Table:
+    """The table at the version that the query of a question has read."""
+    return tables.catalogs.table_at(question, tables.version(question), seen_at, tables.storage(question))
 
 
 def _open_catalog(tables: OpenTables, asked: OpenCatalog, question: Mapping[str, Any]) -> Answer:
@@ -177,6 +191,10 @@ def _open_session_catalog(tables: OpenTables, asked: OpenSessionCatalog, questio
 
 
 def _find(tables: OpenTables, asked: FindTable, question: Mapping[str, Any]) -> Answer:
+    with suppress(NoSuchTableError, NoSuchNamespaceError):  # it may be a view
+        name = tables.transactions.find(question)
+        if name is not None:
+            return {"metadata_location": name}
     return find_table(tables.catalogs, asked, tables.storage(question), tables.name_of)
 
 
@@ -202,20 +220,33 @@ def _worker_command(tables: OpenTables, asked: WorkerCommand, question: Mapping[
 
 
 def _run_statement(tables: OpenTables, asked: RunStatement, question: Mapping[str, Any]) -> None:
-    run_statement(tables.catalogs.table(question, tables.storage(question)), asked)
+    with tables.change(question) as transaction:
+        run_statement(transaction, asked)
 
 
 def _alter_table(tables: OpenTables, asked: AlterTable, question: Mapping[str, Any]) -> None:
-    alter_table(asked, question, tables.targets, tables.storage(question))
+    with tables.change(question) as transaction:
+        alter_table(asked, transaction)
+
+
+def _can_delete(tables: OpenTables, asked: DeleteWhere, question: Mapping[str, Any]) -> Answer:
+    return can_delete(asked, _table_read(tables, question).transaction())
+
+
+def _begin_rows(tables: OpenTables, asked: BeginRows, question: Mapping[str, Any]) -> Answer:
+    tables.transactions.of_change(question)
+    return begin_rows(tables.version(question).metadata, tables.storage(question), asked)
 
 
 def _call_procedure(tables: OpenTables, asked: CallProcedure, question: Mapping[str, Any]) -> Answer:
-    return call_procedure(asked, tables.catalogs, tables.rewrites)
+    transactions = tables.transactions
+    return call_procedure(asked, tables.catalogs, tables.rewrites, transactions, transactions.of(question))
 
 
 def _begin_write(tables: OpenTables, asked: BeginWrite, question: Mapping[str, Any]) -> Answer:
     if "rewrite" in question:
         return tables.rewrites.of(question).begin(question["rewrite"]["group"], question)
+    tables.transactions.of_change(question)
     storage = tables.storage(question)
     version = _written_version(tables, question)
     metadata = version.metadata if version else tables.targets.metadata(question, storage)
@@ -227,11 +258,14 @@ def _commit_write(tables: OpenTables, asked: CommitWrite, question: Mapping[str,
         tables.rewrites.of(question).commit(question["rewrite"]["group"], question)
         return
     storage = tables.storage(question)
-    version, table = _written_version(tables, question), None
+    version = _written_version(tables, question)
     metadata = version.metadata if version else tables.targets.metadata(question, storage)
-    if version and asked.epoch is None:  # a stream goes on and on from the version that it began with
-        table = tables.catalogs.table_at(question, version, asked.decided.at, storage)
-    with tables.targets.transaction(question, storage, table) as transaction:
+
+    def table_read() -> Table | None:
+        # a stream goes on and on from the version that it began with
+        return _table_read(tables, question, asked.decided.at) if version and asked.epoch is None else None
+
+    with tables.change(question, table_read) as transaction:
         commit_write(asked, transaction, metadata, is_staged=version is None)
 
 
@@ -271,17 +305,17 @@ QUESTIONS: dict[str, Question] = {
     "stream-latest": Question(LatestOffset, _of_metadata(latest_offset), Cost.PLANNING),
     # writes
     "begin-write": Question(BeginWrite, _begin_write),
-    "commit-write": Question(CommitWrite, _commit_write, Cost.COMMIT),
-    "begin-rows": Question(BeginRows, _of_metadata(begin_rows)),
-    "commit-rows": Question(CommitRows, _of_table(commit_rows), Cost.COMMIT),
-    "can-delete": Question(DeleteWhere, _of_table(can_delete), Cost.PLANNING),
-    "delete-where": Question(DeleteWhere, _of_table(delete_where), Cost.COMMIT),
+    "commit-write": Question(CommitWrite, _commit_write, Cost.COMMIT, joins=True),
+    "begin-rows": Question(BeginRows, _begin_rows),
+    "commit-rows": Question(CommitRows, _of_change(commit_rows), Cost.COMMIT, joins=True),
+    "can-delete": Question(DeleteWhere, _can_delete, Cost.PLANNING),
+    "delete-where": Question(DeleteWhere, _of_change(delete_where), Cost.COMMIT, joins=True),
     # statements
-    "run-statement": Question(RunStatement, _run_statement, Cost.COMMIT),
-    "call-procedure": Question(CallProcedure, _call_procedure, Cost.COMMIT),
+    "run-statement": Question(RunStatement, _run_statement, Cost.COMMIT, joins=True),
+    "call-procedure": Question(CallProcedure, _call_procedure, Cost.COMMIT, joins=True),
     "read-by-procedure": Question(CallProcedure, _call_procedure, Cost.PLANNING),
     "create-table": Question(DefineTable, _of_targets(create_table), Cost.COMMIT),
-    "alter-table": Question(AlterTable, _alter_table, Cost.COMMIT),
+    "alter-table": Question(AlterTable, _alter_table, Cost.COMMIT, joins=True),
     "may-change": Question(AlterTable, _of_metadata(may_change)),
     "drop-table": Question(DropTable, _of_targets(drop_table), Cost.COMMIT),
     "rename-table": Question(RenameTable, _of_targets(rename_table), Cost.COMMIT),

@@ -43,8 +43,17 @@ class Targets:
         if "staged" in question:
             yield self._transaction(question["staged"])
             return
-        with (table or self.catalogs.table(question, storage)).transaction() as transaction:
+        transaction = (table or self.catalogs.table(question, storage)).transaction()
+        try:
             yield transaction
+            is_change = bool(transaction._transaction.updates)
+        except BaseException:
+            transaction.abandon()
+            raise
+        if is_change:
+            transaction.commit_transaction()
+        else:
+            transaction.abandon()
 
     def stage(self, transaction: TableTransaction) -> int:
         """Keeps a transaction until it is committed or abandoned; returns its number."""

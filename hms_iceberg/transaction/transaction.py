@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -112,6 +113,17 @@ class Transaction:
             self._preview = after
             self._previewed += 1
         self._updates.append(update)
+
+    @contextmanager
+    def all_or_nothing(self) -> Iterator[None]:
+        """Takes back the updates that a failed block has added, and deletes the files that were written for them."""
+        updates, preview, previewed = list(self._updates), self._preview, self._previewed
+        try:
+            with self.workspace.all_or_nothing():
+                yield
+        except BaseException:
+            self._updates, self._preview, self._previewed = updates, preview, previewed
+            raise
 
     def track(self, location: str) -> None:
         """Notes a data file that was written for this transaction: a certain failure deletes it."""

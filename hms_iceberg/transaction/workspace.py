@@ -11,8 +11,8 @@ import re
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Hashable
-from contextlib import suppress
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar, cast
 
 from hms_iceberg.encryption.encrypted_tables import check_encryption, check_integrity
@@ -109,6 +109,18 @@ class FileWorkspace:
         """Notes a file that was written for this transaction, so that a certain failure deletes it."""
         self._tracked[location] = None
         self._used.add(location)
+
+    @contextmanager
+    def all_or_nothing(self) -> Iterator[None]:
+        """Deletes what a failed block has created and tracked, and forgets it."""
+        created, tracked, used, once = dict(self._created), dict(self._tracked), set(self._used), dict(self._once)
+        try:
+            yield
+        except BaseException:
+            for location in (self._created.keys() - created.keys()) | (self._tracked.keys() - tracked.keys()):
+                self.delete_quietly(location)
+            self._created, self._tracked, self._used, self._once = created, tracked, used, once
+            raise
 
     def begin_attempt(self) -> None:
         """Begins an attempt, which uses none of the files yet; nothing is deleted."""

@@ -12,7 +12,6 @@ import msgspec
 from hms_iceberg.errors import InvalidInputError, UnsupportedError
 from hms_iceberg.spark.ddl.column_json import ColumnDefinition, iceberg_type, stored_default
 from hms_iceberg.spark.shown_properties import IDENTIFIER_FIELDS, SORT_ORDER
-from hms_iceberg.spark.targets import Targets
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.table import TableTransaction
@@ -60,17 +59,16 @@ class AlterTable(msgspec.Struct, frozen=True):
     changes: list[TableChange]
 
 
-def alter_table(question: AlterTable, asked: Mapping[str, Any], targets: Targets, storage: Storage) -> None:
-    """Makes all changes, or none."""
+def alter_table(question: AlterTable, transaction: TableTransaction) -> None:
+    """Makes all changes part of a transaction."""
     _refuse_reserved(question)
-    with targets.transaction(asked, storage) as transaction:
-        for of_columns, group in groupby(question.changes, lambda change: bool(change.path)):
-            changes = list(group)
-            if of_columns:
-                edits = tuple(edit for change in changes for edit in _edits(change, question.name))
-                transaction.add(SchemaUpdate(edits))
-            else:
-                _change_properties(transaction, changes, question.name)
+    for of_columns, group in groupby(question.changes, lambda change: bool(change.path)):
+        changes = list(group)
+        if of_columns:
+            edits = tuple(edit for change in changes for edit in _edits(change, question.name))
+            transaction.add(SchemaUpdate(edits))
+        else:
+            _change_properties(transaction, changes, question.name)
 
 
 def may_change(metadata: TableMetadata, storage: Storage, question: AlterTable) -> dict[str, Any]:

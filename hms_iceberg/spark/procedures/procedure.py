@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.tree import BooleanExpression
+from hms_iceberg.metastore import Identifier, table_identifier
 from hms_iceberg.spark.reading.conditions import row_filter
 from hms_iceberg.spark.rewriting.runs import SparkRewrite
+from hms_iceberg.spark.transactions import OpenTransactions, SessionTransaction
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.table import Table
 
@@ -43,15 +45,25 @@ class Call:
     """A call of a procedure."""
 
     catalog: Catalog  # that of the procedure, in which its tables are
+    catalog_number: int  # by which Spark's sessions share it
     identifier: tuple[str, ...]  # the table that the parameter `table` names; empty if there is no such parameter
     current_namespace: tuple[str, ...]  # where names of one part are looked for in this catalog
     # those that are given and not null, by name. Timestamps are microseconds since 1970 in UTC; `where` is what the
     # bridge's class FilterText makes of the condition.
     arguments: Mapping[str, Any]
+    transactions: OpenTransactions  # those of all sessions
+    transaction: SessionTransaction | None = None  # the one that the session which calls has open
 
     def table(self) -> Table:
         """The table at its newest version."""
         return self.catalog.load_table(self.identifier)
+
+    def named(self, text: str) -> Identifier:
+        """The table that a text names, in the catalog of the procedure."""
+        parts = tuple(part.strip().strip("`") for part in text.split("."))
+        if len(parts) == 3 and parts[0] == self.catalog.name:
+            parts = parts[1:]
+        return table_identifier((*self.current_namespace, *parts) if len(parts) == 1 else parts)
 
     def get(self, name: str, default: Any = None) -> Any:
         """An argument; the default if it is not given."""
@@ -94,6 +106,15 @@ class ResultView:
 
 
 @dataclass(frozen=True)
+class SessionTransactionChange:
+    """The call has begun the transaction of its session, or has ended it."""
+
+    rows: Sequence[Row]  # the result of the call
+    open: int | None = None  # the number of the transaction that it has begun
+    changed: Sequence[Identifier] = ()  # the tables that are not what the session has read
+
+
+@dataclass(frozen=True)
 class Procedure:
     """A row of the table of procedures."""
 
@@ -101,10 +122,12 @@ class Procedure:
     parameters: tuple[Parameter, ...]  # in the order of positional arguments, required ones first
     columns: tuple[Column, ...]  # of the result, with the types and nullability of Apache Iceberg's
     # does the work and gives the rows of the result, or a view to make, or files for Spark to rewrite
-    run: Callable[[Call], Iterable[Row] | ResultView | SparkRewrite]
+    run: Callable[[Call], Iterable[Row] | ResultView | SessionTransactionChange | SparkRewrite]
     # whether nothing is changed, so that what is cached of the table stays, and nobody asks what became of a call that
     # was interrupted
     only_reads: bool = False
+    # what it does to the transaction of its session; any other cannot be called while one is open
+    transaction: Literal["begins", "ends"] | None = None
 
 
 TABLE = Parameter("table", "string", required=True)

@@ -18,7 +18,7 @@ from hms_iceberg.spark.procedures.maintenance import (
     ROTATE_KEYS,
 )
 from hms_iceberg.spark.procedures.migration import ADD_FILES, MIGRATE, REGISTER_TABLE, SNAPSHOT
-from hms_iceberg.spark.procedures.procedure import Call, Procedure, ResultView
+from hms_iceberg.spark.procedures.procedure import Call, Procedure, ResultView, SessionTransactionChange
 from hms_iceberg.spark.procedures.rewriting_files import (
     REWRITE_DATA_FILES,
     REWRITE_MANIFESTS,
@@ -34,7 +34,9 @@ from hms_iceberg.spark.procedures.snapshots import (
     ROLLBACK_TO_TIMESTAMP,
     SET_CURRENT_SNAPSHOT,
 )
+from hms_iceberg.spark.procedures.transactions import BEGIN_TRANSACTION, COMMIT_TRANSACTION, ROLLBACK_TRANSACTION
 from hms_iceberg.spark.rewriting.runs import OpenRewrites, SparkRewrite
+from hms_iceberg.spark.transactions import OpenTransactions, SessionTransaction
 
 PROCEDURES: Mapping[str, Procedure] = {
     procedure.name: procedure
@@ -60,6 +62,9 @@ PROCEDURES: Mapping[str, Procedure] = {
         SNAPSHOT,
         ADD_FILES,
         CREATE_CHANGELOG_VIEW,
+        BEGIN_TRANSACTION,
+        COMMIT_TRANSACTION,
+        ROLLBACK_TRANSACTION,
     )
 }
 
@@ -93,6 +98,7 @@ def _described(procedure: Procedure) -> dict[str, Any]:
     return {
         "name": procedure.name,
         "only_reads": procedure.only_reads,
+        "transaction": procedure.transaction,
         "parameters": [
             {"name": each.name, "type": _INSTANTS.get(each.type, each.type), "required": each.required}
             for each in procedure.parameters
@@ -101,15 +107,36 @@ def _described(procedure: Procedure) -> dict[str, Any]:
     }
 
 
-def call_procedure(question: CallProcedure, catalogs: OpenCatalogs, rewrites: OpenRewrites) -> bytes:
-    """Runs a procedure, and answers its `rows`, with any `view` of them, or the number of the `rewrite` for Spark."""
+def call_procedure(
+    question: CallProcedure,
+    catalogs: OpenCatalogs,
+    rewrites: OpenRewrites,
+    transactions: OpenTransactions,
+    transaction: SessionTransaction | None,
+) -> bytes:
+    """Runs a procedure, and answers its `rows`, with any `view` of them, what becomes of the session's `transaction`,
+    or the number of the `rewrite` for Spark.
+    """
+    procedure = PROCEDURES[question.procedure]
+    if transaction is not None and procedure.transaction is None:
+        raise transaction.refuses(f"call system.{procedure.name}")
     identifier = () if question.table is None else (question.namespace or "", question.table)
-    catalog = catalogs.of({"catalog": question.catalog})
-    call = Call(catalog, identifier, question.current_namespace, question.arguments)
-    result = PROCEDURES[question.procedure].run(call)
+    call = Call(
+        catalogs.numbered(question.catalog),
+        question.catalog,
+        identifier,
+        question.current_namespace,
+        question.arguments,
+        transactions,
+        transaction,
+    )
+    result = procedure.run(call)
     if isinstance(result, SparkRewrite):
         return AnswerWriter({"rewrite": rewrites.open(result)}).done()
     if isinstance(result, ResultView):
         view = {"name": result.name, "options": result.options}
         return AnswerWriter({"rows": list(result.rows), "view": view}).done()
+    if isinstance(result, SessionTransactionChange):
+        moved = {"open": result.open, "changed": [list(each) for each in result.changed]}
+        return AnswerWriter({"rows": list(result.rows), "transaction": moved}).done()
     return AnswerWriter({"rows": list(result)}).done()

@@ -33,8 +33,8 @@ from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
 from hms_iceberg.spec.sort_orders import SortOrder
 from hms_iceberg.spec.table_properties import FANOUT_ENABLED, ROW_DISTRIBUTION_MODES
 from hms_iceberg.storage import Storage
-from hms_iceberg.table import Table
 from hms_iceberg.table.changes.row_change import ChangeOptions, RowChange
+from hms_iceberg.table.table import TableTransaction
 
 _FILE_TERM = {"transform": "identity", "width": None, "column": f"`{FILE.name}`"}
 _FILE_ORDER = {**_FILE_TERM, "descending": False, "nulls_first": True}
@@ -89,13 +89,13 @@ def _mode(settings: WriteSettings, spec: PartitionSpec, order: SortOrder, comman
 
 
 def change_of(
-    asked: CommitWrite | DeleteWhere, table: Table, command: str, counts: Mapping[str, str] | None = None
+    asked: CommitWrite | DeleteWhere,
+    target: TableTransaction,
+    command: str,
+    counts: Mapping[str, str] | None = None,
 ) -> RowChange:
-    """A change on the version that was read, so that what others committed since is checked for conflicts.
-
-    It has a transaction of its own, of which nothing is written yet; `counts` of rows are for the snapshot's summary.
-    """
-    settings = WriteSettings(asked.name, asked.options, asked.session, table.properties)
+    """A change of rows as a part of a transaction; `counts` of rows are for the snapshot's summary."""
+    settings = WriteSettings(asked.name, asked.options, asked.session, target.metadata.properties)
     properties = {**asked.engine, **settings.snapshot_properties()}
     properties |= counts or {}
     wap_id = settings.wap_id()
@@ -106,7 +106,7 @@ def change_of(
     else:
         branch = settings.target_branch(asked.branch)
     options = ChangeOptions(properties, branch=branch or MAIN_BRANCH, stage_only=wap_id is not None)
-    return RowChange(table.transaction()._transaction, command, options)
+    return RowChange(target._transaction, command, options)
 
 
 _LINEAGE = (ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)

@@ -18,16 +18,16 @@ from hms_iceberg.spark.writing.commit_write import data_files
 from hms_iceberg.spark.writing.write_questions import CommitWrite, DeleteWhere
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.table import Table
 from hms_iceberg.table.changes.row_change import RowChange
+from hms_iceberg.table.table import TableTransaction
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.rows.overwrite import DeleteFiles, Overwrite
 from hms_iceberg.updates.rows.row_delta import RowDelta
 
 
-def can_delete(asked: DeleteWhere, table: Table) -> dict[str, Any]:
+def can_delete(asked: DeleteWhere, target: TableTransaction) -> dict[str, Any]:
     """Whether it is `possible` to delete by metadata alone: each file holds only rows that match a filter, or none."""
-    change = change_of(asked, table, "delete")
+    change = change_of(asked, target, "delete")
     wanted, exact = row_filter(asked.filter, change.metadata.schema())
     if not exact:
         return {"possible": False}
@@ -39,13 +39,12 @@ def can_delete(asked: DeleteWhere, table: Table) -> dict[str, Any]:
     return {"possible": not files or files.is_whole}
 
 
-def delete_where(asked: DeleteWhere, table: Table) -> None:
+def delete_where(asked: DeleteWhere, target: TableTransaction) -> None:
     """Removes the files whose rows match a filter, of which `can_delete` said that there are no others."""
-    change = change_of(asked, table, "delete")
+    change = change_of(asked, target, "delete")
     wanted, _ = row_filter(asked.filter, change.metadata.schema())
     if not isinstance(wanted, AlwaysFalse):
         _remove(change, wanted)
-        change.transaction.commit()
 
 
 def _remove(change: RowChange, wanted: BooleanExpression) -> None:
@@ -75,34 +74,27 @@ class CommitRows(CommitWrite, frozen=True, kw_only=True):
     deleted: tuple[dict[str, str], ...] = ()
 
 
-def commit_rows(asked: CommitRows, table: Table) -> None:
-    """Commits what a DELETE, UPDATE or MERGE wrote, on the version of the table that it read.
+def commit_rows(asked: CommitRows, target: TableTransaction) -> None:
+    """Makes what a DELETE, UPDATE or MERGE wrote part of a transaction, which then owns its files.
 
-    Its filter is that of the rows which were read, or by which copy-on-write chose files. The files are deleted on any
-    error but an unknown state.
+    Its filter is that of the rows which were read, or by which copy-on-write chose files.
     """
     counts = {f"spark.merge-into.{name}": str(count) for name, count in asked.counts.items()}
-    change = change_of(asked, table, asked.command, counts)
+    change = change_of(asked, target, asked.command, counts)
     transaction = change.transaction
     for file in asked.files:
         transaction.track(file.path)
-    try:
-        added = data_files(
-            asked.files,
-            change.metadata,
-            asked.decided.properties,
-            change.storage,
-            sort_order_id=asked.decided.sort_order_id,
-        )
-        made = _replacement if asked.kind == "replace-rows" else _delta
-        update = made(change, added, asked)
-        if update is None:
-            return
+    added = data_files(
+        asked.files,
+        change.metadata,
+        asked.decided.properties,
+        change.storage,
+        sort_order_id=asked.decided.sort_order_id,
+    )
+    made = _replacement if asked.kind == "replace-rows" else _delta
+    update = made(change, added, asked)
+    if update is not None:
         transaction.add(update, preview=False)
-    except BaseException:
-        transaction.abandon()
-        raise
-    transaction.commit()
 
 
 def _replacement(change: RowChange, added: tuple[DataFile, ...], asked: CommitRows) -> Update | None:

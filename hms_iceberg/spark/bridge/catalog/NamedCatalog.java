@@ -195,11 +195,7 @@ public final class NamedCatalog extends NamedChangelogCatalog
     }
 
     public Pointer pointer() {
-      ObjectNode question = Planner.question("find");
-      addTarget(question);
-      JsonNode found = planner.ask(question).header();
-      return found.get("metadata_location").isNull()
-          ? null : new Pointer(found.get("metadata_location").asText(), found.has("view"));
+      return found();
     }
 
     public void addCatalog(ObjectNode question) {

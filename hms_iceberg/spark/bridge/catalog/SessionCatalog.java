@@ -430,7 +430,7 @@ public final class SessionCatalog extends ChangelogCatalog
     }
 
     public Pointer pointer() {
-      return newest(ident, planner);
+      return planner.transactions.active() == null ? newest(ident, planner) : found();
     }
 
     public void addTarget(ObjectNode question) {

@@ -92,7 +92,7 @@ public final class CatalogProcedure implements UnboundProcedure, BoundProcedure 
     question.set("catalog", catalog.number());
     question.set("current_namespace", Json.MAPPER.valueToTree(TableArgument.currentNamespace(session, catalog)));
     question.set("arguments", given);
-    Answer answer = Extension.activePlanner().ask(question);
+    Answer answer = answer(session, question);
     if (answer.header().has("rewrite")) {
       try {
         answer = new GroupRewrites(session, Extension.activePlanner(), answer.header().get("rewrite")).finished();
@@ -104,6 +104,34 @@ public final class CatalogProcedure implements UnboundProcedure, BoundProcedure 
       ChangesView.create(session, catalog, table, answer.header().get("view"));
     }
     return Collections.singletonList(result(answer.header().get("rows"))).iterator();
+  }
+
+  private Answer answer(SparkSession session, ObjectNode question) {
+    Planner planner = Extension.activePlanner();
+    Answer answer;
+    try {
+      answer = planner.ask(question);
+    } finally {
+      if ("ends".equals(description.get("transaction").asText())) {
+        planner.transactions.end(session); // whatever became of it
+      }
+    }
+    JsonNode transaction = answer.header().get("transaction");
+    if (transaction == null) {
+      return answer;
+    }
+    if (transaction.hasNonNull("open")) {
+      planner.transactions.begin(session, transaction.get("open"));
+    }
+    JsonNode names = transaction.get("changed");
+    for (int i = 0; i < names.size(); i++) {
+      JsonNode name = Json.at(names, i);
+      ObjectNode changed = Planner.question(name());
+      changed.set("namespace", Json.at(name, 0));
+      changed.set("table", Json.at(name, 1));
+      CachedTables.refresh(changed);
+    }
+    return answer;
   }
 
   public StructType columns() {

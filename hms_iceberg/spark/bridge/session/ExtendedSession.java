@@ -93,6 +93,7 @@ final class ExtendedSession {
     own.injectResolutionRule(new RuleBuilder(extension, RuleBuilder.SHOW));
     own.injectResolutionRule(new RuleBuilder(extension, RuleBuilder.PARTITIONS));
     own.injectResolutionRule(new RuleBuilder(extension, RuleBuilder.HIVE_ANSWERS));
+    own.injectCheckRule(new RuleBuilder(extension, RuleBuilder.REFUSE_IN_TRANSACTION));
     own.injectParser(new StatementParser.Builder(extension));
     return own;
   }
@@ -127,6 +128,7 @@ final class ExtendedSession {
     static final int HIVE_ANSWERS = 14;
     static final int STREAM_COLUMNS = 15;
     static final int CHECK_STREAMS = 16;
+    static final int REFUSE_IN_TRANSACTION = 17;
 
     private final Extension extension;
     private final int kind;
@@ -176,6 +178,8 @@ final class ExtendedSession {
           return new LikeTables(session);
         case STREAM_COLUMNS:
           return new StreamColumns();
+        case REFUSE_IN_TRANSACTION:
+          return new RefuseInTransaction(session, extension.planner.transactions);
         case CHECK_STREAMS:
           return new CheckStreams();
         case HIVE_ANSWERS:

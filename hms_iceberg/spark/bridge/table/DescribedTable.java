@@ -6,6 +6,7 @@ import hms_iceberg.bridge.columns.Structs;
 import hms_iceberg.bridge.columns.UnsupportedTypes;
 import hms_iceberg.bridge.ddl.Defaults;
 import hms_iceberg.bridge.wire.Answer;
+import hms_iceberg.bridge.wire.CachedTables;
 import hms_iceberg.bridge.wire.Failures;
 import hms_iceberg.bridge.wire.Planner;
 import hms_iceberg.bridge.wire.TableSource;
@@ -28,6 +29,9 @@ import org.apache.spark.sql.types.StructType;
 
 /** One version of a table as Python describes it: what those who read it and write it need to know. */
 public abstract class DescribedTable extends EvolvingTable implements SupportsRead {
+  /** In the names of versions that are in a transaction of a session only. */
+  private static final String UNCOMMITTED = "#transaction-";
+
   public final TableSource source;
   public final ObjectNode question;
   public final JsonNode description;
@@ -173,8 +177,15 @@ public abstract class DescribedTable extends EvolvingTable implements SupportsRe
     return source.shownName();
   }
 
+  /**
+   * What is cached of a name answers for every version with this id, in every session. A version that only a transaction
+   * has is none of those, nor is it cached in their place.
+   */
   public String id() {
-    return description.get("uuid").asText();
+    String uuid = description.get("uuid").asText();
+    int mark = metadataLocation().indexOf(UNCOMMITTED);
+    return mark < 0 || !CachedTables.answer(change("load"))
+        ? uuid : uuid + metadataLocation().substring(mark, metadataLocation().lastIndexOf('@'));
   }
 
   public String version() {

@@ -50,6 +50,16 @@ public final class CachedTables {
     }
   }
 
+  /** Whether the name of the table that a question is about is answered by what is cached. */
+  public static boolean answer(ObjectNode question) {
+    CacheManager cache = ((SparkSession) SparkSession.active()).sharedState().cacheManager();
+    try {
+      return !cache.isEmpty() && SparkVersions.answersNamesByCache(cache) && !names(cache, question).isEmpty();
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException("This version of Spark is not supported: " + cache.getClass(), e);
+    }
+  }
+
   /** The names, with their catalogs, by which cached plans read the table. */
   private static Set names(CacheManager cache, JsonNode question) throws ReflectiveOperationException {
     Field cached = CacheManager.class.getDeclaredField("cachedData");

@@ -27,6 +27,7 @@ public final class Planner {
   public final String id;
   public final Map properties;
   public final PythonSocket python;
+  public final OpenTransactions transactions = new OpenTransactions();
   private final SimplePythonFunction worker;
   // What is made of answers may hold the session, and so goes with it.
   private final BoundedCache answers = new BoundedCache(Runtime.getRuntime().maxMemory() / 32);
@@ -53,9 +54,16 @@ public final class Planner {
     python.close();
   }
 
-  /** The answer is a JSON header, and for a scan what follows it. What is cached of a table that it changed is not kept. */
+  /**
+   * The answer is a JSON header, and for a scan what follows it. What is cached of a table that it changed is not kept; in
+   * a transaction, it changes no table yet.
+   */
   public Answer ask(ObjectNode question) {
-    boolean changes = python.commits.contains(question.get("call").asText());
+    JsonNode transaction = transactions.active();
+    if (transaction != null) {
+      question.set("transaction", transaction);
+    }
+    boolean changes = !question.has("transaction") && python.commits.contains(question.get("call").asText());
     try {
       return answered(question);
     } finally {

@@ -1,5 +1,6 @@
 package hms_iceberg.bridge.wire;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 
 /** Where an Iceberg table is found; a stream looks there again and again. */
@@ -26,6 +27,15 @@ public abstract class TableSource {
   public Pointer pointer() {
     String location = metadataLocation();
     return location == null ? null : new Pointer(location, false);
+  }
+
+  /** What Python finds under the name: in a transaction, as its statements leave it; null if there is neither. */
+  public Pointer found() {
+    ObjectNode question = Planner.question("find");
+    addTarget(question);
+    JsonNode found = planner.ask(question).header();
+    return found.get("metadata_location").isNull()
+        ? null : new Pointer(found.get("metadata_location").asText(), found.has("view"));
   }
 
   /** The named catalog that the table is of, for a question about a read; none for the session's own and for paths. */
