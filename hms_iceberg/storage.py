@@ -100,6 +100,15 @@ class TellsRights(Protocol):
         ...
 
 
+@runtime_checkable
+class HasFolders(Protocol):
+    """A storage in which folders stay when their last file goes."""
+
+    def delete_empty_folder(self, location: str) -> bool:
+        """Deletes a folder if nothing is in it; returns whether it is gone, and never deletes what comes meanwhile."""
+        ...
+
+
 class KnowsPlaces(Protocol):
     """A storage that knows of a place what its text does not tell: links, nameservices, mounts, accounts."""
 

@@ -192,6 +192,22 @@ class ArrowStorage:
                 if filesystem.get_file_info(parsed.path).type != fs.FileType.NotFound:
                     raise
 
+    def delete_empty_folder(self, location: str) -> bool:
+        """Deletes a folder if nothing is in it, in one step; on stores without folders, and where no step does that,
+        nothing is done. Returns whether it is gone."""
+        parsed = self._parsed(location)
+        if parsed.is_local:
+            with suppress(OSError):
+                os.rmdir(parsed.path)
+            return not os.path.isdir(parsed.path)
+        if parsed.scheme not in HDFS_SCHEMES:
+            return True
+        filesystem = self._filesystem(parsed)
+        if moves_exclusively(filesystem):
+            with suppress(OSError):
+                filesystem.handler.delete_empty_dir(parsed.path)
+        return bool(filesystem.get_file_info(parsed.path).type == fs.FileType.NotFound)
+
     def check_right_to_delete(self, location: str) -> None:
         """Raises ``StorageDeniedError`` if HDFS would not let this user delete a file; others are not asked."""
         parsed = self._parsed(location)

@@ -26,8 +26,8 @@ from hms_iceberg.rest_client.rest_metastore import RestMetastore
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata, changed, now_ms
 from hms_iceberg.spec.table_properties import GC_ENABLED
 from hms_iceberg.spec.values.datetimes import format_milliseconds
-from hms_iceberg.storage import Places, Storage
-from hms_iceberg.table.needed.named_files import delete_files, files_of
+from hms_iceberg.storage import HasFolders, Places, Storage
+from hms_iceberg.table.needed.named_files import OwnFolders, delete_files, files_of, is_in_any
 from hms_iceberg.table.needed.others import REPAIR_JOURNALS, names_of, needed_by_others, table_rows_of
 from hms_iceberg.table.needed.remembered_rows import asked_once
 from hms_iceberg.table.table import Table
@@ -55,6 +55,8 @@ class ErasurePlan:
         bytes: bytes of the files that are written anew.
         snapshots: ids of the snapshots that read such a file.
         refs: branches and tags that do.
+        deletes: delete files that hold keys or copies of such rows.
+        traces: files that are gone, may have held such rows, and whose removal is told.
         statistics: statistics files of these snapshots, which go as well, as they tell of the rows that go.
         dropped_columns: whether columns that were dropped since are among those that the predicate reads.
     """
@@ -67,11 +69,18 @@ class ErasurePlan:
     bytes: int
     snapshots: tuple[int, ...]
     refs: tuple[str, ...]
+    deletes: tuple[str, ...]
+    traces: int
     statistics: tuple[str, ...]
     dropped_columns: bool
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is to be done."""
+        return not (self.files or self.deletes or self.traces)
+
     def __str__(self) -> str:
-        if not self.files:
+        if self.is_empty:
             return f"{self.table}: no row of any version matches {self.where}"
         lines = [
             f"{self.table}: {self.rows:,} rows of {len(self.files):,} data files match {self.where}",
@@ -81,6 +90,10 @@ class ErasurePlan:
         ]
         if self.refs:
             lines.append(f"  of {', '.join(self.refs)}")
+        if self.deletes:
+            lines.append(f"  {len(self.deletes):,} delete files hold keys or copies of such rows")
+        if self.traces:
+            lines.append(f"  of {self.traces:,} files that are gone, and may have held such rows, the removal is told")
         if self.statistics:
             lines.append(f"  {len(self.statistics):,} statistics files go: compute them again")
         if self.dropped_columns:
@@ -152,7 +165,7 @@ def forget(
     _refuse(table, name)
     work = _Erasure(table, where, case_sensitive, give_up_backup)
     plan = work.plan()
-    if dry_run or not plan.files:
+    if dry_run or plan.is_empty:
         return ErasureResult(plan)
     work.refuse_shared(plan.files)
     intent = ErasureIntent(
@@ -196,7 +209,7 @@ def resume_forget(table: Table, *, sign_key: bytes | None = None, now: bool = Fa
     intent = journal.intent
     work = _Erasure(table, intent.where, intent.case_sensitive, intent.give_up_backup)
     plan = work.plan()
-    if plan.files:  # it was killed before the table moved, or somebody wrote such rows since
+    if not plan.is_empty:  # it was killed before the table moved, or somebody wrote such rows since
         work.refuse_shared(plan.files)
         work.move(journal)
     return _finished(table, work, journal, plan, sign_key, now)
@@ -289,7 +302,8 @@ class _Erasure:
         finder = self._finder()
         refuse_unreadable(finder.readings[0], self._name)
         named = NamedByHistory.of(metadata, storage)
-        found = FileRewriting(storage, _nothing).look(finder, named)
+        looking = FileRewriting(storage, _nothing)
+        found = looking.look(finder, named)
         readers = _readers(named, found, storage)
         files = {path: (len(gone), gone.of) for path, gone in found.items()}
         written = [path for path, gone in found.items() if not gone.is_whole]
@@ -302,6 +316,8 @@ class _Erasure:
             sum(named.data[path][0].file.file_size_in_bytes for path in written),
             tuple(each.snapshot_id for each in metadata.snapshots if each.snapshot_id in readers),
             tuple(sorted(name for name, ref in table.refs().items() if ref.snapshot_id in readers)),
+            tuple(looking.look_at_deletes(finder, named)),
+            sum(map(finder.may_hold, named.ghosts)),
             tuple(path for path, snapshot_id in _statistics(metadata) if snapshot_id in readers),
             any(not metadata.schema().has_field(each) for reading in finder.readings for each in reading.field_ids),
         )
@@ -372,7 +388,7 @@ class _Erasure:
         table, storage = self._table, self._table.storage
         proof = self._proof()
         doomed = journal.files()
-        old = self._old_versions(doomed)
+        old = self._old_versions(journal.intent.erasure_id)
         transaction = table.begin_transaction()
         transaction.add(EndErasure(frozenset(old)))
         table.moved(transaction.commit())
@@ -397,27 +413,32 @@ class _Erasure:
                 }
             )
         left = delete_files(storage, files, self._name)
+        self._delete_empty_folders(files)
         logger.info("Deleted %d files of before the erasure of %s", len(files) - len(left), self._name)
         return self._report(journal, proof), left
 
-    def _old_versions(self, doomed: Mapping[str, None]) -> list[str]:
-        """The metadata files in the log that tell of snapshots otherwise than the table does now."""
-        now = {each.snapshot_id: each for each in self._table.metadata.snapshots}
+    def _delete_empty_folders(self, files: Iterable[str]) -> None:
+        """Deletes the folders below the table's own that were left empty: their names may tell a partition's value."""
+        storage, metadata = self._table.storage, self._table.metadata
+        if not isinstance(storage, HasFolders):
+            return
+        places = Places(storage)
+        own = frozenset(OwnFolders.of(metadata, self._table.metadata_location, places).all())
+        folders = {each.rpartition("/")[0] for each in files}
+        while folders:
+            below = {each for each in folders if (place := places.anywhere(each)) not in own and is_in_any(place, own)}
+            gone = {each for each in below if storage.delete_empty_folder(each)}
+            folders = {each.rpartition("/")[0] for each in gone}
+
+    def _old_versions(self, erasure_id: str) -> list[str]:
+        """The metadata files in the log from before the table moved: those without the mark of the erasure."""
         old = []
         for entry in self._table.metadata.metadata_log:
             try:
-                metadata = read_version(entry.metadata_file, self._table.storage).metadata
+                properties = read_version(entry.metadata_file, self._table.storage).metadata.properties
             except MissingFileError:
-                old.append(entry.metadata_file)
-                continue
-            names = {path for path, _ in _statistics(metadata)}
-            names.update(each.manifest_list or "" for each in metadata.snapshots)
-            differs = any(
-                (each.manifest_list, each.summary) != (same.manifest_list, same.summary)
-                for each in metadata.snapshots
-                if (same := now.get(each.snapshot_id)) is not None
-            )
-            if differs or not names.isdisjoint(doomed):
+                properties = {}
+            if properties.get(OPEN_ERASURE) != erasure_id:
                 old.append(entry.metadata_file)
         return old
 

@@ -217,7 +217,7 @@ class DeleteFileWriter:
             return ()
         found = read_position_deletes(self._storage, file)
         moved = {path: self._moved(path, positions) for path, positions in found.items()}
-        if all(each is None for each in moved.values()) and not self._has_rows(file):
+        if all(each is None for each in moved.values()) and not self.has_rows(file):
             return None
         deleted = [
             DeletedPositions(replace(file, file_path=new), positions)
@@ -255,34 +255,38 @@ class DeleteFileWriter:
 
     def keys(self, file: DataFile, sequence_number: int) -> tuple[DataFile, ...] | None:
         """The equality delete file without the keys of forgotten rows: none if nothing is left, None if it stays."""
-        if self.finder.matches_partition(file):
-            return ()
-        key = frozenset(file.equality_ids or ())
-        gone = self._forgotten_keys(file, key, sequence_number)
+        if not self.has_keys(file, sequence_number):
+            return None
+        gone = self._forgotten_keys(file, sequence_number)
         if gone.is_whole:
             return ()
-        extra = self._columns_beside(file, key) if len(gone) == 0 else frozenset()
-        if len(gone) == 0 and not (extra and self.finder.may_hold(file)):
-            return None
-        return (self.data.without(file, gone, sequence_number, only=key),)
+        return (self.data.without(file, gone, sequence_number, only=frozenset(file.equality_ids or ())),)
 
-    def _forgotten_keys(self, file: DataFile, key: frozenset[int], sequence_number: int) -> FoundRows:
+    def has_keys(self, file: DataFile, sequence_number: int) -> bool:
+        """Whether an equality delete file holds keys of forgotten rows, or may hold more of such rows than keys."""
+        if len(self._forgotten_keys(file, sequence_number)):
+            return True
+        return bool(self._columns_beside(file)) and self.finder.may_hold(file)
+
+    def _forgotten_keys(self, file: DataFile, sequence_number: int) -> FoundRows:
         """The rows of an equality delete file all of whose data rows match, as the key and the partition tell."""
+        key = frozenset(file.equality_ids or ())
         spec = self.data.metadata.spec_by_id(file.spec_id)
         told = key | {each.source_id for each in spec.fields if each.transform.is_identity}
         readings = tuple(each for each in self.finder.readings if each.field_ids <= told)
         return RowFinder(self.data.metadata, self._storage, readings).found(file, sequence_number)
 
-    def _columns_beside(self, file: DataFile, key: frozenset[int]) -> frozenset[int]:
+    def _columns_beside(self, file: DataFile) -> frozenset[int]:
+        """The columns of an equality delete file that are not of its key."""
         mapping = self.data.metadata.name_mapping()
         reader = open_reader(self._storage, file.file_path, file.file_format, mapping, file.key_metadata)
         try:
             tops = {field_id for each in reader.schema if (field_id := field_id_of(each)) is not None}
         finally:
             reader.close()
-        return frozenset(tops - key)
+        return frozenset(tops - frozenset(file.equality_ids or ()))
 
-    def _has_rows(self, file: DataFile) -> bool:
+    def has_rows(self, file: DataFile) -> bool:
         """Whether a position delete file has columns beside paths and positions."""
         reader = open_reader(self._storage, file.file_path, file.file_format, None, file.key_metadata)
         try:

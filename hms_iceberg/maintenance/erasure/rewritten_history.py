@@ -125,6 +125,23 @@ class FileRewriting:
         self.found.update(zip(new, in_parallel(find, new, finder.metadata.location), strict=True))
         return {path: found for path in named.data if len(found := self.found[path])}
 
+    def look_at_deletes(self, finder: RowFinder, named: NamedByHistory) -> list[str]:
+        """The delete files that hold keys, or copies of rows, that are to be forgotten."""
+        writer = DeleteFileWriter(
+            DataFileWriter(finder.metadata, self.storage, self.on_create), finder, {}, frozenset()
+        )
+        every = [each for each in named.deletes.values() if not each.file.is_deletion_vector]
+
+        def holds(each: LiveFile) -> bool:
+            return (
+                writer.has_rows(each.file)
+                if is_positions(each.file)
+                else writer.has_keys(each.file, each.sequence_number)
+            )
+
+        held = in_parallel(holds, every, finder.metadata.location)
+        return [each.file.file_path for each, is_held in zip(every, held, strict=True) if is_held]
+
     def rewrite(self, finder: RowFinder, named: NamedByHistory) -> None:
         """Writes what has to be written anew."""
         writer = DataFileWriter(finder.metadata, self.storage, self.on_create)
@@ -181,9 +198,7 @@ class FileRewriting:
         if made is not None:
             yield from (replace(entry, data_file=each) for each in made)
         elif entry.is_live or self._is_known(file) or not finder.may_hold(file):
-            yield entry
-        elif not finder.matches_partition(file):
-            yield replace(entry, data_file=replace(file, lower_bounds=None, upper_bounds=None))
+            yield entry  # of a file that is gone and may have held such a row, not even its removal is told
 
     def _is_known(self, file: DataFile) -> bool:
         return file.file_path in self.found or (file.file_path, file.content_offset) in self.deletes

@@ -310,6 +310,12 @@ class NativeHdfs(fs.FileSystemHandler):
     def delete_dir(self, path: str) -> None:
         self._delete(path, recursive=True)
 
+    def delete_empty_dir(self, path: str) -> None:
+        """Deletes a folder; the NameNode refuses if there is anything in it."""
+        if self._info(path).type != fs.FileType.Directory:
+            raise NotADirectoryError(errno.ENOTDIR, f"{path} is no folder")
+        self._delete(path, recursive=False)
+
     def delete_dir_contents(self, path: str, missing_dir_ok: bool = False) -> None:
         selector = fs.FileSelector(path, allow_not_found=missing_dir_ok)
         for info in self.get_file_info_selector(selector):

@@ -1,0 +1,33 @@
+"""Random histories: a person's rows are forgotten in every snapshot, and no byte of them is left below the table."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+
+import pytest
+
+from hms_iceberg.maintenance import check_table
+from tests.support.erasure_histories import PERSON, History, in_order, left_of, rows_of
+
+SEEDS = (1, 10, 14)
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
+@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_no_byte_of_a_person_is_left(tmp_path: Path, seed: int, version: int, file_format: str) -> None:
+    history = History(tmp_path, seed, version, file_format).run(14)
+    table = history.table.refresh()
+    for snapshot_id, rows in history.snapshots.items():
+        assert in_order(rows_of(table, snapshot_id)) == in_order(rows), history.log
+
+    result = table.forget(f"name = '{PERSON}'", dry_run=False, after=dt.timedelta(0))
+
+    for snapshot_id, rows in history.snapshots.items():
+        kept = [row for row in rows if row["name"] != PERSON]
+        assert in_order(rows_of(table, snapshot_id)) == in_order(kept), history.log
+    if result.plan.files:
+        assert result.report is not None and result.report["proof"]["matches"] == 0
+    assert left_of(PERSON, tmp_path) == [], history.log
+    assert not check_table(table, record_counts=True).findings, history.log
