@@ -19,6 +19,7 @@ from hms_iceberg.errors import (
     MissingFileError,
     NoSuchTableError,
     NotAnIcebergTableError,
+    StaleBaseError,
     TableAlreadyExistsError,
     UnknownColumnError,
 )
@@ -40,7 +41,11 @@ from hms_iceberg.transaction.workspace import (
     refuse_previewed,
     write_version,
 )
-from hms_iceberg.updates.machinery.conflicts import check_added_nulls, check_nulls_added_since
+from hms_iceberg.updates.machinery.conflicts import (
+    check_added_nulls,
+    check_nulls_added_since,
+    check_same_history,
+)
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.since_snapshot import RequireUnchanged
 
@@ -258,6 +263,11 @@ class Transaction:
             newest = self._load(lambda: self._metastore.load(self.identifier))
             if newest is not None:
                 self.origin.metadata_on(newest, self.identifier)
+                if base is not None and newest.identity != base.identity:
+                    raise StaleBaseError(
+                        f"Cannot commit to table {self._name} on {base.location}: the table has moved on, and files of "
+                        f"this version are gone. {error}"
+                    ) from error
             if base is None or newest is not None:
                 raise
             raise NoSuchTableError(f"Cannot commit to table {self._name}: it was dropped meanwhile. {error}") from error
@@ -297,6 +307,7 @@ class Transaction:
         files = [file for update in self._updates for file in update.new_files]
         if files:
             check_new_ids(start, self._preview, replayed, self._name)
+            check_same_history(files, start, base, self._name)
         check_added_nulls(files, start.schema(), base.schema(), f"commit to table {self._name}")
         check_nulls_added_since(start, base, replayed.schema(), self.workspace, self._name)
 

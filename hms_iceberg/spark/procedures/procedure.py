@@ -128,6 +128,8 @@ class Procedure:
     only_reads: bool = False
     # what it does to the transaction of its session; any other cannot be called while one is open
     transaction: Literal["begins", "ends"] | None = None
+    # whether Spark reads the condition `where` by the table's columns of today; else it is the text that was given
+    resolves_where: bool = True
 
 
 TABLE = Parameter("table", "string", required=True)

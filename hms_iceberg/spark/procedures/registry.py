@@ -10,6 +10,7 @@ import msgspec
 from hms_iceberg.spark.answers import AnswerWriter
 from hms_iceberg.spark.catalogs import OpenCatalogs
 from hms_iceberg.spark.procedures.changelog_view import CREATE_CHANGELOG_VIEW
+from hms_iceberg.spark.procedures.erasure import FORGET
 from hms_iceberg.spark.procedures.maintenance import (
     COMPUTE_PARTITION_STATS,
     COMPUTE_TABLE_STATS,
@@ -58,6 +59,7 @@ PROCEDURES: Mapping[str, Procedure] = {
         COMPUTE_TABLE_STATS,
         COMPUTE_PARTITION_STATS,
         ROTATE_KEYS,
+        FORGET,
         MIGRATE,
         SNAPSHOT,
         ADD_FILES,
@@ -99,6 +101,7 @@ def _described(procedure: Procedure) -> dict[str, Any]:
         "name": procedure.name,
         "only_reads": procedure.only_reads,
         "transaction": procedure.transaction,
+        "resolves_where": procedure.resolves_where,
         "parameters": [
             {"name": each.name, "type": _INSTANTS.get(each.type, each.type), "required": each.required}
             for each in procedure.parameters

@@ -242,6 +242,21 @@ class Concurrent:
 _ADDS_ROWS = frozenset({Operation.APPEND, Operation.OVERWRITE})
 
 
+def check_same_history(files: Sequence[DataFile], start: TableMetadata, base: TableMetadata, table: str) -> None:
+    """Refuses positions of deleted rows if snapshots that were there read other files now, as after an erasure."""
+    if not any(file.content is DataFileContent.POSITION_DELETES for file in files):
+        return
+    now = base.snapshots_by_id
+    for snapshot in start.snapshots:
+        same = now.get(snapshot.snapshot_id)
+        if same is not None and same.manifest_list != snapshot.manifest_list:
+            raise CommitConflictError(
+                f"Cannot commit to table {table}: rows were forgotten meanwhile, and files that it deletes rows of "
+                f"may have been written anew (snapshot {snapshot.snapshot_id} has another manifest list). "
+                "Refresh the table and repeat the change."
+            )
+
+
 def check_added_nulls(files: Iterable[DataFile], written: Schema, now: Schema, what: str) -> None:
     """Refuses files (asked for only if needed) that may hold nulls in a column which became required since."""
     required = list(_became_required(written, now))

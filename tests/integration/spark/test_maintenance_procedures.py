@@ -121,3 +121,16 @@ def test_orphans_are_looked_for_among_the_files_of_a_view(spark: SparkSession, t
 
 def test_orphans_are_told_and_left_in_a_dry_run(spark: SparkSession, table: Table) -> None:
     assert call(spark, table, "remove_orphan_files", ", dry_run => true") == []
+
+
+def test_rows_are_forgotten_in_every_version(spark: SparkSession, table: Table) -> None:
+    table.delete("id = 1")
+    where = """, where => "id in (1, 21)\""""
+    assert call(spark, table, "forget", where) == [(2, 2, 0, 4, None, None)]
+    assert call(spark, table, "forget", where + ", dry_run => false")[0][4] is not None
+    name = ".".join(table.identifier)
+    for snapshot in table.refresh().snapshots():
+        read = f"select id from {name} version as of {snapshot.snapshot_id} where id in (1, 21)"
+        assert rows_of(spark, read) == []
+    ((*_, due, report),) = call(spark, table, "forget", ", resume => true")
+    assert due is not None and report is None

@@ -80,7 +80,7 @@ public final class CatalogProcedure implements UnboundProcedure, BoundProcedure 
     if (given.has("table")) {
       table = TableArgument.resolve(session, catalog, given.get("table").asText());
       catalog.source(table).addTarget(question);
-      if (given.has("where")) {
+      if (given.has("where") && description.get("resolves_where").asBoolean()) {
         String name = TableArgument.qualified((CatalogPlugin) catalog, table);
         given.set("where", WhereArgument.resolve(session, name, given.get("where").asText()));
       }
