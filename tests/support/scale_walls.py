@@ -19,6 +19,9 @@ from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.arrow.reading.read import read_tasks
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.expressions.text.parser import parse
+from hms_iceberg.expressions.tree import AlwaysTrue
+from hms_iceberg.maintenance.rewrite.options import RewriteOptions
+from hms_iceberg.maintenance.rewrite.rewrite_plan import plan_rewrite
 from hms_iceberg.report.gather import _history
 from hms_iceberg.scan.metadata_tables.history_tables import metadata_log_entries
 from hms_iceberg.scan.metadata_tables.request import MetadataRequest
@@ -179,6 +182,28 @@ def removed(row_filter: str | None, apart: bool) -> Callable[[int], Callable[[],
     return make
 
 
+def compacted(size: int) -> Callable[[], Any]:
+    """Planning the rewriting of a partition whose files, but for one in a hundred, are large enough."""
+    table = ManifestTable(SCHEMA, BY_PART)
+    for start in range(0, size, FILES_IN_MANIFEST):
+        numbers = range(start, min(start + FILES_IN_MANIFEST, size))
+        table.commit(
+            *(
+                replace(file(f"data/{number}", DataFileContent.DATA), file_size_in_bytes=100 if number % 100 else 1)
+                for number in numbers
+            )
+        )
+    options = RewriteOptions({"target-file-size-bytes": "100"}, "rewrite_data_files", "t")
+    sizes, rules = options.sizes(100), options.data_files()
+
+    def work() -> None:
+        snapshot = table.metadata.current_snapshot()
+        made = plan_rewrite(table.metadata, snapshot, table.storage, sizes, rules, AlwaysTrue(), True)
+        assert made.input_files == size // 100 or size < 500
+
+    return work
+
+
 def branched(size: int) -> TableMetadata:
     """A table of so many snapshots in a row, a branch at every third of them, and a log of as many versions."""
     snapshots = tuple(
@@ -274,6 +299,12 @@ WALLS = {
     "partition in every manifest, deleted": Wall(
         "a table of so many files, each manifest of all partitions: one partition is deleted by a filter",
         removed("part = 1", apart=False),
+        (40_000, 80_000, 160_000),
+        1_000,
+    ),
+    "compaction, planned": Wall(
+        "a partition of so many files, of which one in a hundred is too small",
+        compacted,
         (40_000, 80_000, 160_000),
         1_000,
     ),

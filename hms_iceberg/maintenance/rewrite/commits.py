@@ -146,7 +146,7 @@ class GroupCommits:
 # --------------------------------------------------------------------------- groups side by side in this process
 
 
-WriteGroup = Callable[[Group, Callable[[str], None]], Replaced]
+WriteGroup = Callable[[Any, Callable[[str], None]], Replaced]
 
 
 def workers_for(rules: CommitRules, groups: int) -> int:

@@ -28,10 +28,9 @@ from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.maintenance.rewrite.commits import GroupCommits, Replaced, rewrite_groups, workers_for
-from hms_iceberg.maintenance.rewrite.file_groups import FileGroup
 from hms_iceberg.maintenance.rewrite.layout import Layout, layout_of
 from hms_iceberg.maintenance.rewrite.options import RewriteOptions
-from hms_iceberg.maintenance.rewrite.rewrite_plan import plan_rewrite
+from hms_iceberg.maintenance.rewrite.rewrite_plan import TaskGroup, plan_rewrite
 from hms_iceberg.maintenance.rewrite.rewriting import DataFileRewrite, Engine, RewriteResult
 from hms_iceberg.scan.tasks import FileScanTask
 from hms_iceberg.spec.manifests.manifest_values import DataFile
@@ -166,7 +165,7 @@ class LocalEngine:
         workers = workers_for(rewrite.commits.rules, len(plan.groups))
         writer = GroupWriter(table.metadata, table.storage, rewrite.name, rewrite.layout, plan.output_spec_id, workers)
 
-        def write(group: FileGroup[FileScanTask], on_create: Callable[[str], None]) -> Replaced:
+        def write(group: TaskGroup, on_create: Callable[[str], None]) -> Replaced:
             return Replaced(tuple(task.file for task in group.items), writer.rewrite(group, on_create))
 
         rewrite_groups(rewrite.commits, plan.groups, write, workers, rewrite.stop)
@@ -188,7 +187,7 @@ class GroupWriter:
         self._memory_bytes = _MEMORY_BYTES // groups_at_once
         self._readers = None if groups_at_once == 1 else 1
 
-    def rewrite(self, group: FileGroup[FileScanTask], on_create: Callable[[str], None]) -> tuple[DataFile, ...]:
+    def rewrite(self, group: TaskGroup, on_create: Callable[[str], None]) -> tuple[DataFile, ...]:
         """Writes a group's live rows to new files, if any; `on_create` gets each location before the file is made."""
         rows = self._rows(group.items, self._schema)
         if not self._layout.sorts:
@@ -205,14 +204,14 @@ class GroupWriter:
         ):
             return tuple(chain.from_iterable(pool.map(write, ordered)))
 
-    def _parts(self, group: FileGroup[FileScanTask]) -> int:
+    def _parts(self, group: TaskGroup) -> int:
         """A part for each file that is expected; rows of several partitions stay together, for fewer files."""
         of_one = group.partition and self._spec.spec_id == self._metadata.default_spec_id
         return group.output_files if of_one or self._spec.is_unpartitioned() else 1
 
     def _written(
         self,
-        group: FileGroup[FileScanTask],
+        group: TaskGroup,
         rows: Iterable[pa.RecordBatch],
         on_create: Callable[[str], None],
         buffer_bytes: int,

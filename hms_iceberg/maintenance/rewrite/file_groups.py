@@ -18,14 +18,14 @@ class FileGroup(Generic[T]):
 
     Attributes:
         partition: the partition as in a path, empty for none.
-        items: what is rewritten: tasks of a scan, or delete files.
+        items: what is rewritten: tasks of a scan, made while they are asked for, or delete files.
         input_bytes: of all files.
         output_bytes: at which size a file that is written is full.
         output_files: about how many files are written.
     """
 
     partition: str
-    items: tuple[T, ...]
+    items: Sequence[T]
     input_bytes: int
     output_bytes: int
     output_files: int

@@ -192,7 +192,7 @@ class _Rewriter:
                 DeletedPositions(self._data[path].file, np.unique(np.concatenate(found)))
                 for path, found in positions.items()
             ]
-        return Replaced(group.items, tuple(write_row_deletes(self.metadata, self.storage, deleted, on_create)))
+        return Replaced(tuple(group.items), tuple(write_row_deletes(self.metadata, self.storage, deleted, on_create)))
 
     def _vector(self, path: str) -> Iterator[DeletedPositions]:
         """All deletes of a data file, as its vector hides every position delete file; none if it has one already."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import overload
 
 from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.lazy import pl
@@ -18,6 +19,54 @@ from hms_iceberg.spec.manifests.manifest_values import DataFileContent
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.storage import Storage
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedTasks(Sequence[FileScanTask]):
+    """The tasks of some files of a scan's plan.
+
+    They are made anew each time that somebody looks: those of a large table do not fit in memory.
+
+    Attributes:
+        whole: the plan.
+        rows: their rows in its files, ascending.
+    """
+
+    whole: ScanPlan
+    rows: pl.Series
+
+    @property
+    def plan(self) -> ScanPlan:
+        """The plan of these files alone."""
+        return self.whole.at(self.rows)
+
+    @property
+    def record_count(self) -> int:
+        """Rows of the files, deleted ones among them."""
+        return int(self.whole.files["record_count"].gather(self.rows).sum())
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[FileScanTask]:
+        return self.plan.tasks()
+
+    @overload
+    def __getitem__(self, place: int) -> FileScanTask: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> PlannedTasks: ...
+
+    def __getitem__(self, place: int | slice) -> FileScanTask | PlannedTasks:
+        if isinstance(place, slice):
+            return PlannedTasks(self.whole, self.rows[place])
+        return next(PlannedTasks(self.whole, self.rows.gather(place)).plan.tasks())
+
+
+class TaskGroup(FileGroup[FileScanTask]):
+    """Data files that are rewritten together."""
+
+    items: PlannedTasks
 
 
 @dataclass(frozen=True)
@@ -32,7 +81,7 @@ class RewritePlan:
     """
 
     snapshot: Snapshot | None
-    groups: tuple[FileGroup[FileScanTask], ...]
+    groups: tuple[TaskGroup, ...]
     output_spec_id: int
     files_total: int
 
@@ -73,10 +122,9 @@ def plan_rewrite(
     request = ScanRequest(metadata, snapshot.snapshot_id, row_filter, case_sensitive, schema, whole_files=True)
     whole = plan_scan(request, storage)
     files = _files_with_deletes(whole)
-    tasks = list(whole.tasks())
     runs = _runs(files, list(whole.partitions.dtypes), metadata.default_spec_id, sizes, rules)
     groups = [
-        _group(metadata, [tasks[row] for row in run], sizes, rules.compression_factor)
+        _group(metadata, PlannedTasks(whole, pl.Series(run, dtype=pl.UInt32)), sizes, rules.compression_factor)
         for run in limited(runs, sizes.max_files)
     ]
     return RewritePlan(snapshot, in_job_order(groups, sizes.job_order), spec_id, files.height)
@@ -117,13 +165,11 @@ def _runs(
                 yield [item[0] for item in run]
 
 
-def _group(
-    metadata: TableMetadata, tasks: Sequence[FileScanTask], sizes: SizeRules, factor: float
-) -> FileGroup[FileScanTask]:
+def _group(metadata: TableMetadata, tasks: PlannedTasks, sizes: SizeRules, factor: float) -> TaskGroup:
     file = tasks[0].file
     spec = metadata.spec_by_id(file.spec_id)
     path = ""
     if file.spec_id == metadata.default_spec_id and not spec.is_unpartitioned():
         path = spec.partition_to_path(file.partition, metadata.schema_for_spec(spec))
-    size = sum(task.file.file_size_in_bytes for task in tasks)
-    return FileGroup(path, tuple(tasks), size, sizes.output_bytes(size, factor), sizes.output_files(int(size * factor)))
+    size = int(tasks.whole.files["file_size_in_bytes"].gather(tasks.rows).sum())
+    return TaskGroup(path, tasks, size, sizes.output_bytes(size, factor), sizes.output_files(int(size * factor)))

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from hms_iceberg.maintenance.rewrite.commits import GroupCommits, Replaced, Written
-from hms_iceberg.maintenance.rewrite.file_groups import FileGroup
 from hms_iceberg.maintenance.rewrite.layout import Layout
 from hms_iceberg.maintenance.rewrite.rewrite_deletes import remove_dangling_deletes
-from hms_iceberg.maintenance.rewrite.rewrite_plan import RewritePlan
-from hms_iceberg.scan.tasks import FileScanTask
+from hms_iceberg.maintenance.rewrite.rewrite_plan import RewritePlan, TaskGroup
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.table.table import Table
 
@@ -61,7 +59,7 @@ class DataFileRewrite:
         """How many groups may be written at the same time."""
         return max(1, min(self.commits.rules.workers, len(self.plan.groups)))
 
-    def take(self, group: FileGroup[FileScanTask], added: tuple[DataFile, ...], created: tuple[str, ...]) -> None:
+    def take(self, group: TaskGroup, added: tuple[DataFile, ...], created: tuple[str, ...]) -> None:
         """Takes a group's new files and the locations of all that were made; commits when enough groups are there."""
         removed = tuple(task.file for task in group.items)
         self.commits.take(Written(group, Replaced(removed, added), created))

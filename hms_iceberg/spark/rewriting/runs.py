@@ -10,12 +10,10 @@ from typing import Any
 import msgspec
 
 from hms_iceberg.errors import IcebergError, InvalidInputError, StorageError
-from hms_iceberg.expressions.tree import AlwaysTrue
-from hms_iceberg.maintenance.rewrite.file_groups import FileGroup
+from hms_iceberg.maintenance.rewrite.rewrite_plan import TaskGroup
 from hms_iceberg.maintenance.rewrite.rewriting import DataFileRewrite, RewriteResult
 from hms_iceberg.metastore import MetadataVersion
-from hms_iceberg.scan.planner import plan_scan
-from hms_iceberg.scan.tasks import FileScanTask, ScanPlan, ScanRequest
+from hms_iceberg.scan.tasks import ScanPlan
 from hms_iceberg.spark.catalogs import version_name
 from hms_iceberg.spark.rowlevel.begin_rows import with_lineage
 from hms_iceberg.spark.writing.begin_write import begun
@@ -29,14 +27,12 @@ from hms_iceberg.storage import Storage
 _OVERHEAD = 5 * 1024 * 1024  # of a split, so that a group is not cut into one file too many
 
 
-def split_size(group: FileGroup[FileScanTask]) -> int:
+def split_size(group: TaskGroup) -> int:
     """How much of a group one task reads: as much as becomes one file."""
     return int(min(group.input_bytes // max(1, group.output_files) + _OVERHEAD, max(group.output_bytes, _OVERHEAD)))
 
 
-def write_settings(
-    rewrite: DataFileRewrite, group: FileGroup[FileScanTask], session: Mapping[str, str]
-) -> WriteSettings:
+def write_settings(rewrite: DataFileRewrite, group: TaskGroup, session: Mapping[str, str]) -> WriteSettings:
     """The settings of a group's write: what the plan says, before the session and the table's properties."""
     options = {
         "target-file-size-bytes": str(group.output_bytes),
@@ -51,9 +47,7 @@ def write_settings(
     return WriteSettings(rewrite.name, options, session, rewrite.table.metadata.properties)
 
 
-def group_distribution(
-    rewrite: DataFileRewrite, group: FileGroup[FileScanTask], settings: WriteSettings
-) -> Distribution:
+def group_distribution(rewrite: DataFileRewrite, group: TaskGroup, settings: WriteSettings) -> Distribution:
     """How a group's rows are wanted: sorted into ranges, a file each, or as they come."""
     metadata = rewrite.table.metadata
     schema, spec = metadata.schema(), metadata.spec_by_id(rewrite.plan.output_spec_id)
@@ -65,7 +59,7 @@ def group_distribution(
     return Distribution(ranges=keys, ordering=keys, fanout=False, partitions=max(1, group.output_files))
 
 
-def _moves(rewrite: DataFileRewrite, group: FileGroup[FileScanTask]) -> bool:
+def _moves(rewrite: DataFileRewrite, group: TaskGroup) -> bool:
     """Whether the rows go into other partitions than they are in."""
     return group.items[0].file.spec_id != rewrite.plan.output_spec_id
 
@@ -87,16 +81,7 @@ class SparkRewrite:
         self._metadata = rewrite.table.metadata
         self._version_name = version_name(MetadataVersion(rewrite.table.metadata_location, rewrite.table.metadata))
         self._lock = threading.Lock()
-        self._plan = self._whole_plan()
         rewrite.commits.begin(len(rewrite.plan.groups))
-
-    def _whole_plan(self) -> ScanPlan:
-        snapshot = self.rewrite.plan.snapshot
-        assert snapshot is not None, "there is nothing to rewrite in an empty table"
-        metadata = self._metadata
-        return plan_scan(
-            ScanRequest(metadata, snapshot.snapshot_id, AlwaysTrue(), schema=metadata.schema()), self.storage
-        )
 
     def header(self, number: int) -> dict[str, Any]:
         """The description of the rewriting with which the bridge begins."""
@@ -106,7 +91,7 @@ class SparkRewrite:
             "name": self.rewrite.name,
             "metadata_location": self._version_name,
             "splits": [split_size(group) for group in groups],
-            "rows": [sum(task.file.record_count for task in group.items) for group in groups],
+            "rows": [group.items.record_count for group in groups],
             "files": [max(1, group.output_files) for group in groups],
             "curve": [quoted(schema, field_id) for field_id in self.rewrite.layout.zorder],
             "at_once": self.rewrite.groups_at_once,
@@ -119,8 +104,7 @@ class SparkRewrite:
 
     def plan(self, number: int) -> ScanPlan:
         """The scan of one group's files."""
-        paths = [task.file.file_path for task in self.rewrite.plan.groups[number].items]
-        return self._plan.of_paths(paths)
+        return self.rewrite.plan.groups[number].items.plan
 
     def begin(self, number: int, question: Mapping[str, Any]) -> dict[str, Any]:
         """The answer to the question with which a group's write begins; see `begin_write`."""

@@ -4,11 +4,13 @@ import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 from hms_iceberg.expressions.tree import AlwaysTrue
+from hms_iceberg.lazy import pl
 from hms_iceberg.scan.tasks import FileScanTask
 from hms_iceberg.spec.data_types import LongType, NestedField
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED
 from hms_iceberg.spec.schema import Schema
+from tests.support.scale_walls import checkpoints
 from tests.support.snapshots import ManifestTable
 
 SCHEMA = Schema(NestedField(1, "id", LongType()))
@@ -35,6 +37,18 @@ def test_tasks_are_compared_and_pickled_by_what_they_say() -> None:
     assert task == FileScanTask.of(data_file("a", split_offsets=(4, 8), sort_order_id=0), (), AlwaysTrue(), 1, 1, ())
     assert pickle.loads(pickle.dumps(task)) == task
     assert hash(task) == hash(pickle.loads(pickle.dumps(task)))
+
+
+def test_the_plan_of_some_rows_has_these_files_with_their_deletes_and_nothing_else() -> None:
+    for kind in (DataFileContent.EQUALITY_DELETES, DataFileContent.POSITION_DELETES):
+        plan = checkpoints(40, kind, 5).plan()
+        assert plan.has_deletes
+        tasks = list(plan.tasks())
+        for rows in ([], [0], [39], [3, 4, 17], [0, 2, 39], list(range(40))):
+            some = plan.at(pl.Series(rows, dtype=pl.UInt32))
+            assert list(some.tasks()) == [tasks[row] for row in rows]
+            needed = {each.file_path for row in rows for each in tasks[row].delete_files}
+            assert set(some.delete_files["file_path"]) == needed
 
 
 def test_tasks_are_made_right_over_many_stretches_and_from_several_threads() -> None:
