@@ -34,6 +34,7 @@ _START = "START.md"
 # In the order in which a newcomer reads; a page that stands here by no name comes behind these.
 _FIRST = (
     *(_START, "docs/COOKBOOK.md", "spark/README.md", "table/README.md", "migration/README.md", "maintenance/README.md"),
+    "ingest/README.md",
     *("docs/FROM-JAVA.md", "docs/FROM-PYICEBERG.md"),
     *("cli/README.md", "docs/OPERATIONS.md", "catalog/README.md", "catalog/ENGINES.md", "arrow/storage/README.md"),
 )

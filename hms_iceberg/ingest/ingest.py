@@ -61,7 +61,7 @@ class Ingest:
                 f"{settings.table.text}."
             )
         self.offsets: Mapping[str, int] = {}
-        """Behind the last commit: the next offset of each partition."""
+        """Where the tables are: the next offset of each partition, behind the last commit."""
 
     def run(self, once: bool = False) -> None:
         """Applies events until it is stopped; with `once`, those that the topics have at the start.
@@ -82,7 +82,7 @@ class Ingest:
                     KafkaSource(self._settings.topics, self._settings.kafka, self._settings.max_bytes)
                 ) as source:
                     run = IngestRun(self._catalog, self._settings, source, self._observer, self._letters)
-                    run.start()
+                    self.offsets = run.start()
                     ends = run.ends() if once and not ends else ends
                     for offsets in run.batches(self._envelope, self._stop, ends):
                         self.offsets, failures = offsets, 0

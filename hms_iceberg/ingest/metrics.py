@@ -39,6 +39,9 @@ class IngestMetrics:
         self._lag = client.Gauge(
             "hms_iceberg_ingest_lag_events", "Events that the topics have and the tables have not.", registry=registry
         )
+        self._at_hand = client.Gauge(
+            "hms_iceberg_ingest_batch_events", "Events of the batch that is collected.", registry=registry
+        )
         self._seconds = client.Histogram(
             "hms_iceberg_ingest_commit_seconds", "Time of a batch's commit.", buckets=_BUCKETS, registry=registry
         )
@@ -55,13 +58,15 @@ class IngestMetrics:
         self._letters.inc(report.dead_letters)
         self._repeated.inc(report.repeated)
         self._lag.set(report.lag)
+        self._at_hand.set(0)
         self._seconds.observe(report.seconds)
         self._last.set(time.time())
 
-    def reading(self, lag: int) -> None:
+    def reading(self, lag: int, at_hand: int) -> None:
         """Notes that events are read, or waited for."""
         self._not_ready = None
         self._lag.set(lag)
+        self._at_hand.set(at_hand)
 
     def failure(self, error: IcebergError) -> None:
         """Counts a failure."""

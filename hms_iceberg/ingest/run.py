@@ -14,7 +14,7 @@ from hms_iceberg.errors import (
     IngestError,
     NoSuchNamespaceError,
     NoSuchTableError,
-    TableAlreadyExistsError,
+    NotAnIcebergTableError,
 )
 from hms_iceberg.ingest.batch import Batch, TablePart
 from hms_iceberg.ingest.commit import BatchCommit, ReaderOffsets
@@ -62,8 +62,8 @@ class IngestRun:
 
     # ------------------------------------------------------------------------------------------- the start
 
-    def start(self) -> None:
-        """Finds out where to read from.
+    def start(self) -> Offsets:
+        """Finds out where to read from, and returns it.
 
         Raises:
             NoSuchTableError: the one table that events belong to does not exist, and is not to be created.
@@ -84,7 +84,8 @@ class IngestRun:
             )
         self._source.start(self._positions)
         logger.info("Reading %s from %s", ", ".join(self._settings.topics), named(self._positions))
-        self._observer.reading(self._lag())
+        self._observer.reading(self._lag(), 0)
+        return named(self._positions)
 
     def ends(self) -> dict[Partition, int]:
         """Where the topics end now."""
@@ -144,6 +145,7 @@ class IngestRun:
                 break
             if not self._pending:
                 self._read(min(left, _LONGEST_READ_SECONDS))
+                self._observer.reading(self._lag() + batch.events, batch.events)
             while self._pending and batch.events < settings.max_rows and batch.bytes < settings.max_bytes:
                 if not self._take(self._pending[0], envelope, batch):
                     return batch
@@ -155,7 +157,6 @@ class IngestRun:
         if not self._pending:
             for partition, position in self._positions.items():
                 self._positions[partition] = max(position, self._source.reached_end(partition))
-            self._observer.reading(self._lag())
 
     def _lag(self) -> int:
         return sum(self._source.lag(partition, position) for partition, position in self._positions.items())
@@ -216,9 +217,9 @@ class IngestRun:
         if not self._settings.create:
             raise EventProblem(f"its table {name} does not exist: create it, or let --create do so") from missing
         schema = created_schema(change, self._settings.rules.keys)
-        try:
-            made = self._catalog.create_table(identifier, schema)
-        except (NoSuchNamespaceError, TableAlreadyExistsError) as error:
+        try:  # another process may have been first
+            made = self._catalog.create_table_if_not_exists(identifier, schema)
+        except (NoSuchNamespaceError, NotAnIcebergTableError) as error:
             raise EventProblem(f"its table cannot be created: {error}") from error
         logger.info("Created table %s: %s", name, made.schema())
         return made
@@ -240,24 +241,24 @@ class IngestRun:
     def _committed(self, batch: Batch, with_quiet: bool) -> Offsets:
         """Commits a batch, and the offsets of quiet tables if they are due."""
         started, after = time.monotonic(), named(self._positions)
-        commit = BatchCommit(self._catalog, ReaderOffsets(self._settings.name, after))
         changed = set(batch.parts)
+        if batch.letters and self._letters is not None:
+            changed.add(self._letters)
+        quiet = self._progress.behind(self._positions) - changed if with_quiet else set()
+        commit = BatchCommit(self._catalog, ReaderOffsets(self._settings.name, after))
         try:
             for part in batch.parts.values():
                 self._check_unmoved(part.table.refresh())
                 commit.apply(part)
             if batch.letters and self._letters is not None:
-                changed.add(self._letters)
                 commit.append(self._unmoved(self._letters), dead_letter_rows(batch.letters))
-            if with_quiet:
-                for identifier in self._progress.behind(self._positions) - changed:
-                    commit.move(self._unmoved(identifier))
-                    changed.add(identifier)
+            for identifier in quiet:
+                commit.move(self._unmoved(identifier))
         except BaseException:
             commit.abandon()
             raise
         commit.commit()
-        self._progress = self._progress.moved(changed, self._positions)
+        self._progress = self._progress.moved(changed | quiet, self._positions)
         if with_quiet:
             self._quiet_since = time.monotonic()
         self._observer.batch(

@@ -77,8 +77,8 @@ class Observer(Protocol):
     def batch(self, report: BatchReport) -> None:
         """A batch was committed."""
 
-    def reading(self, lag: int) -> None:
-        """Events are read, or waited for."""
+    def reading(self, lag: int, at_hand: int) -> None:
+        """Events are read, or waited for: so many are not committed, and so many of these are at hand."""
 
     def failure(self, error: IcebergError) -> None:
         """Something failed that may be better in a while; it is tried again."""

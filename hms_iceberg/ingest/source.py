@@ -55,6 +55,7 @@ class KafkaSource:
         self._topics = tuple(topics)
         self._client = client
         self._ends: dict[Partition, int] = {}
+        self._highs: dict[Partition, int] = {}
         try:
             self._consumer = client.Consumer(own)
         except (client.KafkaException, ValueError, TypeError) as error:
@@ -82,6 +83,7 @@ class KafkaSource:
         """The first offset that the broker has, and the one behind the last."""
         of = self._client.TopicPartition(*partition)
         low, high = self._ask(lambda: self._consumer.get_watermark_offsets(of, timeout=_ASK_SECONDS, cached=False))
+        self._highs[partition] = high
         return low, high
 
     def start(self, positions: Mapping[Partition, int]) -> None:
@@ -120,8 +122,8 @@ class KafkaSource:
 
     def lag(self, partition: Partition, position: int) -> int:
         """How many offsets a partition has behind a position, as far as the broker has told."""
-        found = self._consumer.get_watermark_offsets(self._client.TopicPartition(*partition), cached=True)
-        return 0 if found is None else max(0, found[1] - position)
+        _, told = self._consumer.get_watermark_offsets(self._client.TopicPartition(*partition), cached=True)
+        return max(0, max(told, self._highs.get(partition, 0)) - position)
 
     def _ask(self, ask: Any) -> Any:
         try:

@@ -105,21 +105,21 @@ def ingest(
 
     settings = _settings(**given)
     log_to_stderr(log_level.upper(), "%(asctime)s %(levelname)s: %(message)s", _TIME, log_format)
-    stop = _Stop()
+    stop, printer = _Stop(), _Printer(output)
     before = {number: signal.signal(number, stop.signalled) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         with (
             open_catalog(catalog_name, uri, properties, may_be_away=not once) as catalog,
-            _observed(_Printer(output), metrics_host, metrics_port) as observer,
+            _observed(printer, metrics_host, metrics_port) as observer,
         ):
             work = Ingest(catalog, settings, observer, stop.event)
             work.run(once)
-            if output != "json":
-                at = ", ".join(f"{name} {offset:,}" for name, offset in work.offsets.items())
-                say(f"{'Stopped' if stop.event.is_set() else 'Done'}. {'Offsets: ' + at if at else 'Nothing was new'}.")
+            printer.end(work.offsets, stop.number is not None)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+    if once and stop.number is not None:
+        raise click.exceptions.Exit(128 + stop.number)
 
 
 def _settings(
@@ -191,8 +191,10 @@ class _Stop:
 
     def __init__(self) -> None:
         self.event = threading.Event()
+        self.number: int | None = None
 
     def signalled(self, number: int, _frame: FrameType | None) -> None:
+        self.number = number
         self.event.set()
 
 
@@ -211,12 +213,20 @@ class _Printer:
         behind = f", {report.lag:,} behind" if report.lag else ""
         self._echo(f"{time.strftime(_TIME)} {rows or 'offsets'}{letters} in {report.seconds:.2f} s{behind}")
 
-    def reading(self, lag: int) -> None:
+    def reading(self, lag: int, at_hand: int) -> None:
         """Nothing: a line whenever nothing happens would be too many."""
 
     def failure(self, error: IcebergError) -> None:
         if self._is_json:
             self._event("failure", {"type": type(error).__name__, "message": str(error)})
+
+    def end(self, offsets: Mapping[str, int], is_stopped: bool) -> None:
+        """Tells where the tables are."""
+        if self._is_json:
+            self._event("stopped" if is_stopped else "end", {"offsets": dict(offsets)})
+            return
+        at = ", ".join(f"{name} at {offset:,}" for name, offset in offsets.items())
+        self._echo(f"{'Stopped' if is_stopped else 'At the end'}: {at}.")
 
     def _event(self, event: str, told: Mapping[str, Any]) -> None:
         now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
@@ -237,9 +247,9 @@ class _Both:
         for each in self._both:
             each.batch(report)
 
-    def reading(self, lag: int) -> None:
+    def reading(self, lag: int, at_hand: int) -> None:
         for each in self._both:
-            each.reading(lag)
+            each.reading(lag, at_hand)
 
     def failure(self, error: IcebergError) -> None:
         for each in self._both:

@@ -13,6 +13,7 @@ import pytest
 
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.cli.main import main
+from tests.support.guides import block, lines_of
 from tests.support.kafka import KafkaBroker, debezium, json_event
 from tests.support.schema_registry import avro_event, schema_registry
 
@@ -405,6 +406,24 @@ def test_a_batch_is_bounded_by_rows_and_by_bytes(
     for table, sizes in (("by_rows", [4, 4, 2]), ("by_bytes", [3, 3, 3, 1])):
         found = catalog.load_table(f"{namespace}.{table}").snapshots()
         assert [int(each.summary["added-records"]) for each in found if each.summary] == sizes
+
+
+def test_the_guide_s_command_and_its_python_run_as_they_stand(
+    catalog: Catalog, kafka: KafkaBroker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    uri = catalog.properties["uri"]
+    catalog.create_namespace("shop")
+    kafka.create_topic(name="shop.orders")
+    kafka.send("shop.orders", [json_event(debezium("c", None, {"id": 1}), {"id": 1})])
+    [words] = lines_of("ingest", "Change streams from Kafka")
+    here = [word.replace("kafka:9092", kafka.address) for word in words[1:]]
+    assert main([*here, "--uri", uri, "--once"]) == 0
+    capsys.readouterr()
+    code = block("ingest", "Exactly once", "python").code.replace("thrift://metastore:9083", uri)
+    exec(compile(code, "guide", "exec"), {})
+    assert capsys.readouterr().out == "{'shop.orders-0': 1}\n"
+    catalog.drop_table("shop.orders", purge_requested=True)
+    catalog.drop_namespace("shop")
 
 
 def test_wrong_words_are_told_before_anything_is_read(

@@ -66,7 +66,7 @@ SENTENCES = frozenset(("maintain", "compute-table-stats", "remove-orphan-files",
 ELSEWHERE = frozenset(
     [
         *("completion", "connect", "demo", "docs", "doctor", "locks", "metastore", "migrate", "register", "rename"),
-        *("forget", "rest", "rotate-keys"),
+        *("forget", "ingest", "rest", "rotate-keys"),
         *("rewrite-table-path", "rollback-migration", "sql", "thriftserver", "upgrade", "verify"),
     ]
 )

@@ -29,7 +29,15 @@ def commands() -> list[str]:
 @pytest.mark.parametrize("line", commands())
 def test_every_command_of_the_guides_is_understood(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in ("monday.csv", "tuesday.parquet", "plan.json", "policy.yaml", "statements.sql", "key.pem"):
+    for name in (
+        "monday.csv",
+        "tuesday.parquet",
+        "plan.json",
+        "policy.yaml",
+        "statements.sql",
+        "key.pem",
+        "client.properties",
+    ):
         (tmp_path / name).touch()
     understood(line)
 
