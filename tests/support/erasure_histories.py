@@ -17,7 +17,6 @@ from hms_iceberg.spec.partition_transforms import IdentityTransform, TruncateTra
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.table import Table
-from tests.support.row_tables import create
 
 PERSON = "Zq7Kx93MbTwe"
 SCHEMA = Schema(
@@ -44,25 +43,19 @@ PLAIN = {
 class History:
     """A table and what its snapshots hold, as plain Python says."""
 
-    def __init__(self, folder: Path, seed: int, version: int, file_format: str) -> None:
+    def __init__(self, make: Callable[..., Table], seed: int, version: int, file_format: str) -> None:
+        """`make` gets schema, partition spec and properties."""
         self.random = random.Random(f"{seed} {version} {file_format}")
         mode = "merge-on-read" if version > 1 and self.random.random() < 0.7 else "copy-on-write"
-        granularity = self.random.choice(["file", "partition"])
-        compress = self.random.choice(["none", "gzip"])
-        self.table = create(
-            folder,
-            version,
-            mode=mode,
-            schema=SCHEMA,
-            spec=self.random.choice(SPECS),
+        properties = {
             **PLAIN,
-            **{
-                "write.format.default": file_format,
-                "write.delete.granularity": granularity,
-                "write.metadata.compression-codec": compress,
-                "write.summary.partition-limit": "10",
-            },
-        )
+            **{f"write.{each}.mode": mode for each in ("delete", "update", "merge")},
+            "write.format.default": file_format,
+            "write.delete.granularity": self.random.choice(["file", "partition"]),
+            "write.metadata.compression-codec": self.random.choice(["none", "gzip"]),
+            "write.summary.partition-limit": "10",
+        }
+        self.table = make(SCHEMA, self.random.choice(SPECS), properties)
         self.version = version
         self.next_id = 1
         self.branches: dict[str, list[Row]] = {"main": []}

@@ -8,7 +8,11 @@ from pathlib import Path
 import pytest
 
 from hms_iceberg.maintenance import check_table
+from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.table import Table
 from tests.support.erasure_histories import PERSON, History, in_order, left_of, rows_of
+from tests.support.row_tables import create
 
 SEEDS = (1, 10, 14)
 
@@ -17,7 +21,10 @@ SEEDS = (1, 10, 14)
 @pytest.mark.parametrize("version", [1, 2, 3])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_no_byte_of_a_person_is_left(tmp_path: Path, seed: int, version: int, file_format: str) -> None:
-    history = History(tmp_path, seed, version, file_format).run(14)
+    def made(schema: Schema, spec: PartitionSpec, properties: dict[str, str]) -> Table:
+        return create(tmp_path, version, schema=schema, spec=spec, **properties)
+
+    history = History(made, seed, version, file_format).run(14)
     table = history.table.refresh()
     for snapshot_id, rows in history.snapshots.items():
         assert in_order(rows_of(table, snapshot_id)) == in_order(rows), history.log
