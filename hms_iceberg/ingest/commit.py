@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hms_iceberg.catalog import Catalog
+from hms_iceberg.errors import BadEventError, ChangeEventError
 from hms_iceberg.expressions.tree import AlwaysTrue
 from hms_iceberg.ingest.batch import TablePart
 from hms_iceberg.ingest.progress import Offsets
-from hms_iceberg.ingest.table_rows import OPERATION
 from hms_iceberg.table import Table
 from hms_iceberg.table.changes.row_change import write_rows
 from hms_iceberg.table.table import TableTransaction
@@ -51,13 +51,16 @@ class BatchCommit:
             with writing.update_schema() as update:
                 update.union_by_name(grown)
         if rows.keys:
-            writing.apply_changes(
-                rows.arrow(),
-                keys=rows.keys,
-                operation=OPERATION,
-                offsets=self._reader.after,
-                name=self._reader.name,
-            )
+            try:
+                writing.apply_changes(
+                    rows.arrow(),
+                    keys=rows.keys,
+                    operation=rows.operation_column,
+                    offsets=self._reader.after,
+                    name=self._reader.name,
+                )
+            except ChangeEventError as error:
+                raise BadEventError(f"The event of {rows.place(error.row)} is no change of a table: {error}") from error
         else:
             self._append(transaction, part.table, rows.arrow(with_operations=False))
 

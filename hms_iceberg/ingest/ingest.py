@@ -86,7 +86,8 @@ class Ingest:
                     ends = run.ends() if once and not ends else ends
                     for offsets in run.batches(self._envelope, self._stop, ends):
                         self.offsets, failures = offsets, 0
-                return
+                if once or self._stop.is_set():
+                    return
             except (BadEventError, EventsLostError):
                 raise
             except (CommitError, MetastoreError, StorageError, IngestError) as error:

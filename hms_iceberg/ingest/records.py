@@ -18,6 +18,11 @@ def partition_name(partition: Partition) -> str:
     return f"{partition[0]}-{partition[1]}"
 
 
+def place_of(topic: str, partition: int, offset: int) -> str:
+    """Where an event is, for messages."""
+    return f"topic {topic}, partition {partition}, offset {offset}"
+
+
 @dataclass(frozen=True)
 class Record:
     """An event as it is in its topic."""
@@ -36,7 +41,7 @@ class Record:
         return len(self.key or b"") + len(self.value or b"")
 
     def __str__(self) -> str:
-        return f"topic {self.topic}, partition {self.partition}, offset {self.offset}"
+        return place_of(self.topic, self.partition, self.offset)
 
 
 class Operation(Enum):

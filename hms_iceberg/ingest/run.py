@@ -12,6 +12,7 @@ from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import (
     BadEventError,
     IngestError,
+    InvalidInputError,
     NoSuchNamespaceError,
     NoSuchTableError,
     NotAnIcebergTableError,
@@ -30,13 +31,14 @@ from hms_iceberg.table import Table
 
 logger = logging.getLogger(__name__)
 
+_LOOK_FOR_PARTITIONS_SECONDS = 60.0
 # A table without events gets the offsets of the others so often, so that a restart need not read from where it was.
 _QUIET_SECONDS = 600.0
 _LONGEST_READ_SECONDS = 0.2
 
 
 class OffsetsMovedError(IngestError):
-    """Another process of the same name has applied events of a batch."""
+    """A table is not as it was when a batch began: its events have to be read again."""
 
 
 class IngestRun:
@@ -58,7 +60,7 @@ class IngestRun:
         self._progress = Progress({})
         self._positions: dict[Partition, int] = {}
         self._pending: deque[Record] = deque()
-        self._quiet_since = time.monotonic()
+        self._quiet_since = self._looked_for_partitions = time.monotonic()
 
     # ------------------------------------------------------------------------------------------- the start
 
@@ -72,7 +74,7 @@ class IngestRun:
         """
         if self._letters is not None:
             self._catalog.create_table_if_not_exists(self._letters, DEAD_LETTERS)
-        found = {name: self._applied(self._catalog.load_table(name)) for name in self._tables()}
+        found = {name: self._applied_to(name) for name in self._tables()}
         self._progress = Progress({name: applied for name, applied in found.items() if applied})
         for partition in self._source.partitions():
             self._positions[partition] = self._progress.start(
@@ -108,6 +110,12 @@ class IngestRun:
             if template.may_be(*namespace):
                 yield from (each for each in self._catalog.list_tables(namespace) if template.may_be(*each))
 
+    def _applied_to(self, identifier: Identifier) -> dict[str, int]:
+        try:
+            return self._applied(self._catalog.load_table(identifier))
+        except NoSuchTableError:  # dropped since it was listed
+            return {}
+
     def _applied(self, table: Table) -> dict[str, int]:
         return table.applied_offsets(self._settings.name)
 
@@ -116,7 +124,8 @@ class IngestRun:
     def batches(
         self, envelope: Envelope, stop: threading.Event, ends: Mapping[Partition, int] | None
     ) -> Iterator[Offsets]:
-        """Commits batch after batch, and gives the offsets behind each.
+        """Commits batch after batch, and gives the offsets behind each, until it is over, or has to begin anew since a
+        topic has got more partitions.
 
         Args:
             envelope: what an event says.
@@ -129,8 +138,15 @@ class IngestRun:
             is_quiet_over = is_over or time.monotonic() - self._quiet_since > _QUIET_SECONDS
             if batch.changes_something or (is_quiet_over and self._progress.behind(self._positions)):
                 yield self._committed(batch, is_quiet_over)
-            if is_over:
+            if is_over or (ends is None and self._has_new_partitions()):
                 return
+
+    def _has_new_partitions(self) -> bool:
+        """Whether a topic has got partitions since the start; asked for now and then."""
+        if time.monotonic() - self._looked_for_partitions < _LOOK_FOR_PARTITIONS_SECONDS:
+            return False
+        self._looked_for_partitions = time.monotonic()
+        return not self._positions.keys() >= set(self._source.partitions())
 
     def _is_behind(self, ends: Mapping[Partition, int]) -> bool:
         return not self._pending and all(self._positions.get(each, 0) >= end for each, end in ends.items())
@@ -184,12 +200,14 @@ class IngestRun:
         part = batch.parts.get(identifier)
         if part is None:
             part = self._part(identifier, change)
+        if part is None:
+            return True
         if part.is_truncated:
             return False
         if change.operation is Operation.TRUNCATE:
             part.is_truncated = True
         else:
-            part.rows.add(change)
+            part.rows.add(change, record)
         batch.parts[identifier] = part
         return True
 
@@ -204,11 +222,13 @@ class IngestRun:
         else:
             batch.letters.append(DeadLetter(record, str(problem)))
 
-    def _part(self, identifier: Identifier, change: Change) -> TablePart:
-        """What a batch does to a table, which may have to be created first."""
+    def _part(self, identifier: Identifier, change: Change) -> TablePart | None:
+        """What a batch does to a table, which may have to be created first; None if none has to be emptied."""
         try:
             table = self._catalog.load_table(identifier)
         except NoSuchTableError as error:
+            if change.operation is Operation.TRUNCATE and self._settings.create:
+                return None
             table = self._created(identifier, change, error)
         return TablePart(table, TableRows(identifier, table.schema(), table.format_version, self._settings.rules))
 
@@ -216,13 +236,23 @@ class IngestRun:
         name = ".".join(identifier)
         if not self._settings.create:
             raise EventProblem(f"its table {name} does not exist: create it, or let --create do so") from missing
-        schema = created_schema(change, self._settings.rules.keys)
         try:  # another process may have been first
+            schema = created_schema(change, self._settings.rules.keys)
             made = self._catalog.create_table_if_not_exists(identifier, schema)
-        except (NoSuchNamespaceError, NotAnIcebergTableError) as error:
+        except (NoSuchNamespaceError, NotAnIcebergTableError, InvalidInputError) as error:
             raise EventProblem(f"its table cannot be created: {error}") from error
         logger.info("Created table %s: %s", name, made.schema())
         return made
+
+    def _refresh(self, part: TablePart) -> None:
+        """Moves a table to its newest version, for which the rows must fit still."""
+        name = ".".join(part.table.name())
+        try:
+            self._check_unmoved(part.table.refresh())
+        except NoSuchTableError as error:
+            raise OffsetsMovedError(f"Table {name} was dropped meanwhile: {error}") from error
+        if part.table.schema() != part.rows.schema:
+            raise OffsetsMovedError(f"The columns of table {name} were changed meanwhile.")
 
     def _unmoved(self, identifier: Identifier) -> Table:
         table = self._catalog.load_table(identifier)
@@ -248,7 +278,7 @@ class IngestRun:
         commit = BatchCommit(self._catalog, ReaderOffsets(self._settings.name, after))
         try:
             for part in batch.parts.values():
-                self._check_unmoved(part.table.refresh())
+                self._refresh(part)
                 commit.apply(part)
             if batch.letters and self._letters is not None:
                 commit.append(self._unmoved(self._letters), dead_letter_rows(batch.letters))

@@ -10,16 +10,13 @@ import pyarrow as pa
 
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow_type
 from hms_iceberg.errors import UnsupportedError
-from hms_iceberg.ingest.records import Change, EventProblem, Operation, Part
+from hms_iceberg.ingest.records import Change, EventProblem, Operation, Part, Record, place_of
 from hms_iceberg.ingest.values.fitting import Fit, fit
 from hms_iceberg.ingest.values.growth import type_of_value, widened
 from hms_iceberg.ingest.values.source_types import UNTYPED, SourceType
 from hms_iceberg.metastore import Identifier
 from hms_iceberg.spec.data_types import IcebergType, NestedField
 from hms_iceberg.spec.schema import Schema, assign_fresh_ids
-
-OPERATION = "_operation"
-"""The column of `TableRows.arrow` that says what happens: `upsert` or `delete`."""
 
 
 @dataclass(frozen=True)
@@ -52,12 +49,30 @@ class TableRows:
         self._fits: dict[int, tuple[object, dict[str, Fit]]] = {}
         self._rows: list[dict[str, Any]] = []
         self._operations: list[str] = []
+        self._places: list[tuple[str, int, int]] = []
 
     def __len__(self) -> int:
         return len(self._rows)
 
-    def add(self, change: Change) -> None:
-        """Takes a change of a row.
+    @property
+    def schema(self) -> Schema:
+        """The table's columns, for which the rows are made."""
+        return self._schema
+
+    @property
+    def operation_column(self) -> str:
+        """The column of `arrow` that says what happens: `upsert` or `delete`. No column of the table has its name."""
+        name = "_operation"
+        while name in self._types:
+            name += "_"
+        return name
+
+    def place(self, row: int) -> str:
+        """Where the event of a row is."""
+        return place_of(*self._places[row])
+
+    def add(self, change: Change, record: Record) -> None:
+        """Takes a change of a row, by an event.
 
         Raises:
             EventProblem: it does not fit; nothing was taken.
@@ -79,6 +94,7 @@ class TableRows:
                     raise EventProblem(f"its column {name!r} is null, and the table requires a value")
             self._rows.append(row)
         self._operations.append("delete" if change.operation is Operation.DELETE else "upsert")
+        self._places.append((record.topic, record.partition, record.offset))
 
     # ------------------------------------------------------------------------------------------------- rows
 
@@ -154,8 +170,6 @@ class TableRows:
         self._set(name, kind)
 
     def _set(self, name: str, kind: IcebergType) -> None:
-        if name == OPERATION:
-            raise EventProblem(f"a column cannot have the name {OPERATION!r} here")
         self._types[name] = kind
         self._fits.clear()
 
@@ -177,7 +191,7 @@ class TableRows:
             for name, kind in self._types.items()
         }
         if with_operations:
-            columns[OPERATION] = pa.array(self._operations, pa.string())
+            columns[self.operation_column] = pa.array(self._operations, pa.string())
         return pa.table(columns)
 
 

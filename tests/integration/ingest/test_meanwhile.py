@@ -1,0 +1,131 @@
+"""What happens to tables and topics while an ingest is at work on them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+import pytest
+
+from hms_iceberg.catalog import Catalog
+from hms_iceberg.errors import IcebergError
+from hms_iceberg.ingest import run
+from hms_iceberg.ingest.ingest import Ingest
+from hms_iceberg.ingest.routing import TableTemplate
+from hms_iceberg.ingest.settings import BatchReport, Settings
+from hms_iceberg.ingest.table_rows import Rules
+from hms_iceberg.spec.data_types import StringType
+from hms_iceberg.table import Table
+from tests.support.kafka import KafkaBroker, json_event
+
+
+@dataclass
+class Watching:
+    """Does something once, when a batch has an event at hand; knows what failed, and tells of batches."""
+
+    then: Callable[[], object] = lambda: None
+    failures: list[IcebergError] = field(default_factory=list)
+    batches: list[BatchReport] = field(default_factory=list)
+    committed: threading.Event = field(default_factory=threading.Event)
+
+    def batch(self, report: BatchReport) -> None:
+        self.batches.append(report)
+        self.committed.set()
+
+    def reading(self, lag: int, at_hand: int) -> None:
+        if at_hand:
+            then, self.then = self.then, lambda: None
+            then()
+
+    def failure(self, error: IcebergError) -> None:
+        self.failures.append(error)
+
+
+@pytest.fixture
+def settings(kafka: KafkaBroker, namespace: str) -> Settings:
+    return Settings(
+        topics=(kafka.create_topic(),),
+        table=TableTemplate(f"{namespace}.t"),
+        name="reader",
+        kafka={"bootstrap.servers": kafka.address},
+        format="json",
+        rules=Rules(keys=("id",)),
+        create=True,
+        every_seconds=0.5,
+    )
+
+
+@contextmanager
+def at_work(catalog: Catalog, settings: Settings, watching: Watching) -> Iterator[None]:
+    stop = threading.Event()
+    thread = threading.Thread(target=lambda: Ingest(catalog, settings, watching, stop).run())
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def table_of(catalog: Catalog, namespace: str) -> Table:
+    return catalog.create_table(f"{namespace}.t", pa.schema([("id", pa.int64()), ("_operation", pa.string())]))
+
+
+def test_columns_that_are_changed_while_a_batch_is_collected_are_met_by_reading_it_again(
+    catalog: Catalog, namespace: str, kafka: KafkaBroker, settings: Settings
+) -> None:
+    table = table_of(catalog, namespace)
+    kafka.send(settings.topics[0], [json_event({"id": 1, "_operation": "x"})])
+    watching = Watching(lambda: table.update_schema().add_column("more", StringType()).commit())
+    with at_work(catalog, settings, watching):
+        assert watching.committed.wait(60)
+    assert "columns" in str(watching.failures[0])
+    assert table.refresh().scan().to_arrow().to_pylist() == [{"id": 1, "_operation": "x", "more": None}]
+
+
+def test_a_table_that_is_dropped_while_a_batch_is_collected_is_made_anew_with_all_events(
+    catalog: Catalog, namespace: str, kafka: KafkaBroker, settings: Settings
+) -> None:
+    kafka.send(settings.topics[0], [json_event({"id": 1})])
+    Ingest(catalog, settings, Watching(), threading.Event()).run(once=True)
+    kafka.send(settings.topics[0], [json_event({"id": 2})])
+    watching = Watching(lambda: catalog.drop_table(f"{namespace}.t"))
+    with at_work(catalog, settings, watching):
+        assert watching.committed.wait(60)
+    assert "dropped meanwhile" in str(watching.failures[0])
+    assert sorted(catalog.load_table(f"{namespace}.t").scan().to_arrow()["id"].to_pylist()) == [1, 2]
+
+
+def test_foreign_commits_while_a_batch_is_collected_stay(
+    catalog: Catalog, namespace: str, kafka: KafkaBroker, settings: Settings
+) -> None:
+    table = table_of(catalog, namespace)
+    kafka.send(settings.topics[0], [json_event({"id": 1})])
+    watching = Watching(lambda: table.append(pa.table({"id": [1, 2]})))
+    with at_work(catalog, settings, watching):
+        assert watching.committed.wait(60)
+    assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [1, 2]
+
+
+def test_partitions_that_a_topic_gets_are_read_without_a_restart(
+    catalog: Catalog, namespace: str, kafka: KafkaBroker, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "_LOOK_FOR_PARTITIONS_SECONDS", 0.0)
+    watching = Watching()
+    with at_work(catalog, settings, watching):
+        kafka.add_partitions(settings.topics[0], 2)
+        kafka.send(settings.topics[0], [json_event({"id": 1})], partition=1)
+        assert watching.committed.wait(60)
+    assert catalog.load_table(f"{namespace}.t").scan().to_arrow()["id"].to_pylist() == [1]
+
+
+def test_a_truncate_of_a_table_that_is_not_there_has_nothing_to_do(
+    catalog: Catalog, namespace: str, kafka: KafkaBroker, settings: Settings
+) -> None:
+    kafka.send(settings.topics[0], [json_event({"op": "truncate"}), json_event({"id": 1, "op": "insert"})])
+    work = replace(settings, operation_column="op")
+    Ingest(catalog, work, Watching(), threading.Event()).run(once=True)
+    assert catalog.load_table(f"{namespace}.t").scan().to_arrow()["id"].to_pylist() == [1]
