@@ -57,15 +57,15 @@ def forget(
     from hms_iceberg.maintenance import forget as forget_rows
     from hms_iceberg.maintenance import resume_forget
 
-    if (where is None) is not resume:
-        raise click.UsageError("give either --where, or --resume")
+    if where is None and not resume:
+        raise click.UsageError("give --where, or --resume")
     if now and not resume:
         raise click.UsageError("--now belongs to --resume; for no delay at all, give --after 0")
     if report is not None and report.exists():
         raise click.UsageError(f"--report {report} exists already; name a new file")
     key = None if sign_key is None else sign_key.read_bytes()
-    if where is None:
-        resumed = resume_forget(table, sign_key=key, now=now)
+    if where is None or resume:
+        resumed = resume_forget(table, where=where, sign_key=key, now=now)
         if resumed is None:
             out.result("No erasure is open.", open=False)
             return
@@ -81,7 +81,7 @@ def forget(
         )
     if report is not None and result.report is not None:
         report.write_text(json.dumps(result.report, indent=1, ensure_ascii=False), encoding="utf-8")
-    _tell(table, out, result, is_plan=where is not None and not yes)
+    _tell(table, out, result, is_plan=not (yes or resume))
 
 
 def _tell(table: Table, out: Output, result: ErasureResult, is_plan: bool) -> None:
@@ -93,7 +93,11 @@ def _tell(table: Table, out: Output, result: ErasureResult, is_plan: bool) -> No
     if result.report is not None:
         deleted, rows = len(result.report["deleted"]), result.report["rows"]
         proof = len(result.report["proof"]["files"])
+        unnamed = len(result.report["not-proven"]["unnamed-files"])
         say(f"Done: {rows:,} rows are forgotten, {deleted:,} files deleted; {proof:,} live files were read for proof.")
+        if unnamed:
+            say(f"{unnamed:,} files below the table are named by nothing, and were not read. To delete them:")
+            say(f"  hms-iceberg remove-orphan-files {name}")
     elif result.due is not None:
         say(f"The table has moved on. Its files of before go after {result.due:%Y-%m-%d %H:%M} UTC:")
         say(f"  hms-iceberg forget {name} --resume")

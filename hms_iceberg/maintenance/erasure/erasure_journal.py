@@ -30,7 +30,8 @@ class ErasureIntent:
         erasure_id: an id that no other erasure has.
         table: the table's name when it was begun.
         table_uuid: the table.
-        where: the predicate, as text.
+        where: the predicate, as text; None for an encrypted table, as a journal is not encrypted.
+        digest: the predicate as the report tells it.
         case_sensitive: how its names are matched.
         begun_ms: when it was begun.
         delay_ms: how long the files of before stay after the table has moved on.
@@ -42,7 +43,8 @@ class ErasureIntent:
     erasure_id: str
     table: str
     table_uuid: str
-    where: str
+    where: str | None
+    digest: dict[str, str]
     case_sensitive: bool
     begun_ms: int
     delay_ms: int

@@ -34,8 +34,12 @@ def is_about(report: Mapping[str, Any], where: str) -> bool:
         report: the report.
         where: the predicate.
     """
-    told = report["where"]
-    return hmac.compare_digest(str(told["sha256"]), digest_of(where, told["salt"])["sha256"])
+    return is_digest_of(report["where"], where)
+
+
+def is_digest_of(digest: Mapping[str, str], where: str) -> bool:
+    """Whether a digest is that of a predicate."""
+    return hmac.compare_digest(digest["sha256"], digest_of(where, digest["salt"])["sha256"])
 
 
 def signed(report: Mapping[str, Any], key: bytes) -> dict[str, Any]:

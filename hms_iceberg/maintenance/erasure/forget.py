@@ -15,11 +15,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from hms_iceberg.arrow.parallel import in_parallel
+from hms_iceberg.encryption.encrypted_tables import is_encrypted
 from hms_iceberg.errors import CorruptDataFileError, InvalidInputError, MissingFileError, UnsupportedError
 from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.maintenance.erasure.erasure_journal import ErasureIntent, ErasureJournal, open_erasures
-from hms_iceberg.maintenance.erasure.erasure_report import FORMAT, check_key, digest_of, signed
+from hms_iceberg.maintenance.erasure.erasure_report import FORMAT, check_key, digest_of, is_digest_of, signed
 from hms_iceberg.maintenance.erasure.forgotten_rows import Reading, RowFinder, readings_of, refuse_unreadable
+from hms_iceberg.maintenance.erasure.mentions import Mentions, texts_of
 from hms_iceberg.maintenance.erasure.rewritten_history import OPEN_ERASURE, FileRewriting, ForgetRows, NamedByHistory
 from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.rest_client.rest_metastore import RestMetastore
@@ -28,7 +30,7 @@ from hms_iceberg.spec.table_properties import GC_ENABLED
 from hms_iceberg.spec.values.datetimes import format_milliseconds
 from hms_iceberg.storage import HasFolders, Places, Storage
 from hms_iceberg.table.needed.named_files import OwnFolders, delete_files, files_of, is_in_any
-from hms_iceberg.table.needed.others import REPAIR_JOURNALS, names_of, needed_by_others, table_rows_of
+from hms_iceberg.table.needed.others import REPAIR_JOURNALS, is_journal, names_of, needed_by_others, table_rows_of
 from hms_iceberg.table.needed.remembered_rows import asked_once
 from hms_iceberg.table.table import Table
 from hms_iceberg.transaction.workspace import read_version, refuse_previewed
@@ -56,7 +58,9 @@ class ErasurePlan:
         snapshots: ids of the snapshots that read such a file.
         refs: branches and tags that do.
         deletes: delete files that hold keys or copies of such rows.
-        traces: files that are gone, may have held such rows, and whose removal is told.
+        traces: files that are gone, may have held such rows, and whose removal is told; and summaries of snapshots
+            that mention a text of the predicate.
+        mentions: where else in the metadata such a text is: in properties, names and comments, which stay.
         statistics: statistics files of these snapshots, which go as well, as they tell of the rows that go.
         dropped_columns: whether columns that were dropped since are among those that the predicate reads.
     """
@@ -71,6 +75,7 @@ class ErasurePlan:
     refs: tuple[str, ...]
     deletes: tuple[str, ...]
     traces: int
+    mentions: tuple[str, ...]
     statistics: tuple[str, ...]
     dropped_columns: bool
 
@@ -93,11 +98,14 @@ class ErasurePlan:
         if self.deletes:
             lines.append(f"  {len(self.deletes):,} delete files hold keys or copies of such rows")
         if self.traces:
-            lines.append(f"  of {self.traces:,} files that are gone, and may have held such rows, the removal is told")
+            lines.append(
+                f"  {self.traces:,} traces go: files of before that may have held such rows, notes of snapshots"
+            )
         if self.statistics:
             lines.append(f"  {len(self.statistics):,} statistics files go: compute them again")
         if self.dropped_columns:
             lines.append("  columns that were dropped since are looked at as well")
+        lines += [f"  stays, and mentions the value: {each}" for each in self.mentions]
         return "\n".join(lines)
 
 
@@ -164,15 +172,15 @@ def forget(
     table.refresh()
     _refuse(table, name)
     work = _Erasure(table, where, case_sensitive, give_up_backup)
-    plan = work.plan()
-    if dry_run or plan.is_empty:
+    plan = work.plan(believes=dry_run)
+    if dry_run:
         return ErasureResult(plan)
-    work.refuse_shared(plan.files)
     intent = ErasureIntent(
         str(uuid.uuid4()),
         name,
         str(table.metadata.table_uuid),
-        where,
+        None if is_encrypted(table.properties) else where,
+        digest_of(where),
         case_sensitive,
         now_ms(),
         max(0, after // dt.timedelta(milliseconds=1)),
@@ -180,16 +188,23 @@ def forget(
         len(table.metadata.snapshots),
         plan.rows,
     )
+    if plan.is_empty:
+        report = work.report(intent, {"deleted": {}, "rewritten": {}}, work.proof())
+        return ErasureResult(plan, report=report if sign_key is None else signed(report, sign_key))
+    work.refuse_shared(plan.files)
     journal = ErasureJournal.begin(intent, table.metadata, table.storage)
     work.move(journal)
     return _finished(table, work, journal, plan, sign_key)
 
 
-def resume_forget(table: Table, *, sign_key: bytes | None = None, now: bool = False) -> ErasureResult | None:
+def resume_forget(
+    table: Table, *, where: str | None = None, sign_key: bytes | None = None, now: bool = False
+) -> ErasureResult | None:
     """Goes on with the erasure of a table that is not finished: one that was killed, or whose files wait.
 
     Args:
         table: the table, which moves to its newest version.
+        where: the predicate, which has to be given again for an encrypted table only: its journal does not hold it.
         sign_key: signs the report, as of `forget`.
         now: deletes the files of before although they are not due yet.
 
@@ -197,7 +212,8 @@ def resume_forget(table: Table, *, sign_key: bytes | None = None, now: bool = Fa
         how far it is; None if no erasure is open.
 
     Raises:
-        As `forget`.
+        InvalidInputError: the predicate is needed, or is another one than the erasure's.
+        UnsupportedError, CommitFailedError, CommitStateUnknownError, CorruptFileError, StorageError: as of `forget`.
     """
     if sign_key is not None:
         check_key(sign_key)
@@ -207,8 +223,15 @@ def resume_forget(table: Table, *, sign_key: bytes | None = None, now: bool = Fa
         return None
     journal = journals[0]
     intent = journal.intent
-    work = _Erasure(table, intent.where, intent.case_sensitive, intent.give_up_backup)
-    plan = work.plan()
+    where = intent.where if where is None else where
+    if where is None or not is_digest_of(intent.digest, where):
+        raise InvalidInputError(
+            f"Cannot go on with the erasure of {intent.table}: its journal ({journal.location}) "
+            f"{'does not hold the predicate' if where is None else 'is about another predicate'}. Give the predicate "
+            "that it was begun with, letter by letter (--where)."
+        )
+    work = _Erasure(table, where, intent.case_sensitive, intent.give_up_backup)
+    plan = work.plan(believes=False)
     if not plan.is_empty:  # it was killed before the table moved, or somebody wrote such rows since
         work.refuse_shared(plan.files)
         work.move(journal)
@@ -292,19 +315,22 @@ class _Erasure:
     def _readings(self) -> tuple[Reading, ...]:
         return readings_of(self._table.metadata, self._predicate, self._name, self._case_sensitive)
 
-    def _finder(self) -> RowFinder:
-        return RowFinder(self._table.metadata, self._table.storage, self._readings())
+    def _finder(self, believes: bool) -> RowFinder:
+        return RowFinder(self._table.metadata, self._table.storage, self._readings(), believes)
 
     # -------------------------------------------------------------------------------------------- the plan
 
-    def plan(self) -> ErasurePlan:
+    def plan(self, believes: bool) -> ErasurePlan:
+        """What is to be done; if statistics are believed, files are not opened that they rule out."""
         table, metadata, storage = self._table, self._table.metadata, self._table.storage
-        finder = self._finder()
+        finder = self._finder(believes)
         refuse_unreadable(finder.readings[0], self._name)
         named = NamedByHistory.of(metadata, storage)
         looking = FileRewriting(storage, _nothing)
         found = looking.look(finder, named)
         readers = _readers(named, found, storage)
+        mentions = Mentions(texts_of(finder.readings))
+        noted = sum(mentions.without(each.summary) is not each.summary for each in metadata.snapshots)
         files = {path: (len(gone), gone.of) for path, gone in found.items()}
         written = [path for path, gone in found.items() if not gone.is_whole]
         return ErasurePlan(
@@ -317,7 +343,8 @@ class _Erasure:
             tuple(each.snapshot_id for each in metadata.snapshots if each.snapshot_id in readers),
             tuple(sorted(name for name, ref in table.refs().items() if ref.snapshot_id in readers)),
             tuple(looking.look_at_deletes(finder, named)),
-            sum(map(finder.may_hold, named.ghosts)),
+            sum(map(finder.may_hold, named.ghosts)) + noted,
+            tuple(mentions.left_in(metadata)),
             tuple(path for path, snapshot_id in _statistics(metadata) if snapshot_id in readers),
             any(not metadata.schema().has_field(each) for reading in finder.readings for each in reading.field_ids),
         )
@@ -386,7 +413,7 @@ class _Erasure:
     def clean(self, journal: ErasureJournal) -> tuple[dict[str, Any], dict[str, str]]:
         """Deletes the files of before; the report, and what could not be deleted."""
         table, storage = self._table, self._table.storage
-        proof = self._proof()
+        proof = self.proof()
         doomed = journal.files()
         old = self._old_versions(journal.intent.erasure_id)
         transaction = table.begin_transaction()
@@ -415,7 +442,7 @@ class _Erasure:
         left = delete_files(storage, files, self._name)
         self._delete_empty_folders(files)
         logger.info("Deleted %d files of before the erasure of %s", len(files) - len(left), self._name)
-        return self._report(journal, proof), left
+        return self.report(journal.intent, journal.deleted or {}, proof), left
 
     def _delete_empty_folders(self, files: Iterable[str]) -> None:
         """Deletes the folders below the table's own that were left empty: their names may tell a partition's value."""
@@ -442,33 +469,35 @@ class _Erasure:
                 old.append(entry.metadata_file)
         return old
 
-    def _proof(self) -> list[dict[str, Any]]:
+    def proof(self) -> list[dict[str, Any]]:
         """Reads every live data file; CorruptDataFileError if a row matches."""
-        finder, storage = self._finder(), self._table.storage
+        finder, storage = self._finder(believes=False), self._table.storage
         named = NamedByHistory.of(self._table.metadata, storage)
 
         def look(path: str) -> dict[str, Any]:
             live = named.data[path][0]
-            matches = finder.count_matches(live.file, live.sequence_number)
+            matches = len(finder.read(live.file, live.sequence_number))
             return {"file": path, "rows": live.file.record_count, "matches": matches}
 
         looked = list(in_parallel(look, named.data, self._table.location()))
+        keys = FileRewriting(storage, _nothing).look_at_deletes(finder, named)
+        looked += [{"file": path, "rows": None, "matches": path in keys} for path, _ in named.deletes]
         wrong = [each for each in looked if each["matches"]]
         if wrong:
             raise CorruptDataFileError(
-                f"Cannot prove that the rows of table {self._name} are forgotten: {len(wrong)} data files hold such "
-                f"rows, the first is {wrong[0]['file']}. Their statistics are wrong, or they were added just now. "
+                f"Cannot prove that the rows of table {self._name} are forgotten: {len(wrong)} files hold such "
+                f"rows, the first is {wrong[0]['file']}. They were added just now. "
                 f"Nothing was deleted. Go on with: hms-iceberg forget {self._name} --resume"
             )
         return looked
 
-    def _report(self, journal: ErasureJournal, proof: list[dict[str, Any]]) -> dict[str, Any]:
-        intent, done = journal.intent, journal.deleted or {}
+    def report(self, intent: ErasureIntent, done: Mapping[str, Any], proof: list[dict[str, Any]]) -> dict[str, Any]:
+        """The report, which is not signed yet."""
         return {
             "format": FORMAT,
             "table": self._name,
             "table-uuid": intent.table_uuid,
-            "where": digest_of(intent.where),
+            "where": intent.digest,
             "begun": format_milliseconds(intent.begun_ms),
             "finished": format_milliseconds(now_ms()),
             "metadata-file": self._table.metadata_location,
@@ -476,12 +505,26 @@ class _Erasure:
             "rows": intent.rows,
             **done,
             "proof": {
-                "says": "each file that a snapshot names was read, every value of the columns of the predicate; "
-                "statistics were not believed",
-                "files": proof,
+                "says": "Every file that a snapshot names was read: all values of the predicate's columns in data "
+                "files, the keys and further columns of delete files. Statistics were not believed.",
+                "files": [{**each, "matches": 0} for each in proof],
                 "matches": 0,
             },
+            "not-proven": {
+                "says": "Files below the table that nothing names were not read; mentions of a text of the predicate "
+                "in properties, names and comments stay.",
+                "unnamed-files": self._unnamed(),
+                "mentions": list(Mentions(texts_of(self._readings())).left_in(self._table.metadata)),
+            },
         }
+
+    def _unnamed(self) -> list[str]:
+        """Files below the table's folder that the table does not name, such as remains of failed writes."""
+        table, places = self._table, Places(self._table.storage)
+        named = {places.anywhere(each) for each in files_of(table.metadata, table.metadata_location, table.storage)}
+        listed = (each.location for each in table.storage.list(table.location()))
+        own = (each for each in listed if not (is_journal(each) or each.endswith("/version-hint.text")))
+        return sorted(each for each in own if places.anywhere(each) not in named)
 
 
 def _nothing(location: str) -> None:

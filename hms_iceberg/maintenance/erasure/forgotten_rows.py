@@ -147,10 +147,13 @@ class RowFinder:
     metadata: TableMetadata
     storage: Storage
     readings: tuple[Reading, ...]
+    believes: bool = True  # whether partitions and statistics may tell that no row of a file matches
     _contexts: dict[int, ScanContext] = field(default_factory=dict, compare=False, repr=False)
 
     def found(self, file: DataFile, sequence_number: int) -> FoundRows:
-        """The rows of a data file that match, by statistics where these tell, and else by its columns."""
+        """The rows of a data file that match."""
+        if not self.believes:
+            return self.read(file, sequence_number)
         parts = [np.empty(0, np.int64)]
         for reading in self.readings:
             residual = self.residual(reading, file)
@@ -178,16 +181,16 @@ class RowFinder:
             return reading.bound
         return residual_evaluator(spec, reading.predicate, reading.schema, reading.case_sensitive)(file.partition)
 
-    def count_matches(self, file: DataFile, sequence_number: int) -> int:
-        """How many rows of a file match, by every value of the columns: no partition and no statistics are believed."""
-        count = 0
+    def read(self, file: DataFile, sequence_number: int) -> FoundRows:
+        """The rows of a file that match, by every value of the columns: no partition and no statistics are believed."""
+        parts = [np.empty(0, np.int64)]
         for reading in self.readings:
             columns = reading.schema.select_ids(reading.field_ids)
-            context = ScanContext(self.metadata, self.storage, reading.schema, columns, _BATCH_ROWS)
+            context = RowRewriter(self.metadata, self.storage, reading.schema).context(columns, _BATCH_ROWS)
             for batch in read_task(context, FileScanTask.of(file, (), AlwaysTrue(), sequence_number)):
                 found = matching_rows(reading.bound, partial(_value, batch, columns), batch.num_rows)
-                count += found.true_count
-        return count
+                parts.append(positions_of(batch)[found.to_numpy(zero_copy_only=False)])
+        return FoundRows(np.unique(np.concatenate(parts)), file.record_count)
 
     def _context(self, reading: Reading) -> ScanContext:
         key = self.readings.index(reading)

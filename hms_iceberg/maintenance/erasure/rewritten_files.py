@@ -131,7 +131,7 @@ class DataFileWriter:
             if own & self._all_ids <= inner:
                 with suppress(TypeMismatchError, CorruptDataFileError):
                     FileProjection(schema, (column,), {}, location)
-                    return column
+                    return replace(column, name=stored.name)  # no two columns of a file have one name
         if not known:
             return None
         raise UnsupportedError(

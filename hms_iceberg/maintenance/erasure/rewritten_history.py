@@ -14,6 +14,7 @@ from hms_iceberg.encryption.encrypted_tables import encrypted, encrypted_list, l
 from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.maintenance.check.summary_check import EntryCounts
 from hms_iceberg.maintenance.erasure.forgotten_rows import FoundRows, Reading, RowFinder, readings_of
+from hms_iceberg.maintenance.erasure.mentions import Mentions, texts_of
 from hms_iceberg.maintenance.erasure.rewritten_files import (
     DataFileWriter,
     DeleteFileWriter,
@@ -227,7 +228,7 @@ class ForgetRows(Update):
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
         """The metadata whose snapshots have no such rows; the same object if there are none."""
-        finder = RowFinder(base, self.files.storage, self.readings(base))
+        finder = RowFinder(base, self.files.storage, self.readings(base), believes=False)
         named = NamedByHistory.of(base, self.files.storage)
         self.files.rewrite(finder, named)
         history = _History(base, workspace, self.files, finder, named)
@@ -268,17 +269,21 @@ class _History:
 
     def rewritten(self) -> TableMetadata:
         manifests = {key: self._manifest(row) for key, row in self._named.manifests.items()}
+        mentions = Mentions(texts_of(self._finder.readings))
         metadata, snapshots = self._base, []
         changed_ids = set()
         for snapshot in self._base.snapshots:
             new = [(row, manifests[_key(row)]) for row in self._named.lists[snapshot.snapshot_id]]
+            summary = mentions.without(snapshot.summary)
+            if summary is not snapshot.summary:
+                snapshot = replace(snapshot, summary=summary)
             if all(each.row is row for row, each in new):
                 snapshots.append(snapshot)
                 continue
             changed_ids.add(snapshot.snapshot_id)
             metadata, replaced = self._snapshot(metadata, snapshot, [each for _, each in new])
             snapshots.append(replaced)
-        if not changed_ids:
+        if all(new is old for new, old in zip(snapshots, self._base.snapshots, strict=True)):
             return self._base
         kept = [each.snapshot_id for each in self._base.snapshots if each.snapshot_id not in changed_ids]
         return changed(

@@ -72,8 +72,7 @@ def test_files_of_before_wait_until_they_are_due(visits: str, run: Run, tmp_path
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ((), "give either --where, or --resume"),
-        (("--where", "id = 1", "--resume"), "give either --where, or --resume"),
+        ((), "give --where, or --resume"),
         (("--where", "id = 1", "--now"), "--now belongs to --resume"),
     ],
 )
