@@ -18,6 +18,8 @@ from hms_iceberg.metastore import Identifier
 from hms_iceberg.spec.data_types import IcebergType, NestedField
 from hms_iceberg.spec.schema import Schema, assign_fresh_ids
 
+_DOES_NOT_FIT = (ValueError, TypeError, ArithmeticError, RecursionError)
+
 
 @dataclass(frozen=True)
 class Rules:
@@ -108,19 +110,23 @@ class TableRows:
             if make is None:
                 self._grow(name, type_of_value(value) if part.types is None else None)
                 make = self._fits_of(part.types)[name]
-            row[name] = self._made(name, value, make, part)
+            try:
+                row[name] = make(value)
+            except _DOES_NOT_FIT as error:
+                row[name] = self._in_wider(name, value, part.types is None, error)
         return row
 
-    def _made(self, name: str, value: Any, make: Fit, part: Part) -> Any:
+    def _in_wider(self, name: str, value: Any, is_untyped: bool, why: Exception) -> Any:
+        """A value that does not fit its column, in a wider one if there may be one."""
         try:
-            return make(value)
-        except (ValueError, TypeError, ArithmeticError, RecursionError) as error:
-            if part.types is None and self._rules.evolve:
-                wider = widened(self._types[name], type_of_value(value), self._format_version)
-                if wider is not None and wider != self._types[name]:
-                    self._set(name, wider)
-                    return self._made(name, value, self._fits_of(None)[name], Part(part.values, {}))
-            raise EventProblem(f"its column {name!r} does not fit: {error}") from error
+            wider = widened(self._types[name], type_of_value(value), self._format_version)
+            if is_untyped and self._rules.evolve and wider != self._types[name]:
+                assert wider is not None
+                self._set(name, wider)
+                return self._fits_of(None)[name](value)
+        except _DOES_NOT_FIT as error:
+            why = error
+        raise EventProblem(f"its column {name!r} does not fit: {why}") from why
 
     def _key_of(self, change: Change, row: Mapping[str, Any]) -> dict[str, Any]:
         """The key columns of a row, from the row or else from the event's key."""

@@ -24,8 +24,7 @@ _FRAME = struct.Struct(">bI")
 _SCHEMAS_KEPT = 1_000
 
 
-@dataclass(frozen=True)
-class Decoded:
+class Decoded(msgspec.Struct, frozen=True):
     """A key or a value, and its type, `UNTYPED` if only the values tell."""
 
     value: Any

