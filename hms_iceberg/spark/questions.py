@@ -112,6 +112,7 @@ from hms_iceberg.spark.rewriting.rewrite_questions import (
 from hms_iceberg.spark.rowlevel.begin_rows import BeginRows, begin_rows
 from hms_iceberg.spark.rowlevel.commit_rows import CommitRows, can_delete, commit_rows, delete_where
 from hms_iceberg.spark.sql.execution import ReadStatement, RunStatement, read_statement, run_statement
+from hms_iceberg.spark.transactions import GiveUpTransaction
 from hms_iceberg.spark.writing.begin_write import begin_write
 from hms_iceberg.spark.writing.commit_write import commit_write
 from hms_iceberg.spark.writing.write_questions import BeginWrite, CommitWrite, DeleteWhere
@@ -329,6 +330,9 @@ QUESTIONS: dict[str, Question] = {
     "stage-table": Question(StageTable, _of_targets(stage_table)),
     "commit-staged": Question(StagedTable, _of_targets(commit_staged), Cost.COMMIT),
     "abort-staged": Question(StagedTable, _of_targets(abort_staged)),
+    "give-up-transaction": Question(
+        GiveUpTransaction, lambda tables, asked, question: tables.transactions.give_up(asked.number)
+    ),
     # rewritings that Spark carries out
     "may-rewrite": Question(OfRewrite, _of_rewrites(may_rewrite)),
     "failed-rewrite": Question(FailedRewrite, _of_rewrites(failed_rewrite)),

@@ -6,12 +6,15 @@ this process knows, which stands for the metadata as the statements before it wo
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
+
+import msgspec
 
 from hms_iceberg.bounded_cache import BoundedCache
 from hms_iceberg.catalog import Catalog
@@ -22,6 +25,8 @@ from hms_iceberg.spark.catalogs import OpenCatalogs, version_name
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.table import Table
 from hms_iceberg.table.table import TableTransaction
+
+logger = logging.getLogger(__name__)
 
 _MARK = "#transaction-"
 _KEPT_VERSIONS = 64
@@ -192,6 +197,14 @@ class OpenTransactions:
         self._end(transaction)
         return transaction.abandon()
 
+    def give_up(self, number: int) -> None:
+        """Gives up the transaction of a session that has gone, if it is open still."""
+        with self._lock:
+            left = self._open.pop(number, None)
+        if left is not None:
+            logger.info("Transaction %s is given up: its session has gone without a commit", number)
+            left.abandon()
+
     def _end(self, transaction: SessionTransaction) -> None:
         with self._lock:
             if self._open.pop(transaction.number, None) is None:
@@ -245,6 +258,12 @@ class OpenTransactions:
             left, self._open = list(self._open.values()), {}
         for each in left:
             each.abandon()
+
+
+class GiveUpTransaction(msgspec.Struct, frozen=True):
+    """The session that has a transaction open is gone (`OpenTransactions`)."""
+
+    number: int
 
 
 def _raise_ended(what: str) -> Any:

@@ -44,6 +44,27 @@ def test_a_file_of_somebody_else_stays_where_one_of_its_name_could_not_be_made()
     assert storage.files == {THEIRS: b"theirs"}
 
 
+def test_what_a_failed_block_has_made_goes_and_what_was_there_before_stays() -> None:
+    storage = InMemoryStorage()
+    workspace = FileWorkspace(storage)
+    workspace.create(MINE, b"mine")
+
+    def part() -> None:
+        with workspace.all_or_nothing():
+            workspace.once("theirs", lambda: workspace.create(THEIRS, b"made within"))
+            workspace.track(f"{LOCATION}/data/written.parquet")
+            raise StorageError("as told")
+
+    storage.create(f"{LOCATION}/data/written.parquet", b"rows")
+    with pytest.raises(StorageError, match="as told"):
+        part()
+    assert storage.files == {MINE: b"mine"}
+    assert (workspace.created, workspace.used()) == ((MINE,), {MINE})
+    workspace.once("theirs", lambda: workspace.create(THEIRS, b"made again"))
+    assert storage.files[THEIRS] == b"made again"
+    assert set(workspace.clean_up(committed=None)) == {MINE, THEIRS}
+
+
 def test_a_file_that_could_be_written_only_in_part_is_deleted_with_the_others() -> None:
     storage = InMemoryStorage()
     workspace = FileWorkspace(storage)

@@ -121,7 +121,7 @@ public final class CatalogProcedure implements UnboundProcedure, BoundProcedure 
       return answer;
     }
     if (transaction.hasNonNull("open")) {
-      planner.transactions.begin(session, transaction.get("open"));
+      planner.transactions.begin(session, transaction.get("open"), planner);
     }
     JsonNode names = transaction.get("changed");
     for (int i = 0; i < names.size(); i++) {

@@ -1,12 +1,15 @@
 package hms_iceberg.bridge.wire;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.lang.ref.Cleaner;
 import java.util.Collections;
 import java.util.Iterator;
 import java.util.Map;
 import java.util.UUID;
 import java.util.WeakHashMap;
 import org.apache.spark.sql.classic.SparkSession;
+import org.slf4j.LoggerFactory;
 import scala.Option;
 
 /**
@@ -15,6 +18,8 @@ import scala.Option;
  */
 public final class OpenTransactions {
   private static final String TOKEN = "spark.hms_iceberg.transaction";
+
+  private static final Cleaner CLEANER = Cleaner.create();
 
   private final Map open = Collections.synchronizedMap(new WeakHashMap());
 
@@ -48,15 +53,37 @@ public final class OpenTransactions {
     return session.isEmpty() ? null : of((SparkSession) session.get());
   }
 
-  public void begin(SparkSession session, JsonNode number) {
+  /** The session has begun one. If the session goes before that has ended, as those of servers do, it is given up. */
+  public void begin(SparkSession session, JsonNode number, Planner planner) {
     Open begun = new Open(number);
     open.put(session, begun);
+    CLEANER.register(session, new Gone(planner, number));
     session.sessionState().conf().setConfString(TOKEN, begun.token);
   }
 
   public void end(SparkSession session) {
     open.remove(session);
     session.sessionState().conf().unsetConf(TOKEN);
+  }
+
+  static final class Gone implements Runnable {
+    private final Planner planner;
+    private final JsonNode number;
+
+    Gone(Planner planner, JsonNode number) {
+      this.planner = planner;
+      this.number = number;
+    }
+
+    public void run() {
+      ObjectNode question = Planner.question("give-up-transaction");
+      question.set("number", number);
+      try {
+        planner.ask(question);
+      } catch (Exception e) {
+        LoggerFactory.getLogger(OpenTransactions.class).debug("A transaction of a session that has gone was not given up", e);
+      }
+    }
   }
 
   static final class Open {
