@@ -60,8 +60,12 @@ class Session:
 
 @pytest.fixture
 def names(catalog: Catalog, namespace: str) -> list[str]:
+    return made(catalog, namespace, "ab")
+
+
+def made(catalog: Catalog, namespace: str, tables: str) -> list[str]:
     schema = pa.schema([("id", pa.int64())])
-    names = [f"{namespace}.{each}" for each in "ab"]
+    names = [f"{namespace}.{each}" for each in tables]
     for name in names:
         catalog.create_table(name, schema).append(pa.table({"id": [1]}, schema))
     return names
@@ -121,23 +125,23 @@ def test_a_session_that_goes_takes_its_transaction_with_it(catalog: Catalog, nam
     assert said(catalog, names) == [None, None]
 
 
-def test_a_driver_that_is_killed_leaves_all_tables_changed_or_none(catalog: Catalog, names: list[str]) -> None:
-    calls = committed(catalog, names, "old")
+def test_a_driver_that_is_killed_leaves_all_tables_changed_or_none(catalog: Catalog, namespace: str) -> None:
+    calls = committed(catalog, made(catalog, namespace, "ab"))
     first, second = [number for number, call in enumerate(calls) if call == ALTER][:2]
-    begun = calls.index(ALTER) - 1
-    for number, after in ((begun, "old"), (first, "old"), (second, "new")):
-        committed(catalog, names, "new", number)
+    for tables, number, after in (("cd", first - 1, None), ("ef", first, None), ("gh", second, "new")):
+        names = made(catalog, namespace, tables)
+        assert committed(catalog, names, number) == calls[: number + 1]
         assert said(catalog, names) == [after, after]
 
 
-def committed(catalog: Catalog, names: list[str], value: str, number: int | None = None) -> list[str]:
+def committed(catalog: Catalog, names: list[str], number: int | None = None) -> list[str]:
     """Commits a transaction on all tables, and is killed after a call of it; the calls that were made."""
     session = Session(catalog)
     find_out_capability(session.catalog)
     killed = KilledAt(session.catalog, number)
     session.begin()
     for name in names:
-        assert session.set(name, value) == {}
+        assert session.set(name, "new") == {}
     with suppress(Killed):
         session.call("commit_transaction")
     return killed.calls
