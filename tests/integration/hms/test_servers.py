@@ -15,6 +15,7 @@ import pytest
 from hms_iceberg.catalog import load_catalog
 from hms_iceberg.errors import ConfigurationError, MetastoreError, NoSuchTableError, UnsupportedError
 from hms_iceberg.hms.commit.capability import Capability, compares_by_release
+from hms_iceberg.hms.commit.several import unfinished
 from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.hms.hive_metastore import HiveMetastore
@@ -39,6 +40,9 @@ from hms_iceberg.spec.data_types import (
 )
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.view import ViewVersion
+from tests.integration.hms.test_several_tables import check_every_kill
+from tests.support import several_tables
+from tests.support.commit_operations import QUICK
 from tests.support.hive_contract import HiveMetastoreContract
 from tests.support.hive_server.releases import (
     HIVE_3_1,
@@ -95,6 +99,20 @@ def test_what_a_server_tells_of_itself_is_what_trying_finds(server: HiveServer) 
         refusing = HiveMetastore({"uri": server.uri, "iceberg.engine.hive.lock-enabled": "false"})
         with pytest.raises(UnsupportedError, match="HIVE-26882"), refusing.lease(("default", "any"), {}) as lease:
             lease.acquire()
+
+
+@pytest.mark.parametrize("locks", MODES)
+def test_a_transaction_on_several_tables_is_seen_whole_whenever_its_owner_is_killed(
+    server: HiveServer, locks: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unfinished, "_PATIENCE_SECONDS", 0.1)
+    properties = {"uri": server.uri, "warehouse": server.warehouse, "iceberg.engine.hive.lock-enabled": locks}
+    with load_catalog("bank", type="hive", **properties) as bank:
+        bank.create_namespace(f"bank_{locks}")
+        names = [f"bank_{locks}.{each}" for each in ("a", "b")]
+        for name in names:
+            bank.create_table(name, several_tables.SCHEMA, properties=QUICK).append(several_tables.rows((1, 100)))
+        check_every_kill(bank, names)
 
 
 def test_an_alter_changes_what_it_is_to_change_and_erases_nothing(server: HiveServer) -> None:

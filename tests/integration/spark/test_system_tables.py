@@ -164,6 +164,17 @@ def test_the_guides_queries_run(spark: SparkSession, namespace: str, tables: dic
         assert rows_of(spark, query), query
 
 
+def test_the_guides_policy_is_set_and_told_of(spark: SparkSession, namespace: str) -> None:
+    spark.sql(f"create table {namespace}.visits (id bigint, ts timestamp) using iceberg")
+    spark.sql(f"insert into {namespace}.visits values (1, timestamp'2020-01-01 00:00:00'), (2, null)")
+    statement = block("maintenance", "Keep rows, tags and branches for so long", "sql").code
+    spark.sql(statement.replace("web.", f"{namespace}.").strip().rstrip(";"))
+    needs = rows_of(
+        spark, f"select action from system.maintenance where namespace = '{namespace}' and table = 'visits'"
+    )
+    assert ("delete_old_rows",) in needs
+
+
 def test_they_are_only_read(ice: SparkSession, namespace: str) -> None:
     for name in ("system", "ice.system"):
         for statement, error in (
