@@ -18,6 +18,7 @@ How it works, from the outside in:
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from hms_iceberg.spark.session import configure, extend
@@ -25,14 +26,19 @@ from hms_iceberg.spark.transaction import transaction
 
 if TYPE_CHECKING:
     from hms_iceberg.spark.engine import SparkEngine
+    from hms_iceberg.spark.rowlevel.apply_changes import apply_changes, changes_to
 
-__all__ = ["SparkEngine", "configure", "extend", "transaction"]
+__all__ = ["SparkEngine", "apply_changes", "changes_to", "configure", "extend", "transaction"]
+
+_LATE = {
+    "SparkEngine": "hms_iceberg.spark.engine",
+    "apply_changes": "hms_iceberg.spark.rowlevel.apply_changes",
+    "changes_to": "hms_iceberg.spark.rowlevel.apply_changes",
+}
 
 
 def __getattr__(name: str) -> Any:
-    """The engine needs what Python workers, which import this package too, do without."""
-    if name != "SparkEngine":
+    """What needs more than Python workers, which import this package too, have any use for."""
+    if name not in _LATE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from hms_iceberg.spark.engine import SparkEngine
-
-    return SparkEngine
+    return getattr(import_module(_LATE[name]), name)

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hms_iceberg.arrow.writing.given_rows import ArrowInput
-from hms_iceberg.errors import CommitConflictError, NoSuchTableError
+from hms_iceberg.errors import CommitConflictError, NoSuchTableError, UnsupportedError
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.hooks import Hook
 from hms_iceberg.metastore import Identifier, MetadataVersion, Metastore
@@ -18,8 +18,8 @@ from hms_iceberg.spec.metadata.metadata_json import is_never_reused
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
 from hms_iceberg.storage import Storage
-from hms_iceberg.table.change_events.apply_changes import AppliedChanges, ApplyOptions, apply_events, reader_of
-from hms_iceberg.table.change_events.events import ChangeEvents, EventColumns
+from hms_iceberg.table.change_events.apply_changes import AppliedChanges, ApplyOptions, apply_events, source_reader
+from hms_iceberg.table.change_events.events import ChangeEvents, EventColumns, is_of_spark
 from hms_iceberg.table.changes.assignments import UpdateResult, update_rows
 from hms_iceberg.table.changes.change_methods import ChangeMethods
 from hms_iceberg.table.changes.file_changes import UpdateSnapshot, add_files
@@ -37,6 +37,7 @@ from hms_iceberg.table.readable import ReadableTable
 from hms_iceberg.transaction.retry import Freshness, commit_policy
 from hms_iceberg.transaction.transaction import Existing, Transaction
 from hms_iceberg.transaction.workspace import read_current, read_version
+from hms_iceberg.updates.applied_offsets import applied_offsets
 from hms_iceberg.updates.rows.append import FastAppend
 
 if TYPE_CHECKING:
@@ -283,8 +284,10 @@ class RowWriteMethods(ABC):
         """
         label = self._label
         columns = EventColumns.of(keys, operation, order, label)
-        reader = reader_of(self.metadata, label, branch, name, offsets, since)
+        reader = source_reader(label, name, offsets, since, lambda known: applied_offsets(self.metadata, known, branch))
         options = ApplyOptions(reader, mode, evolve, branch)
+        if is_of_spark(source):
+            return self._apply_by_spark(source, columns, options)
         events = ChangeEvents(source, columns, label)
         return self._repeated(lambda transaction: apply_events(_inner(transaction), events, options))
 
@@ -297,6 +300,10 @@ class RowWriteMethods(ABC):
     @abstractmethod
     def _label(self) -> str:
         """The table's name, for messages."""
+
+    @abstractmethod
+    def _apply_by_spark(self, source: Any, columns: EventColumns, options: ApplyOptions) -> AppliedChanges:
+        """Has Spark apply the events of its DataFrame."""
 
     def _repeated(self, change: Callable[[TableTransaction], T]) -> T:
         """Makes a change, which may be made anew after a conflict."""
@@ -362,6 +369,9 @@ def _options(
 
 
 MAINTENANCE: Hook[[Table], TableMaintenance] = Hook("hms_iceberg.maintenance.table_maintenance")
+APPLY_BY_SPARK: Hook[[Any, Table, EventColumns, ApplyOptions], AppliedChanges] = Hook(
+    "hms_iceberg.spark.rowlevel.apply_changes"
+)
 
 
 class Table(ReadableTable, RowWriteMethods, ChangeMethods):
@@ -435,6 +445,9 @@ class Table(ReadableTable, RowWriteMethods, ChangeMethods):
     def _label(self) -> str:
         return ".".join(self._identifier)
 
+    def _apply_by_spark(self, source: Any, columns: EventColumns, options: ApplyOptions) -> AppliedChanges:
+        return APPLY_BY_SPARK(source, self, columns, options)
+
     def _repeated(self, change: Callable[[TableTransaction], T]) -> T:
         uuid = self.metadata.table_uuid
         for attempt in commit_policy(self.properties, retried=CommitConflictError):
@@ -505,6 +518,12 @@ class TableTransaction(RowWriteMethods, ChangeMethods):
     @property
     def _label(self) -> str:
         return ".".join(self._transaction.identifier)
+
+    def _apply_by_spark(self, source: Any, columns: EventColumns, options: ApplyOptions) -> AppliedChanges:
+        raise UnsupportedError(
+            f"Cannot apply changes of a Spark DataFrame in a transaction on table {self._label}: Spark commits its "
+            "statements itself. Call apply_changes of the table, or give an Arrow table."
+        )
 
     def _begin(self) -> StartedChange:
         return StartedChange(self._transaction, self.commit_transaction if self._autocommit else None)

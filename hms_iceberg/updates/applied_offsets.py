@@ -9,8 +9,9 @@ that ancestor may expire, a table property of the same key says the last offsets
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from hms_iceberg.errors import CommitConflictError, CorruptMetadataError, InvalidInputError
@@ -23,6 +24,10 @@ from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 OFFSETS = "hms_iceberg.offsets."
 """What the keys of a summary and of the table's properties begin with; the name of the reader follows."""
+
+
+KNOWN_OFFSETS = "hms_iceberg.known-offsets."
+"""What the keys of a statement's snapshot properties begin with that say what was applied before; they are not kept."""
 
 
 def applied_offsets(metadata: TableMetadata, name: str, branch: str = MAIN_BRANCH) -> dict[str, int]:
@@ -221,3 +226,20 @@ class ApplyOffsets(Update):
             for branch, each in sorted(last.items())
         }
         return json.dumps(shown, separators=(",", ":"), ensure_ascii=False)
+
+
+def moved_by(
+    properties: Mapping[str, str], metadata: TableMetadata, branch: str
+) -> tuple[dict[str, str], Callable[[Update], Update] | None]:
+    """The properties of a statement's snapshot, and if they move a reader's offsets what makes the update do so."""
+    kept = {key: value for key, value in properties.items() if not key.startswith(KNOWN_OFFSETS)}
+    for known in properties.keys() - kept.keys():
+        name = known[len(KNOWN_OFFSETS) :]
+        before = _offsets(properties[known], metadata, known)
+        after = _offsets(kept.get(OFFSETS + name, "{}"), metadata, OFFSETS + name)
+        return kept, partial(_moved, name=name, before=before, after=after, branch=branch)
+    return kept, None
+
+
+def _moved(update: Update, name: str, before: Mapping[str, int], after: Mapping[str, int], branch: str) -> ApplyOffsets:
+    return ApplyOffsets(update, name, before, after, branch)

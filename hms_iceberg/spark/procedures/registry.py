@@ -28,6 +28,7 @@ from hms_iceberg.spark.procedures.rewriting_files import (
 )
 from hms_iceberg.spark.procedures.snapshots import (
     ANCESTORS_OF,
+    APPLIED_OFFSETS,
     CHERRYPICK_SNAPSHOT,
     FAST_FORWARD,
     PUBLISH_CHANGES,
@@ -49,6 +50,7 @@ PROCEDURES: Mapping[str, Procedure] = {
         PUBLISH_CHANGES,
         FAST_FORWARD,
         ANCESTORS_OF,
+        APPLIED_OFFSETS,
         REGISTER_TABLE,
         EXPIRE_SNAPSHOTS,
         REWRITE_MANIFESTS,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from hms_iceberg.errors import InvalidInputError, NoSuchRefError, NoSuchSnapshotError
 from hms_iceberg.spark.procedures.procedure import TABLE, Call, Column, Parameter, Procedure, Row
+from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
 
 
 def _moved(previous_is_null: bool = False) -> tuple[Column, ...]:
@@ -60,6 +61,11 @@ def _ancestors_of(call: Call) -> Iterator[Row]:
         yield snapshot.snapshot_id, snapshot.timestamp_ms
 
 
+def _applied_offsets(call: Call) -> list[Row]:
+    name, branch = call.required("name"), call.get("branch", MAIN_BRANCH)
+    return [*sorted(call.table().applied_offsets(name, branch).items())]
+
+
 ROLLBACK_TO_SNAPSHOT = Procedure(
     "rollback_to_snapshot", (TABLE, Parameter("snapshot_id", "bigint", required=True)), _moved(), _rollback_to_snapshot
 )
@@ -83,6 +89,13 @@ ANCESTORS_OF = Procedure(
     only_reads=True,
 )
 
+APPLIED_OFFSETS = Procedure(
+    "applied_offsets",
+    (TABLE, Parameter("name", "string", required=True), Parameter("branch", "string")),
+    (Column("part", "string", nullable=False), Column("next_offset", "bigint", nullable=False)),
+    _applied_offsets,
+    only_reads=True,
+)
 
 _STAGED_WAP_ID = "wap.id"
 _PUBLISHED = (

@@ -35,6 +35,7 @@ from hms_iceberg.spec.table_properties import FANOUT_ENABLED, ROW_DISTRIBUTION_M
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.changes.row_change import ChangeOptions, RowChange
 from hms_iceberg.table.table import TableTransaction
+from hms_iceberg.updates.applied_offsets import moved_by
 
 _FILE_TERM = {"transform": "identity", "width": None, "column": f"`{FILE.name}`"}
 _FILE_ORDER = {**_FILE_TERM, "descending": False, "nulls_first": True}
@@ -105,8 +106,9 @@ def change_of(
         branch = asked.decided.branch
     else:
         branch = settings.target_branch(asked.branch)
+    properties, wrap = moved_by(properties, target.metadata, branch or MAIN_BRANCH)
     options = ChangeOptions(properties, branch=branch or MAIN_BRANCH, stage_only=wap_id is not None)
-    return RowChange(target._transaction, command, options)
+    return RowChange(target._transaction, command, options, wrap=wrap)
 
 
 _LINEAGE = (ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)

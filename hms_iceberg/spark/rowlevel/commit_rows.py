@@ -21,6 +21,7 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.table.changes.row_change import RowChange
 from hms_iceberg.table.table import TableTransaction
 from hms_iceberg.updates.machinery.update import Update
+from hms_iceberg.updates.rows.append import FastAppend
 from hms_iceberg.updates.rows.overwrite import DeleteFiles, Overwrite
 from hms_iceberg.updates.rows.row_delta import RowDelta
 
@@ -93,8 +94,10 @@ def commit_rows(asked: CommitRows, target: TableTransaction) -> None:
     )
     made = _replacement if asked.kind == "replace-rows" else _delta
     update = made(change, added, asked)
+    if update is None and change.wrap is not None:
+        update = FastAppend((), **change.options.update_fields())  # no row changed, and offsets move
     if update is not None:
-        transaction.add(update, preview=False)
+        transaction.add(update if change.wrap is None else change.wrap(update), preview=False)
 
 
 def _replacement(change: RowChange, added: tuple[DataFile, ...], asked: CommitRows) -> Update | None:

@@ -6,7 +6,7 @@ versions of rows are deleted by position, or their files copied without them, an
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,7 +46,7 @@ ACTION = "apply changes to"
 
 @dataclass(frozen=True)
 class AppliedChanges:
-    """What became of the events of a call.
+    """What became of the events of a call. Spark does not count rows: they are None then.
 
     Attributes:
         events: how many events there were.
@@ -59,23 +59,25 @@ class AppliedChanges:
     """
 
     events: int = 0
-    rows_inserted: int = 0
-    rows_updated: int = 0
-    rows_deleted: int = 0
+    rows_inserted: int | None = 0
+    rows_updated: int | None = 0
+    rows_deleted: int | None = 0
     events_superseded: int = 0
     is_repeated: bool = False
     offsets: Mapping[str, int] = field(default_factory=dict)
 
 
-def reader_of(
-    metadata: TableMetadata,
+def source_reader(
     table: str,
-    branch: str,
     name: str | None,
     offsets: Mapping[str, int] | None,
     since: Mapping[str, int] | None,
+    applied: Callable[[str], Mapping[str, int]],
 ) -> SourceReader | None:
-    """The reader by the arguments of a call; None if it has neither name nor offsets."""
+    """The reader by the arguments of a call, which are checked; None if it has neither name nor offsets.
+
+    `applied` gives the offsets that are applied under a name.
+    """
     refused = f"Cannot apply changes to table {table}"
     if name is None and offsets is None and since is None:
         return None
@@ -93,7 +95,7 @@ def reader_of(
             raise InvalidInputError(
                 f"{refused}: {what}: expected the offset of each part, such as {{'topic-0': 123}}, got {given!r}."
             )
-    return SourceReader(name, dict(offsets), dict(since or {}), applied_offsets(metadata, name, branch))
+    return SourceReader(name, dict(offsets), dict(since or {}), dict(applied(name)))
 
 
 @dataclass(frozen=True)
@@ -151,12 +153,13 @@ class _Application:
         properties = {} if options.reader is None else {OFFSETS + options.reader.name: as_text(self._after)}
         self._options = ChangeOptions(properties, branch=options.branch)
         mode = options.mode_for(transaction.metadata)
-        self._change = RowChange(transaction, "merge", self._options, ACTION, mode=mode, wrap=self._once)
+        self._change = RowChange(
+            transaction, "merge", self._options, ACTION, mode=mode, wrap=self._once if options.reader else None
+        )
         self._schema = transaction.metadata.schema()
 
     def _once(self, update: Update) -> Update:
-        if self._reader is None:
-            return update
+        assert self._reader is not None
         return ApplyOffsets(update, self._reader.name, self._before, self._after, self._options.branch)
 
     def made(self) -> AppliedChanges:

@@ -165,6 +165,11 @@ class ChangeEvents:
         return found
 
 
+def is_of_spark(source: ArrowInput) -> bool:
+    """Whether a source is a DataFrame of Spark, which applies it itself."""
+    return type(source).__module__.startswith("pyspark.sql.") and type(source).__name__ == "DataFrame"
+
+
 def newest(frame: pl.DataFrame, order: Sequence[pa.ChunkedArray]) -> Any:
     """The places of the newest event of each key, ascending: by the order, then by the place in the source."""
     frame = frame.with_row_index("event")

@@ -172,7 +172,7 @@ class RowChange:
         action: str | None = None,
         *,
         mode: str | None = None,
-        wrap: Callable[[Update], Update] = lambda update: update,
+        wrap: Callable[[Update], Update] | None = None,
     ) -> None:
         self.transaction = transaction
         self.options = options
@@ -183,7 +183,7 @@ class RowChange:
         self.isolation = isolation_of(self.metadata.properties, operation)
         self.operation = operation
         self.mode = mode or WRITE_MODES[operation].of(self.metadata.properties)
-        self._wrap = wrap
+        self.wrap = wrap
         if self.mode != COPY_ON_WRITE:
             DELETE_GRANULARITY.of(self.metadata.properties)  # a wrong value is told before files are written
         self.rewriter = RowRewriter(self.metadata, self.storage)
@@ -223,7 +223,7 @@ class RowChange:
 
     def add(self, update: Update) -> None:
         """Adds the change's update to the transaction."""
-        self.transaction.add(self._wrap(update))
+        self.transaction.add(update if self.wrap is None else self.wrap(update))
 
     def _is_copied(self, each: AffectedRows) -> bool:
         if self.mode == BY_COST:
