@@ -113,6 +113,21 @@ def test_offsets_of_a_snapshot_that_was_rolled_back_are_not_taken_for_applied(ta
     assert apply(table, 2, 20, name="cdc 2").offsets == {"t-0": 20}
 
 
+def test_a_snapshot_that_a_tag_keeps_is_no_ancestor_of_what_came_after_its_rollback(table: Table) -> None:
+    apply(table, 1, 10)
+    first = table.current_snapshot()
+    apply(table, 2, 20)
+    second = table.current_snapshot()
+    assert first is not None
+    assert second is not None
+    table.manage_snapshots().create_tag(second.snapshot_id, "kept").commit()
+    table.manage_snapshots().rollback_to_snapshot(first.snapshot_id).commit()
+    table.append(numbered(20, 22))
+    keep_only_the_newest(table)
+    with pytest.raises(InvalidInputError, match="Cannot tell"):
+        table.applied_offsets("cdc")
+
+
 def test_a_table_of_which_all_is_rolled_back_has_no_offsets(table: Table) -> None:
     table.append(numbered(0, 1))
     first = table.current_snapshot()

@@ -13,6 +13,7 @@ from hms_iceberg.errors import (
     CommitConflictError,
     InvalidInputError,
     InvalidSchemaChangeError,
+    NoSuchTableError,
     SchemaMismatchError,
     TypeMismatchError,
     UnknownColumnError,
@@ -423,6 +424,15 @@ def test_a_concurrent_commit_to_the_same_rows_repeats_the_change(tmp_path: Path,
     assert sorted(rows) == [0, 1, 2, 3, 5, 6, 7, 8, 9, 20], "no key twice"
     assert (rows[3], rows[20]) == (9, 2)
     check(table)
+
+
+def test_another_table_of_the_name_does_not_get_the_events(tmp_path: Path) -> None:
+    table, other = create(tmp_path / "a"), create(tmp_path / "b")
+    table.append(numbered(0, 3))
+    table.metastore._rows.update(other.metastore._rows)  # type: ignore[attr-defined]
+    with pytest.raises(NoSuchTableError, match="another one has its name"):
+        apply(table, there(1, amount=9))
+    assert not other_writer(table).snapshots()
 
 
 def test_in_a_transaction_a_conflict_is_raised(tmp_path: Path) -> None:
