@@ -229,10 +229,10 @@ class ChangeEventError(InvalidInputError):
     """An event of a change stream cannot be applied: its key, operation, order or values do not fit.
 
     Attributes:
-        row: the event's place in the source, from 0; None in a DataFrame of Spark, whose rows have no places.
+        row: the event's place in the source, from 0; in a DataFrame of Spark its `monotonically_increasing_id`.
     """
 
-    def __init__(self, message: str, row: int | None) -> None:
+    def __init__(self, message: str, row: int) -> None:
         super().__init__(message)
         self.row = row
 

@@ -261,7 +261,7 @@ class _Merge:
             raise ChangeEventError(
                 f"Cannot apply changes to table {self._table}: an event ({found[2]['shown']}) {found[2][_FAULT]}. "
                 "Known operations are insert, update, upsert, delete, and c, r, u, i, d.",
-                None,
+                found[2][_PLACE],
             )
         return found[0] or 0, found[1]
 
