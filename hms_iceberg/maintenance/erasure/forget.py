@@ -30,7 +30,15 @@ from hms_iceberg.spec.table_properties import GC_ENABLED
 from hms_iceberg.spec.values.datetimes import format_milliseconds
 from hms_iceberg.storage import HasFolders, Places, Storage
 from hms_iceberg.table.needed.named_files import OwnFolders, delete_files, files_of, is_in_any
-from hms_iceberg.table.needed.others import REPAIR_JOURNALS, is_journal, names_of, needed_by_others, table_rows_of
+from hms_iceberg.table.needed.others import (
+    MIGRATION_JOURNALS,
+    REPAIR_JOURNALS,
+    backup_of,
+    is_journal,
+    names_of,
+    needed_by_others,
+    table_rows_of,
+)
 from hms_iceberg.table.needed.remembered_rows import asked_once
 from hms_iceberg.table.table import Table
 from hms_iceberg.transaction.workspace import read_version, refuse_previewed
@@ -414,35 +422,40 @@ class _Erasure:
         """Deletes the files of before; the report, and what could not be deleted."""
         table, storage = self._table, self._table.storage
         proof = self.proof()
-        doomed = journal.files()
-        old = self._old_versions(journal.intent.erasure_id)
+        old = frozenset(self._old_versions(journal.intent.erasure_id))
+        doomed = [*journal.files(), *old, *self._ways_back(journal)]
+        self._refuse_needed(self._unnamed_of(doomed, old))
+        journal.will_delete(old, {})  # once they are out of the log, nothing else tells of them
         transaction = table.begin_transaction()
-        transaction.add(EndErasure(frozenset(old)))
+        transaction.add(EndErasure(old))
         table.moved(transaction.commit())
-        places = Places(storage)
-        current = files_of(table.metadata, table.metadata_location, storage)
-        named = {places.anywhere(each) for each in current}
-        journals = [
-            each.location
-            for each in storage.list(journal.folder)
-            if each.location.rpartition("/")[2].startswith(REPAIR_JOURNALS)
-        ]
-        files = [each for each in (*doomed, *old, *journals) if places.anywhere(each) not in named]
-        self._refuse_needed(files)
+        files = self._unnamed_of(doomed)
         if journal.deleted is None:
-            replaced = journal.replaced()
-            journal.deletes(
-                {
-                    "deleted": {each: _facts(each, storage) for each in files},
-                    "rewritten": {
-                        old: {new: _facts(new, storage) for new in made} for old, made in sorted(replaced.items())
-                    },
-                }
-            )
+            replaced = sorted(journal.replaced().items())
+            rewritten = {before: {new: _facts(new, storage) for new in made} for before, made in replaced}
+            journal.deletes({"deleted": {each: _facts(each, storage) for each in files}, "rewritten": rewritten})
         left = delete_files(storage, files, self._name)
         self._delete_empty_folders(files)
         logger.info("Deleted %d files of before the erasure of %s", len(files) - len(left), self._name)
         return self.report(journal.intent, journal.deleted or {}, proof), left
+
+    def _unnamed_of(self, files: Iterable[str], old: frozenset[str] = frozenset()) -> list[str]:
+        """Those of some files that the table does not name, but as one of its old versions."""
+        table, places = self._table, Places(self._table.storage)
+        current = files_of(table.metadata, table.metadata_location, table.storage)
+        named = {places.anywhere(each) for each in current if each not in old}
+        return [each for each in files if places.anywhere(each) not in named]
+
+    def _ways_back(self, journal: ErasureJournal) -> list[str]:
+        """The journals of repairs, which lead back to the rows, and of a migration that cannot be taken back."""
+        table, storage = self._table, self._table.storage
+        prefixes = [REPAIR_JOURNALS]
+        places, version = Places(storage), (table.metadata, table.metadata_location)
+        backup = None if self._rows is None else backup_of(table.identifier, *version, self._rows, places)
+        if backup is None or journal.intent.give_up_backup:
+            prefixes.append(MIGRATION_JOURNALS)
+        listed = (each.location for each in storage.list(journal.folder))
+        return [each for each in listed if each.rpartition("/")[2].startswith(tuple(prefixes))]
 
     def _delete_empty_folders(self, files: Iterable[str]) -> None:
         """Deletes the folders below the table's own that were left empty: their names may tell a partition's value."""

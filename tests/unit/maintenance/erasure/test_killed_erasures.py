@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
-from hms_iceberg.maintenance import check_table, forget, remove_orphan_files, resume_forget
+from hms_iceberg.maintenance import check_table, forget, resume_forget
 from hms_iceberg.maintenance.erasure.erasure_journal import open_erasures
 from hms_iceberg.table import Table
 from hms_iceberg.transaction.workspace import read_version
@@ -88,7 +88,6 @@ def test_an_erasure_that_is_killed_at_any_call_is_finished_by_another_process(tm
         if rows_of(table.refresh()) != KEPT:
             assert not journals
             forget(table, f"city = '{CITY}'", dry_run=False, after=dt.timedelta(0))
-        remove_orphan_files(table, older_than=dt.datetime.now(dt.timezone.utc), nobody_writes=True)
         assert rows_of(table.refresh()) == KEPT
         assert left_of(CITY, folder) == [], number
         assert not open_erasures(table.metadata, table.metadata_location, table.storage)
