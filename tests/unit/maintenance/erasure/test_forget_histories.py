@@ -28,6 +28,13 @@ def contents(table: Any) -> dict[int, list[dict[str, Any]]]:
     return {id: sorted(scan.select(*names).to_arrow().to_pylist(), key=repr) for id, scan in scans.items()}
 
 
+def changes(table: Any) -> list[dict[str, Any]]:
+    """The changes of main's history."""
+    scan = table.changelog_scan().select("*", "_change_type", "_commit_snapshot_id")
+    found: list[dict[str, Any]] = scan.to_arrow().to_pylist()
+    return sorted(found, key=repr)
+
+
 CASES = [(name, version) for name, each in OPERATIONS.items() for version in each.versions]
 
 
@@ -40,11 +47,13 @@ def test_every_snapshot_has_its_rows_without_those_forgotten(tmp_path: Path, nam
     table = made(tmp_path, version, **OPERATIONS[name].properties)
     OPERATIONS[name].run(table)
     table.refresh()
-    before, found = contents(table), check_table(table, record_counts=True).findings
+    before, changed = contents(table), changes(table)
+    found = check_table(table, record_counts=True).findings
     snapshots, refs = table.snapshots(), table.refs()
     result = table.forget("city = 'Köln' or id in (1, 3)", dry_run=False, after=NOW)
     expected = {id: [row for row in rows if not is_forgotten(row)] for id, rows in before.items()}
     assert contents(table.refresh()) == expected
+    assert changes(table) == [row for row in changed if not is_forgotten(row)]
     assert [(each.snapshot_id, each.timestamp_ms, each.parent_snapshot_id) for each in table.snapshots()] == [
         (each.snapshot_id, each.timestamp_ms, each.parent_snapshot_id) for each in snapshots
     ]

@@ -72,7 +72,7 @@ def test_an_erasure_that_is_killed_at_any_call_is_finished_by_another_process(tm
     while not is_through:
         folder = tmp_path / str(number)
         table = made(folder)
-        before = rows_of(table)
+        before, old = rows_of(table), Path(table.metadata_location)
         process = Process(table, number)
         try:
             forget(process.table, f"city = '{CITY}'", dry_run=False, after=dt.timedelta(0))
@@ -89,7 +89,7 @@ def test_an_erasure_that_is_killed_at_any_call_is_finished_by_another_process(tm
             assert not journals
             forget(table, f"city = '{CITY}'", dry_run=False, after=dt.timedelta(0))
         assert rows_of(table.refresh()) == KEPT
-        assert left_of(CITY, folder) == [], number
+        assert left_of(CITY, folder) == [] and not old.exists(), number
         assert not open_erasures(table.metadata, table.metadata_location, table.storage)
         assert not check_table(table, record_counts=True).findings
         number += 1
