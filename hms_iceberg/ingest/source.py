@@ -56,6 +56,7 @@ class KafkaSource:
         self._client = client
         self._ends: dict[Partition, int] = {}
         self._highs: dict[Partition, int] = {}
+        self._down = ""  # why no broker can be reached; empty while one can
         try:
             self._consumer = client.Consumer(own)
         except (client.KafkaException, ValueError, TypeError) as error:
@@ -97,9 +98,13 @@ class KafkaSource:
 
         Raises:
             EventsLostError: the broker has deleted the events that come next.
-            IngestError: the broker refuses to give any.
+            IngestError: the broker refuses to give any, or none answers.
         """
-        for message in self._ask(lambda: self._consumer.consume(_MOST_AT_ONCE, seconds)):
+        messages = self._ask(lambda: self._consumer.consume(_MOST_AT_ONCE, seconds))
+        if self._down and not messages:
+            raise IngestError(f"Kafka does not answer: {self._down}")
+        self._down = ""
+        for message in messages:
             error = message.error()
             if error is None:
                 yield _record(message, self._client)
@@ -133,6 +138,8 @@ class KafkaSource:
 
     def _on_error(self, error: Any) -> None:
         logger.warning("Kafka: %s", error.str())
+        if error.code() == self._client.KafkaError._ALL_BROKERS_DOWN:
+            self._down = error.str()
 
 
 def _client() -> Any:

@@ -13,6 +13,11 @@ AvroSchemas = Callable[[int], tuple[str, Mapping[str, str]]]
 """The schema of a number, and those that it refers to by their names, each behind those that it needs itself."""
 
 _NOT_FOUND = 404
+# Of these the client takes numbers only.
+_NUMBERS = (
+    *("timeout", "max.retries", "retries.wait.ms", "retries.max.wait.ms"),
+    *("cache.capacity", "cache.latest.ttl.sec"),
+)
 
 
 def avro_schemas(settings: Mapping[str, str]) -> AvroSchemas:
@@ -32,7 +37,9 @@ def avro_schemas(settings: Mapping[str, str]) -> AvroSchemas:
             f"Avro of a schema registry needs confluent-kafka: pip install 'hms_iceberg[ingest]' ({error})"
         ) from error
     try:
-        client = SchemaRegistryClient(dict(settings))
+        client = SchemaRegistryClient(
+            {name: _number(value) if name in _NUMBERS else value for name, value in settings.items()}
+        )
     except (ValueError, TypeError) as error:
         raise ConfigurationError(f"Cannot use the settings of the schema registry: {error}") from error
 
@@ -45,6 +52,10 @@ def avro_schemas(settings: Mapping[str, str]) -> AvroSchemas:
         return str(found.schema_str), references
 
     return schema
+
+
+def _number(text: str) -> int | float:
+    return int(text) if text.isdigit() else float(text)
 
 
 def _collect(client: Any, schema: Any, references: dict[str, str]) -> None:

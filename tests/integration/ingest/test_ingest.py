@@ -13,8 +13,10 @@ import pytest
 
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.cli.main import main
+from hms_iceberg.ingest import source
 from tests.support.guides import block, lines_of
 from tests.support.kafka import KafkaBroker, debezium, json_event
+from tests.support.rest_server import free_port
 from tests.support.schema_registry import avro_event, schema_registry
 
 Ingest = Callable[..., int]
@@ -337,10 +339,25 @@ def test_a_topic_that_was_made_anew_is_told(
 
 
 def test_a_topic_that_does_not_exist_and_a_broker_that_does_not_answer_are_told(
-    namespace: str, ingest: Ingest, capfd: pytest.CaptureFixture[str]
+    namespace: str, ingest: Ingest, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert ingest("--topic", "no-such-topic", "--name", "x", "--table", f"{namespace}.t", "--create") == 1
+    monkeypatch.setattr(source, "_ASK_SECONDS", 1.0)
+    words = ("--table", f"{namespace}.t", "--create")
+    assert ingest("--topic", "no-such-topic", "--name", "x", *words) == 1
     assert "no-such-topic" in capfd.readouterr().err
+    assert ingest("--brokers", f"127.0.0.1:{free_port()}", *words) == 1
+    assert "Kafka does not answer" in capfd.readouterr().err
+
+
+def test_a_registry_that_does_not_answer_makes_no_dead_letters(
+    catalog: Catalog, namespace: str, kafka: KafkaBroker, topic: str, ingest: Ingest, capfd: pytest.CaptureFixture[str]
+) -> None:
+    kafka.send(topic, [(None, b"\x00\x00\x00\x00\x01x")])
+    words = ("--table", f"{namespace}.t", "--create", "--format", "avro", "--dead-letters", f"{namespace}.dead")
+    url = f"http://127.0.0.1:{free_port()}"
+    assert ingest(*words, "--schema-registry", url, "--kafka", "schema.registry.max.retries=0") == 1
+    assert "The schema registry did not give schema 1" in capfd.readouterr().err
+    assert rows(catalog, f"{namespace}.dead") == []
 
 
 # ------------------------------------------------------------------------------------------- what comes and goes

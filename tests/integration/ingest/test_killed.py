@@ -69,7 +69,7 @@ def check(catalog: Catalog, namespace: str, topic: str, stream: ChangeStream, le
 def test_an_ingest_that_is_killed_at_random_times_applies_every_event_once(
     catalog: Catalog, namespace: str, kafka: KafkaBroker
 ) -> None:
-    events = 12 * KILLS
+    events = 20 * KILLS
     stream = ChangeStream.random(7, TABLES, partitions=3, events=events, keys=20)
     topic, letters = kafka.create_topic(3), f"{namespace}_dead.letters"
     catalog.create_namespace(f"{namespace}_dead")

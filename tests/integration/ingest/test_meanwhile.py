@@ -6,13 +6,14 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import IcebergError
-from hms_iceberg.ingest import run
+from hms_iceberg.ingest import run, source
 from hms_iceberg.ingest.ingest import Ingest
 from hms_iceberg.ingest.routing import TableTemplate
 from hms_iceberg.ingest.settings import BatchReport, Settings
@@ -30,6 +31,7 @@ class Watching:
     failures: list[IcebergError] = field(default_factory=list)
     batches: list[BatchReport] = field(default_factory=list)
     committed: threading.Event = field(default_factory=threading.Event)
+    failed: threading.Event = field(default_factory=threading.Event)
 
     def batch(self, report: BatchReport) -> None:
         self.batches.append(report)
@@ -42,6 +44,7 @@ class Watching:
 
     def failure(self, error: IcebergError) -> None:
         self.failures.append(error)
+        self.failed.set()
 
 
 @pytest.fixture
@@ -54,7 +57,8 @@ def settings(kafka: KafkaBroker, namespace: str) -> Settings:
         format="json",
         rules=Rules(keys=("id",)),
         create=True,
-        every_seconds=0.5,
+        every_seconds=3600,
+        max_rows=2,
     )
 
 
@@ -78,12 +82,19 @@ def test_columns_that_are_changed_while_a_batch_is_collected_are_met_by_reading_
     catalog: Catalog, namespace: str, kafka: KafkaBroker, settings: Settings
 ) -> None:
     table = table_of(catalog, namespace)
-    kafka.send(settings.topics[0], [json_event({"id": 1, "_operation": "x"})])
-    watching = Watching(lambda: table.update_schema().add_column("more", StringType()).commit())
+    first, second = ({"id": each, "_operation": "x"} for each in (1, 2))
+    kafka.send(settings.topics[0], [json_event(first)])
+
+    def then() -> None:
+        table.update_schema().add_column("more", StringType()).commit()
+        kafka.send(settings.topics[0], [json_event(second)])
+
+    watching = Watching(then)
     with at_work(catalog, settings, watching):
         assert watching.committed.wait(60)
     assert "columns" in str(watching.failures[0])
-    assert table.refresh().scan().to_arrow().to_pylist() == [{"id": 1, "_operation": "x", "more": None}]
+    found = table.refresh().scan().to_arrow().sort_by("id").to_pylist()
+    assert found == [{**each, "more": None} for each in (first, second)]
 
 
 def test_a_table_that_is_dropped_while_a_batch_is_collected_is_made_anew_with_all_events(
@@ -92,11 +103,16 @@ def test_a_table_that_is_dropped_while_a_batch_is_collected_is_made_anew_with_al
     kafka.send(settings.topics[0], [json_event({"id": 1})])
     Ingest(catalog, settings, Watching(), threading.Event()).run(once=True)
     kafka.send(settings.topics[0], [json_event({"id": 2})])
-    watching = Watching(lambda: catalog.drop_table(f"{namespace}.t"))
+
+    def then() -> None:
+        catalog.drop_table(f"{namespace}.t")
+        kafka.send(settings.topics[0], [json_event({"id": 3})])
+
+    watching = Watching(then)
     with at_work(catalog, settings, watching):
         assert watching.committed.wait(60)
     assert "dropped meanwhile" in str(watching.failures[0])
-    assert sorted(catalog.load_table(f"{namespace}.t").scan().to_arrow()["id"].to_pylist()) == [1, 2]
+    assert sorted(catalog.load_table(f"{namespace}.t").scan().to_arrow()["id"].to_pylist()) == [1, 2, 3]
 
 
 def test_foreign_commits_while_a_batch_is_collected_stay(
@@ -104,10 +120,15 @@ def test_foreign_commits_while_a_batch_is_collected_stay(
 ) -> None:
     table = table_of(catalog, namespace)
     kafka.send(settings.topics[0], [json_event({"id": 1})])
-    watching = Watching(lambda: table.append(pa.table({"id": [1, 2]})))
+
+    def then() -> None:
+        table.append(pa.table({"id": [1, 9]}))
+        kafka.send(settings.topics[0], [json_event({"id": 2})])
+
+    watching = Watching(then)
     with at_work(catalog, settings, watching):
         assert watching.committed.wait(60)
-    assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [1, 2]
+    assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [1, 2, 9]
 
 
 def test_partitions_that_a_topic_gets_are_read_without_a_restart(
@@ -115,11 +136,25 @@ def test_partitions_that_a_topic_gets_are_read_without_a_restart(
 ) -> None:
     monkeypatch.setattr(run, "_LOOK_FOR_PARTITIONS_SECONDS", 0.0)
     watching = Watching()
-    with at_work(catalog, settings, watching):
+    with at_work(catalog, replace(settings, every_seconds=0.2), watching):
         kafka.add_partitions(settings.topics[0], 2)
         kafka.send(settings.topics[0], [json_event({"id": 1})], partition=1)
         assert watching.committed.wait(60)
     assert catalog.load_table(f"{namespace}.t").scan().to_arrow()["id"].to_pylist() == [1]
+
+
+def test_a_broker_that_goes_away_is_a_failure_and_no_silence(
+    catalog: Catalog, namespace: str, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source, "_ASK_SECONDS", 1.0)
+    broker = KafkaBroker(tmp_path)
+    broker.start()
+    broker.send(broker.create_topic(name="going"), [json_event({"id": 1})])
+    work = replace(settings, topics=("going",), kafka={"bootstrap.servers": broker.address})
+    watching = Watching(broker.stop)
+    with at_work(catalog, work, watching):
+        assert watching.failed.wait(60)
+    assert "Kafka does not answer" in str(watching.failures[0])
 
 
 def test_a_truncate_of_a_table_that_is_not_there_has_nothing_to_do(
