@@ -17,6 +17,7 @@ from hms_iceberg.catalog import load_catalog
 from hms_iceberg.maintenance import check_table, system_table
 from hms_iceberg.maintenance.service.policy import Policies
 from hms_iceberg.maintenance.service.service import MaintenanceService, RunReport
+from hms_iceberg.report import portrait_of
 from hms_iceberg.spec.data_types import (
     DateType,
     IcebergType,
@@ -301,6 +302,8 @@ def test_the_view_of_all_tables_tells_what_a_policy_would_do(catalog: Any) -> No
     (row,) = system_table(catalog, "maintenance").to_pylist()
     assert (row["action"], row["input_bytes"]) == ("delete_old_rows", 0)
     assert re.fullmatch(r"\d+ data files have only rows of seen before \d{4}-\d\d-01", row["why"])
+    (advice,) = portrait_of(catalog.load_table("web.visits")).advice
+    assert (advice.action, advice.command) == ("delete_old_rows", "hms-iceberg maintain --table web.visits")
 
 
 def test_files_that_a_tag_needs_stay_when_old_rows_go_and_snapshots_expire(catalog: Any) -> None:
@@ -323,3 +326,22 @@ def test_files_that_a_tag_needs_stay_when_old_rows_go_and_snapshots_expire(catal
     files = len(list(local_path(table.location()).rglob("*.parquet")))
     assert not run(catalog, NOW + timedelta(days=401)).failed
     assert len(list(local_path(table.location()).rglob("*.parquet"))) < files
+
+
+def test_old_rows_that_others_append_while_some_are_deleted_go_by_the_next_run(
+    catalog: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make(catalog, TimestampType(), **{"write.delete.mode": "merge-on-read"})
+    late = pa.table({"id": [500], "seen": [datetime(2020, 1, 1)], "text": ["late"]})
+    delete = Table.delete
+
+    def delete_beside_others(self: Table, *arguments: Any, **more: Any) -> None:
+        delete(self, *arguments, **more)
+        catalog.load_table("web.visits").append(late)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Table, "delete", delete_beside_others)
+        run(catalog)
+    assert 500 in whole(table)["id"].to_pylist()
+    run(catalog)
+    assert 500 not in whole(table)["id"].to_pylist()
