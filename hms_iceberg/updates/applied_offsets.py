@@ -50,6 +50,8 @@ def applied_offsets(metadata: TableMetadata, name: str, branch: str = MAIN_BRANC
 def _remembered(metadata: TableMetadata, name: str, branch: str, oldest: Snapshot) -> dict[str, int]:
     """The offsets by the property, if its snapshot is an expired ancestor of the oldest one that a branch has."""
     known = _last_applied(metadata, OFFSETS + name)
+    if not known:
+        return {}
     last = known.get(branch) or known.get(MAIN_BRANCH)
     if last is None or last.snapshot_id in metadata.snapshots_by_id or not last.is_before(oldest):
         last_known = "no other is known" if last is None else f"the last that is known are {last.offsets}"
@@ -63,8 +65,10 @@ def _remembered(metadata: TableMetadata, name: str, branch: str, oldest: Snapsho
 
 @dataclass(frozen=True)
 class _LastApplied:
-    """What the property says of one branch: the offsets, and the snapshot that has them."""
+    """What the property says of one branch: the offsets, the snapshot that has them, and whose it is: a table that is
+    made like another may take its properties over."""
 
+    table_uuid: str | None
     snapshot_id: int
     sequence_number: int
     timestamp_ms: int
@@ -83,14 +87,23 @@ def _last_applied(metadata: TableMetadata, key: str) -> dict[str, _LastApplied]:
     if text is None:
         return {}
     try:
-        return {
+        found = {
             branch: _LastApplied(
-                each["snapshot-id"], each["sequence-number"], each["timestamp-ms"], _checked(each["offsets"])
+                each["table-uuid"],
+                each["snapshot-id"],
+                each["sequence-number"],
+                each["timestamp-ms"],
+                _checked(each["offsets"]),
             )
             for branch, each in json.loads(text).items()
         }
+        return {branch: each for branch, each in found.items() if each.table_uuid == _uuid(metadata)}
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise _corrupt(metadata, key, text) from error
+
+
+def _uuid(metadata: TableMetadata) -> str | None:
+    return None if metadata.table_uuid is None else str(metadata.table_uuid)
 
 
 def _offsets(text: str, metadata: TableMetadata, key: str) -> dict[str, int]:
@@ -214,10 +227,15 @@ class ApplyOffsets(Update):
         last = _last_applied(base, OFFSETS + self.name)
         last = {branch: each for branch, each in last.items() if branch in base.refs}
         last[self.branch] = _LastApplied(
-            head.snapshot_id, head.sequence_number or 0, head.timestamp_ms, dict(sorted(self.after.items()))
+            _uuid(base),
+            head.snapshot_id,
+            head.sequence_number or 0,
+            head.timestamp_ms,
+            dict(sorted(self.after.items())),
         )
         shown = {
             branch: {
+                "table-uuid": each.table_uuid,
                 "snapshot-id": each.snapshot_id,
                 "sequence-number": each.sequence_number,
                 "timestamp-ms": each.timestamp_ms,

@@ -137,6 +137,16 @@ def test_a_table_of_which_all_is_rolled_back_has_no_offsets(table: Table) -> Non
     assert table.applied_offsets("cdc") == {}
 
 
+def test_a_property_that_was_taken_over_from_another_table_says_nothing(table: Table, tmp_path: Path) -> None:
+    other = create(tmp_path / "other")
+    apply(other, 1, 10)
+    table.append(numbered(0, 1))
+    table.append(numbered(20, 22))
+    table.set_properties({KEY: other.properties[KEY]})
+    keep_only_the_newest(table)
+    assert table.applied_offsets("cdc") == {}
+
+
 def test_branches_have_offsets_of_their_own(table: Table) -> None:
     apply(table, 1, 10)
     apply(table, 2, 20, branch="audit")
