@@ -47,9 +47,21 @@ class _TableInIt:
 
     table: Table
     started: TableMetadata
+    first: str  # the name of the version that it was found at
     name: str  # of the version that the next statement reads
     changes: JoinedTransaction | None = None
     versions: dict[str, TableMetadata] = field(default_factory=dict)
+
+    def takes_rows_for(self, name: str) -> bool:
+        """Whether files written for a version of it have the columns and partitions of its newest one."""
+        written, newest = self.versions.get(name), self.versions.get(self.name, self.started)
+        if written is None and name == self.first:
+            written = self.started
+        return (
+            written is not None
+            and written.current_schema_id == newest.current_schema_id
+            and written.default_spec_id == newest.default_spec_id
+        )
 
     def move(self, transaction_id: int, after: TableMetadata) -> None:
         """Names the table as a statement has left it."""
@@ -137,7 +149,7 @@ class SessionTransaction:
         identifier = (question["namespace"], question["table"])
         known = self._known(identifier) or self._take(identifier, self._catalog.load_table(identifier))
         read = question.get("version_name", known.name)
-        if known.name == read:
+        if known.name == read or (question.get("kind") == "append" and known.takes_rows_for(read)):
             return known
         raise CommitConflictError(
             f"Cannot change table {'.'.join(identifier)} in transaction {self.number}: it is not as the statement has "
@@ -160,8 +172,8 @@ class SessionTransaction:
             if is_same and tuple(part.lower() for part in name) == lower:
                 self._tables[identifier] = known
                 return known
-        version = MetadataVersion(table.metadata_location, table.metadata)
-        taken = self._tables[identifier] = _TableInIt(table, table.metadata, version_name(version))
+        found = version_name(MetadataVersion(table.metadata_location, table.metadata))
+        taken = self._tables[identifier] = _TableInIt(table, table.metadata, found, found)
         return taken
 
 

@@ -104,6 +104,13 @@ def test_a_statement_that_has_read_what_is_not_so_any_more_is_refused(catalog: C
         asked: dict[str, Any] = {"metadata_location": read, "engine": {}, "session": {}, "branch": None}
         error = session.ask("delete-where", **session.target(names[0]), **asked)["error"]
         assert names[0] in error["message"]
+    decided: dict[str, Any] = {"sort_order_id": 0, "branch": None, "properties": {}, "at": 0.0}
+    append = {"query_id": "", "engine": {}, "kind": "append", "options": {}, "session": {}, "files": []}
+    added = {"kind": "add", "path": ["v"], "column": {"name": "v", "type": "string", "nullable": True}}
+    written = {**session.target(names[0]), "metadata_location": outside, **append, "decided": decided}
+    assert session.ask("commit-write", **written) == {}  # of another thread, which began before the change
+    assert session.ask("alter-table", changes=[added], **session.target(names[0])) == {}
+    assert session.ask("commit-write", **written)["error"]["type"] == "CommitConflictError"
     assert "uuid" in session.ask("load", name=names[0], metadata_location=inside)
     assert session.call("commit_transaction")["rows"]
     session.number = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -159,6 +160,14 @@ def test_a_commit_keeps_what_others_added_and_fails_whole_if_they_changed_what_i
     tables.run("insert into {b} values (6, 'f', 1)")  # by itself again
     assert len(tables.rows(tables.other)[1]) == 5
 
+    tables.run("call system.begin_transaction()")
+    for each in "ab":
+        tables.run(f"insert into {{{each}}} values (7, 'g', 1)")
+    tables.run(f"alter table {{a}} rename to {tables.namespace}.renamed", tables.other)
+    with pytest.raises(Exception, match=rf"NoSuchTableError: .*{tables.names['a']}"):
+        tables.run("call system.commit_transaction()")
+    assert len(tables.run("select * from {b}")) == 5
+
 
 def test_what_cannot_be_taken_back_is_refused_and_the_transaction_goes_on(
     tables: Tables, ice: SparkSession, namespace: str, tmp_path: Path
@@ -219,6 +228,9 @@ def test_a_transaction_is_its_session_s_and_its_data_frames_end_with_it(tables: 
     assert [len(tables.rows(each)[0]) for each in (tables.spark, tables.other, tables.spark.newSession())] == [5, 4, 3]
     inside = tables.spark.table(tables.names["a"])
     assert inside.count() == 5
+    with ThreadPoolExecutor(3) as threads:
+        list(threads.map(lambda n: tables.run(f"insert into {{b}} values ({n}, 't', 1)"), range(10, 13)))
+    assert [len(tables.rows(each)[1]) for each in (tables.spark, tables.other)] == [6, 3]
     tables.run("call system.rollback_transaction()")
     if spark_release() < (4, 1):
         with pytest.raises(Exception, match=r"in transaction .* committed or rolled back already"):
