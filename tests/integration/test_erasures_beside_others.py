@@ -35,6 +35,9 @@ def test_a_table_that_was_registered_from_the_same_metadata_is_named(
     table: Table, catalog: Catalog, namespace: str
 ) -> None:
     catalog.register_table(f"{namespace}.copy", table.metadata_location)
+    assert f"nothing can be done, as the files are needed by table {namespace}.copy, a copy" in str(
+        table.forget("id = 2").plan
+    )
     with pytest.raises(UnsupportedError, match=rf"table {namespace}\.copy, a copy"):
         table.forget("id = 2", dry_run=False, after=NOW)
     catalog.drop_table(f"{namespace}.copy")

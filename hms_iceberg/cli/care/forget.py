@@ -101,7 +101,7 @@ def _tell(table: Table, out: Output, result: ErasureResult, is_plan: bool) -> No
     elif result.due is not None:
         say(f"The table has moved on. Its files of before go after {result.due:%Y-%m-%d %H:%M} UTC:")
         say(f"  hms-iceberg forget {name} --resume")
-    elif is_plan and not result.plan.is_empty:
+    elif is_plan and not (result.plan.is_empty or result.plan.needed_by):
         say("Nothing was done yet. To do it, add --yes")
     warn(tuple(f"{location}: {reason}" for location, reason in (result.left or {}).items()))
     if result.left:

@@ -11,7 +11,7 @@ import hashlib
 import logging
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hms_iceberg.arrow.parallel import in_parallel
@@ -70,6 +70,7 @@ class ErasurePlan:
             that mention a text of the predicate.
         mentions: where else in the metadata such a text is: in properties, names and comments, which stay.
         statistics: statistics files of these snapshots, which go as well, as they tell of the rows that go.
+        needed_by: others who need these files, as parts of a sentence; nothing is done as long as there are some.
         dropped_columns: whether columns that were dropped since are among those that the predicate reads.
     """
 
@@ -86,6 +87,7 @@ class ErasurePlan:
     mentions: tuple[str, ...]
     statistics: tuple[str, ...]
     dropped_columns: bool
+    needed_by: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -113,6 +115,7 @@ class ErasurePlan:
             lines.append(f"  {len(self.statistics):,} statistics files go: compute them again")
         if self.dropped_columns:
             lines.append("  columns that were dropped since are looked at as well")
+        lines += [f"  nothing can be done, as the files are needed by {each}" for each in self.needed_by]
         lines += [f"  stays, and mentions the value: {each}" for each in self.mentions]
         return "\n".join(lines)
 
@@ -181,6 +184,7 @@ def forget(
     _refuse(table, name)
     work = _Erasure(table, where, case_sensitive, give_up_backup)
     plan = work.plan(believes=dry_run)
+    plan = plan if plan.is_empty else replace(plan, needed_by=work.needed_by(plan.files))
     if dry_run:
         return ErasureResult(plan)
     intent = ErasureIntent(
@@ -199,7 +203,7 @@ def forget(
     if plan.is_empty:
         report = work.report(intent, {"deleted": {}, "rewritten": {}}, work.proof())
         return ErasureResult(plan, report=report if sign_key is None else signed(report, sign_key))
-    work.refuse_shared(plan.files)
+    work.refuse(plan.needed_by)
     journal = ErasureJournal.begin(intent, table.metadata, table.storage)
     work.move(journal)
     return _finished(table, work, journal, plan, sign_key)
@@ -241,7 +245,7 @@ def resume_forget(
     work = _Erasure(table, where, intent.case_sensitive, intent.give_up_backup)
     plan = work.plan(believes=False)
     if not plan.is_empty:  # it was killed before the table moved, or somebody wrote such rows since
-        work.refuse_shared(plan.files)
+        work.refuse(work.needed_by(plan.files))
         work.move(journal)
     return _finished(table, work, journal, plan, sign_key, now)
 
@@ -357,26 +361,30 @@ class _Erasure:
             any(not metadata.schema().has_field(each) for reading in finder.readings for each in reading.field_ids),
         )
 
-    def refuse_shared(self, files: Iterable[str]) -> None:
-        """Refuses if files with such rows, or the metadata that names them, are of use to anybody else."""
+    def needed_by(self, files: Iterable[str]) -> tuple[str, ...]:
+        """Who else needs files with such rows, or the metadata that names them, as parts of a sentence."""
         version = MetadataVersion(self._table.metadata_location, self._table.metadata)
         described = files_of(version.metadata, version.location, self._table.storage).metadata
-        self._refuse_needed([*files, *described])
+        return self._needed([*files, *described])
 
-    def _refuse_needed(self, files: Iterable[str]) -> None:
+    def _needed(self, files: Iterable[str]) -> tuple[str, ...]:
         table, rows = self._table, self._rows
         if rows is None:
-            return
+            return ()
         asked = list(files)
         version = MetadataVersion(table.metadata_location, table.metadata)
         keep = not self._give_up_backup
         needed = needed_by_others(table.identifier, version, asked, table.storage, rows, keep_backup=keep)
-        who = sorted(set(needed.values()) | self._named_elsewhere(asked))
+        return tuple(sorted(set(needed.values()) | self._named_elsewhere(asked)))
+
+    def refuse(self, needed_by: Iterable[str]) -> None:
+        """Refuses if anybody else needs files that would go."""
+        who = "; ".join(needed_by)
         if who:
             raise UnsupportedError(
-                f"Cannot forget rows of table {self._name}: files that hold them, or tell of them, are needed by "
-                f"{'; '.join(who)}. Drop what shares them first, or forget the rows there; a Hive table that is only "
-                "kept as the way back from a migration is given up with --give-up-backup (give_up_backup=True)."
+                f"Cannot forget rows of table {self._name}: files that hold or describe them are needed by {who}. "
+                "Drop what shares them first, or forget the rows there; a Hive table that is only kept as the way back "
+                "from a migration is given up with --give-up-backup (give_up_backup=True)."
             )
 
     def _named_elsewhere(self, files: Iterable[str]) -> set[str]:
@@ -424,7 +432,7 @@ class _Erasure:
         proof = self.proof()
         old = frozenset(self._old_versions(journal.intent.erasure_id))
         doomed = [*journal.files(), *old, *self._ways_back(journal)]
-        self._refuse_needed(self._unnamed_of(doomed, old))
+        self.refuse(self._needed(self._unnamed_of(doomed, old)))
         journal.will_delete(old, {})  # once they are out of the log, nothing else tells of them
         transaction = table.begin_transaction()
         transaction.add(EndErasure(old))
