@@ -18,7 +18,7 @@ from typing import Any
 from tests.support.maven import Artifact, UnavailableError, fetched
 
 _KAFKA = Artifact("org.apache.kafka", "kafka_2.13", "4.1.0")
-_START_SECONDS = 60
+_START_SECONDS = 180
 _JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx384m")
 
 Event = tuple[bytes | None, bytes | None]

@@ -99,7 +99,7 @@ def test_two_ingests_of_one_name_apply_every_event_once(catalog: Catalog, namesp
     for partition in range(2):
         kafka.send(topic, [json_event({"n": 100 * partition + each}) for each in range(100)], partition)
     work = replace(settings(kafka, topic, namespace, "log", max_rows=20), format="json")
-    both = [ingesting(properties(catalog), work, once=True) for _ in range(2)]
+    both = [ingesting(properties(catalog), replace(work, max_rows=each), once=True) for each in (20, 33)]
     assert [each.ended() for each in both] == [0, 0]
     found = catalog.load_table(f"{namespace}.log").scan().to_arrow()["n"].to_pylist()
     assert sorted(found) == list(range(200))

@@ -131,6 +131,24 @@ def test_foreign_commits_while_a_batch_is_collected_stay(
     assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [1, 2, 9]
 
 
+def test_events_that_another_process_of_the_name_applies_while_they_are_at_hand_are_not_applied_again(
+    catalog: Catalog, namespace: str, kafka: KafkaBroker, settings: Settings
+) -> None:
+    work = replace(settings, rules=Rules())  # rows are appended, so that what is repeated is seen
+    kafka.send(settings.topics[0], [json_event({"id": 1})])
+
+    def then() -> None:
+        Ingest(catalog, work, Watching(), threading.Event()).run(once=True)
+        kafka.send(settings.topics[0], [json_event({"id": 2})])
+
+    watching = Watching(then)
+    with at_work(catalog, work, watching):
+        assert watching.failed.wait(60)
+    Ingest(catalog, work, Watching(), threading.Event()).run(once=True)
+    assert "another process of this name" in str(watching.failures[0])
+    assert sorted(catalog.load_table(f"{namespace}.t").scan().to_arrow()["id"].to_pylist()) == [1, 2]
+
+
 def test_partitions_that_a_topic_gets_are_read_without_a_restart(
     catalog: Catalog, namespace: str, kafka: KafkaBroker, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
