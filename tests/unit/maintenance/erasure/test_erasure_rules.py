@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -20,9 +21,11 @@ from hms_iceberg.errors import InvalidInputError, UnknownColumnError, Unsupporte
 from hms_iceberg.maintenance import remove_orphan_files, resume_forget, verify_report
 from hms_iceberg.maintenance.erasure.erasure_journal import open_erasures
 from hms_iceberg.spec.data_types import LongType, NestedField, StringType, StructType, VariantType
+from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.values.single_values import to_bytes
 from hms_iceberg.table import Table
+from hms_iceberg.updates.rows.row_delta import RowDelta
 from hms_iceberg.variant import variant_column, variant_of, variants_to_python
 from tests.support.erasure_histories import left_of
 from tests.support.operations import SCHEMA, rows
@@ -214,3 +217,53 @@ def test_encrypted_tables_stay_encrypted_and_their_journal_holds_no_predicate(tm
     assert found == [[1, 3], [1]]
     names = [Path(each.removeprefix("file:")) for each in result.report["proof"]["files"][0]["file"].split()]
     assert all(each.read_bytes()[:4] in (b"PARE", b"AGS1") for each in names)
+
+
+def with_ids(field: pa.Field, field_id: int) -> pa.Field:
+    return field.with_metadata({"PARQUET:field_id": str(field_id)})
+
+
+def test_copies_of_rows_in_delete_files_go_and_their_deletes_stay(tmp_path: Path) -> None:
+    """Writers may put whole rows beside positions, and further columns beside keys."""
+    person = "Zq7Kx93MbTwe"
+    table = create(tmp_path, schema=SCHEMA)
+    table.append(rows(1, 2, 3))
+    table.append(rows(4))
+    (data,) = (task.file for task in table.scan("id = 1").plan_files())
+    row = pa.struct([with_ids(pa.field("id", pa.int64()), 1), with_ids(pa.field("city", pa.string()), 2)])
+    positions = pa.schema(
+        [
+            with_ids(pa.field("file_path", pa.string(), False), 2147483546),
+            with_ids(pa.field("pos", pa.int64(), False), 2147483545),
+            with_ids(pa.field("row", row), 2147483544),
+        ]
+    )
+    keys = pa.schema([with_ids(pa.field("id", pa.int64()), 1), with_ids(pa.field("city", pa.string()), 2)])
+    copy = {"file_path": [data.file_path], "pos": [0], "row": [{"id": 1, "city": person}]}
+    files = [
+        written(tmp_path, pa.table(copy, positions), DataFileContent.POSITION_DELETES),
+        written(tmp_path, pa.table({"id": [2], "city": [person]}, keys), DataFileContent.EQUALITY_DELETES, (1,)),
+    ]
+    with table.transaction() as transaction:
+        transaction.add(RowDelta(added=tuple(files)))
+    assert ids(table.refresh()) == [3, 4]
+    assert len(table.forget(f"city = '{person}'").plan.deletes) == 2
+
+    table.forget(f"city = '{person}'", dry_run=False, after=NOW)
+
+    assert ids(table.refresh()) == [3, 4]
+    assert left_of(person, tmp_path) == []
+
+
+def written(folder: Path, content: pa.Table, kind: DataFileContent, key: tuple[int, ...] | None = None) -> DataFile:
+    path = folder / "events" / "data" / f"{kind.name}.parquet"
+    pq.write_table(content, path, compression="none")
+    size = path.stat().st_size
+    return DataFile(
+        content=kind,
+        file_path=str(path),
+        file_format="PARQUET",
+        record_count=content.num_rows,
+        file_size_in_bytes=size,
+        equality_ids=key,
+    )
