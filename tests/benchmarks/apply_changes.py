@@ -72,6 +72,7 @@ def by_spark(catalog: Catalog, metastore: EmbeddedMetastore, target: int, folder
 
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.hadoop.hive.metastore.uris", metastore.uri)
+    builder = builder.config("spark.ui.showConsoleProgress", "false")
     builder = builder.config("spark.sql.warehouse.dir", str(metastore.warehouse))
     spark = hms_iceberg.spark.configure(builder.config("spark.sql.shuffle.partitions", "4")).getOrCreate()
     java = spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()

@@ -37,6 +37,7 @@ _PLACE, _RANK, _EVENTS, _FAULT, _DELETES = (
 _SNAPSHOT_PROPERTY = "spark.sql.iceberg.snapshot-property."
 _QUERY_ID = "sql.streaming.queryId"
 _TRIES = 5
+_FIRST_THAT_EVOLVES = (4, 2)
 
 
 def apply_changes(
@@ -60,7 +61,7 @@ def apply_changes(
         keys, operation, order, offsets, name, since: as of `Table.apply_changes`. Among events of one order the later
             one is that of the later partition, and in it the later row.
         branch: the branch to change, which must exist.
-        evolve: whether columns that the table lacks are added, and types made wider (from Spark 4.1 on).
+        evolve: whether columns that the table lacks are added, and types made wider (from Spark 4.2 on).
 
     Returns:
         what became of the events; Spark does not count rows.
@@ -69,7 +70,7 @@ def apply_changes(
         ChangeEventError: an event has no key, no order or an unknown operation; nothing was written.
         SchemaMismatchError: a column is missing, or the table lacks it.
         InvalidInputError: an argument is wrong; or some of the events are applied already, or some before them are not.
-        UnsupportedError: a frame of Spark Connect.
+        UnsupportedError: a frame of Spark Connect, or `evolve` with a Spark before 4.2.
         CommitConflictError: other writers changed the same rows again and again.
     """
     columns = EventColumns.of(keys, operation, order, table)
@@ -146,6 +147,11 @@ class _Merge:
             raise UnsupportedError(
                 f"Cannot apply changes to table {table}: the frame is one of Spark Connect, whose settings and views "
                 "cannot be copied. Apply it in a classic session."
+            )
+        if evolve and release(events.sparkSession.version) < _FIRST_THAT_EVOLVES:
+            raise UnsupportedError(
+                f"Cannot apply changes to table {table} with evolve: MERGE adds columns from Spark 4.2 on, and this is "
+                f"{events.sparkSession.version}. Add the columns first (alter table)."
             )
         self._events = events
         self._table = table
