@@ -18,6 +18,8 @@ from typing import Any
 from tests.support.maven import Artifact, UnavailableError, fetched
 
 _KAFKA = Artifact("org.apache.kafka", "kafka_2.13", "4.1.0")
+# Sixteen bytes in Base64; random ones may begin with a dash, which would be an option.
+_CLUSTER = base64.urlsafe_b64encode(b"hms-iceberg-test").decode().rstrip("=")
 _START_SECONDS = 180
 _JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx384m")
 
@@ -46,8 +48,7 @@ class KafkaBroker:
         settings = self._folder / "server.properties"
         settings.write_text(self._settings())
         run = [java, *_JVM, "-cp", f"{self._jars}/*"]
-        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        words = ["kafka.tools.StorageTool", "format", "--standalone", "-t", cluster, "-c", str(settings)]
+        words = ["kafka.tools.StorageTool", "format", "--standalone", "-t", _CLUSTER, "-c", str(settings)]
         subprocess.run([*run, *words], check=True, capture_output=True, timeout=_START_SECONDS)
         with open(self._folder / "server.log", "wb") as log:
             self._process = subprocess.Popen([*run, "kafka.Kafka", str(settings)], stdout=log, stderr=log)
