@@ -55,6 +55,7 @@ class KafkaBroker:
         deadline = time.monotonic() + _START_SECONDS
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > deadline:
+                self.stop()
                 raise UnavailableError(f"Kafka does not start: {(self._folder / 'server.log').read_text()[-2000:]}")
             time.sleep(0.05)
 
