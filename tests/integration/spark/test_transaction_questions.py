@@ -122,6 +122,20 @@ def test_a_statement_that_has_read_what_is_not_so_any_more_is_refused(catalog: C
     assert session.ask("load", name=names[0], metadata_location=inside)["error"]["type"] == "InvalidInputError"
 
 
+def test_a_statement_that_fails_adds_none_of_its_changes(catalog: Catalog, names: list[str]) -> None:
+    session = Session(catalog)
+    session.begin()
+    before = session.found(names[0])
+    added = {"kind": "add", "path": ["v"], "column": {"name": "v", "type": "string", "nullable": True}}
+    missing = {"kind": "set", "key": "current-snapshot-id", "value": "123"}
+    error = session.ask("alter-table", changes=[added, missing], **session.target(names[0]))["error"]
+    assert "123" in error["message"]
+    assert session.found(names[0]) == before
+    assert session.set(names[0], "1") == {}
+    assert [row[0] for row in session.call("commit_transaction")["rows"]] == [names[0]]
+    assert catalog.load_table(names[0]).schema().column_names == ["id"]
+
+
 def test_a_session_that_goes_takes_its_transaction_with_it(catalog: Catalog, names: list[str]) -> None:
     session = Session(catalog)
     session.begin()

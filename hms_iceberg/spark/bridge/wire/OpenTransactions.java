@@ -53,7 +53,7 @@ public final class OpenTransactions {
     return session.isEmpty() ? null : of((SparkSession) session.get());
   }
 
-  /** The session has begun one. If the session goes before that has ended, as those of servers do, it is given up. */
+  /** The session has begun one. It is given up if the session is garbage, sooner or later, before that has ended. */
   public void begin(SparkSession session, JsonNode number, Planner planner) {
     Open begun = new Open(number);
     open.put(session, begun);
