@@ -2,6 +2,7 @@ package hms_iceberg.bridge.files;
 
 import hms_iceberg.bridge.columns.FixedSettings;
 import java.io.Serializable;
+import java.util.Iterator;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.execution.datasources.FileFormat$;
@@ -29,10 +30,16 @@ public final class ReadSettings implements Serializable {
 
   /** Those of a session; what Spark's reader looks up elsewhere is put into the configuration. */
   public static ReadSettings of(SparkSession session, Configuration conf, StructType columns) {
-    // Called for what it puts into conf: everything that this version of Spark's Parquet reader looks up there.
+    // Called for what it puts there: everything that this version of Spark's Parquet reader looks up. The configuration is
+    // an empty one, since Spark sends it to all executors, for a reader that nobody uses.
+    Configuration looked = new Configuration(false);
     new ParquetFileFormat().buildReaderWithPartitionValues(
         session, columns, new StructType(), columns, Nil$.MODULE$,
-        (Map) ((Map) Map$.MODULE$.empty()).updated(FileFormat$.MODULE$.OPTION_RETURNING_BATCH(), "false"), conf);
+        (Map) ((Map) Map$.MODULE$.empty()).updated(FileFormat$.MODULE$.OPTION_RETURNING_BATCH(), "false"), looked);
+    for (Iterator it = looked.iterator(); it.hasNext();) {
+      java.util.Map.Entry entry = (java.util.Map.Entry) it.next();
+      conf.set((String) entry.getKey(), (String) entry.getValue());
+    }
     FixedSettings.apply(conf);
     SQLConf own = ((org.apache.spark.sql.classic.SparkSession) session).sessionState().conf();
     ReadSettings settings = new ReadSettings();
