@@ -121,7 +121,7 @@ class SchemaFit:
                 f"Cannot write to the columns{self._table}: required column {path!r} ({field.field_type}) is missing "
                 f"from the data and has no default. Add the column to the data."
             )
-        return lambda length: constant(None, field.field_type, length)
+        return lambda length: _nulls(field.field_type, length)
 
     def _required(self, field: NestedField, path: str, convert: Converter) -> Converter:
         if field.optional:
@@ -144,7 +144,7 @@ class SchemaFit:
         kind = incoming.type
         target = field.field_type
         if pa.types.is_null(kind):
-            return lambda array, _live: constant(None, target, len(array))
+            return lambda array, _live: _nulls(target, len(array))
         if isinstance(target, (GeometryType, GeographyType)):
             return self._shapes(incoming, field, path)
         if isinstance(kind, pa.BaseExtensionType) and geoarrow.is_shape(incoming):
@@ -303,3 +303,16 @@ def _advice(target: IcebergType, found: pa.DataType) -> str:
     ):
         return " A narrower type could lose digits: cast the column yourself, or promote the table's column."
     return f" Cast the column to {target} first."
+
+
+def _nulls(kind: IcebergType, length: int) -> pa.Array:
+    """Nulls to write. Required fields below them hold arbitrary values: Parquet's writer refuses nulls even there."""
+    if not isinstance(kind, StructType):
+        return constant(None, kind, length)
+    children = [_nulls(field.field_type, length) for field in kind.fields]
+    children = [
+        child if field.optional else nested.without_nulls(child)
+        for child, field in zip(children, kind.fields, strict=True)
+    ]
+    fields = [to_arrow_field(field, extensions=False) for field in kind.fields]
+    return pa.StructArray.from_arrays(children, fields=fields, mask=pa.repeat(True, length))

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,7 +13,28 @@ from hms_iceberg.arrow.columns.arrow_schema import from_arrow, to_arrow
 from hms_iceberg.arrow.columns.casting import SchemaFit
 from hms_iceberg.arrow.columns.nested import conform
 from hms_iceberg.errors import NullValueError, SchemaMismatchError, TypeMismatchError
-from hms_iceberg.spec.data_types import IntegerType, ListType, LongType, MapType, NestedField, StringType, StructType
+from hms_iceberg.spec.data_types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
 from hms_iceberg.spec.schema import Schema
 
 _LEAVES: list[tuple[pa.DataType, pa.DataType, st.SearchStrategy[Any]]] = [
@@ -99,6 +122,30 @@ def test_fields_of_structs_are_matched_by_name_and_missing_ones_get_their_defaul
         fit(pa.table({"s": [{"x": 1, "z": 2}]}), schema)
 
 
+PRIMITIVES = (
+    *(BooleanType(), IntegerType(), LongType(), FloatType(), DoubleType(), DecimalType(9, 2), DecimalType(38, 2)),
+    *(DateType(), TimeType(), TimestampType(), TimestamptzType(), TimestampNanoType(), StringType(), BinaryType()),
+    *(FixedType(3), UUIDType()),
+)
+REQUIRED = [
+    *PRIMITIVES,
+    StructType(NestedField(9, "x", StringType(), True)),
+    ListType(9, StructType(NestedField(10, "x", LongType(), True)), True),
+    MapType(9, StringType(), 10, LongType(), True),
+]
+
+
+@pytest.mark.parametrize("kind", REQUIRED, ids=str)
+def test_a_struct_that_the_data_lacks_is_null_whatever_is_required_in_it(kind: IcebergType) -> None:
+    inner = NestedField(2, "inner", StructType(NestedField(3, "value", kind, True)), True)
+    schema = Schema(NestedField(1, "id", LongType()), NestedField(4, "s", StructType(inner)))
+    for data in (pa.table({"id": [1, 2]}), pa.table({"id": [1, 2], "s": pa.nulls(2)})):
+        fitted = pa.Table.from_batches([fit(data, schema)])
+        file = io.BytesIO()
+        pq.write_table(fitted, file)
+        assert pq.read_table(file).to_pylist() == [{"id": 1, "s": None}, {"id": 2, "s": None}]
+
+
 def test_a_required_column_without_any_type_is_refused() -> None:
     with pytest.raises(NullValueError, match="'c'"):
         fit(pa.table({"c": pa.nulls(2)}), Schema(NestedField(1, "c", LongType(), True)))
@@ -106,8 +153,6 @@ def test_a_required_column_without_any_type_is_refused() -> None:
 
 def test_a_cast_that_would_lose_something_names_column_and_type() -> None:
     data = pa.table({"c": pa.array([1], pa.date64())}).set_column(0, "c", pa.array([1], pa.int64()).view(pa.date64()))
-    from hms_iceberg.spec.data_types import DateType
-
     with pytest.raises(TypeMismatchError, match=r"'c'.*date"):
         fit(data, Schema(NestedField(1, "c", DateType())))
 
