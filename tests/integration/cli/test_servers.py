@@ -8,7 +8,6 @@ import pty
 import select
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,6 +50,26 @@ if problems:  # at once: the sessions of clients that failed are still open, and
     os._exit(1)
 """
 
+TRANSACTION = """
+import sys
+from pyspark.sql import SparkSession
+
+one, other = (SparkSession.builder.remote(sys.argv[1]).create() for _ in range(2))
+def counted(spark):
+    return spark.sql("select count(*) from {table}").collect()[0][0]
+one.sql("call system.begin_transaction()").collect()
+one.sql("delete from {table} where id > 3").collect()
+told = [counted(one), counted(other)]
+one.sql("call system.commit_transaction()").collect()
+assert [*told, counted(other)] == [4, 8, 4], told
+one.sql("call system.begin_transaction()").collect()
+one.sql("delete from {table}").collect()
+assert [counted(one), counted(other)] == [0, 4]
+one.stop()
+assert counted(other) == 4
+other.stop()
+"""
+
 
 @pytest.fixture
 def table(catalog: Catalog, namespace: str) -> str:
@@ -60,14 +79,14 @@ def table(catalog: Catalog, namespace: str) -> str:
 
 
 @pytest.mark.since_spark("4.0", "a server of Spark Connect in PySpark")
-def test_eight_clients_of_connect_write_side_by_side(
+def test_clients_of_connect_write_side_by_side_and_have_transactions_of_their_own(
     metastore: EmbeddedMetastore, catalog: Catalog, table: str, tmp_path: Path
 ) -> None:
     pytest.importorskip("grpc", reason="needs the client of Spark Connect: pip install 'pyspark[connect]'")
-    program = textwrap.dedent(CLIENTS).replace("{table}", table)
     with server(metastore, CONNECT, tmp_path) as port:
-        run(sys.executable, "-W", "ignore", "-c", program, f"sc://127.0.0.1:{port}")
-    assert rows(catalog, table) == [(0, "changed"), *((number, "client") for number in range(1, 8))]
+        for program, ids in ((CLIENTS, range(8)), (TRANSACTION, range(4))):
+            run(sys.executable, "-W", "ignore", "-c", program.replace("{table}", table), f"sc://127.0.0.1:{port}")
+            assert rows(catalog, table) == [(each, "client" if each else "changed") for each in ids]
 
 
 def test_statements_of_the_command_line_end_at_the_first_that_fails(

@@ -60,6 +60,33 @@ with engine.connect() as client:
 print(json.dumps(told, default=list))
 """
 
+# One client's transaction on two tables beside another client, made in the end; then one whose client leaves.
+TRANSACTION_CLIENTS = """
+import json, sys
+from pyhive import hive
+
+port, namespace = int(sys.argv[1]), sys.argv[2]
+one, other = (hive.connect("127.0.0.1", port, username=name) for name in ("one", "other"))
+
+def ask(client, text):
+    with client.cursor() as cursor:
+        cursor.execute(text.format(n=namespace))
+        return cursor.fetchall() if text.startswith("select") else None
+
+COUNTS = "select (select count(*) from {n}.a), (select count(*) from {n}.b)"
+told = []
+for text in ("create table {n}.a (id bigint) using iceberg", "create table {n}.b (id bigint) using iceberg"):
+    ask(one, text)
+for end in ("call system.commit_transaction()", None):
+    ask(one, "call system.begin_transaction()")
+    ask(one, "insert into {n}.a values (1), (2)")
+    ask(one, "insert into {n}.b select id from {n}.a")
+    told += [ask(one, COUNTS), ask(other, COUNTS)]
+    ask(one, end) if end else one.close()
+    told.append(ask(other, COUNTS))
+print(json.dumps(told))
+"""
+
 # Each by a client of its own, so that each finds what no client before it has used.
 STATEMENTS = (
     "select 1",
@@ -109,6 +136,17 @@ def test_every_kind_of_statement_runs_after_the_clients_before_it_have_left(
     assert [row[0] for row in told["select operation from {n}.p.snapshots"]] == changes
     assert rows(catalog, f"{namespace}.p") == [(1, "a"), (3, "c")]
     assert rows(catalog, f"{namespace}.o") == [(1, "a"), (3, "c"), (9, "z")]
+
+
+def test_a_clients_transaction_is_seen_by_others_when_it_is_made_and_not_if_the_client_leaves(
+    thrift_port: int, namespace: str
+) -> None:
+    pytest.importorskip("pyhive", reason="needs a client of Hive: pip install pyhive thrift_sasl pure-sasl")
+    words = [sys.executable, "-W", "ignore", "-c", TRANSACTION_CLIENTS, str(thrift_port), namespace]
+    ran = subprocess.run(words, capture_output=True, text=True, timeout=500, check=False)
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    told = json.loads(ran.stdout.splitlines()[-1])
+    assert told == [[[2, 2]], [[0, 0]], [[2, 2]], [[4, 6]], [[2, 2]], [[2, 2]]]
 
 
 def test_sqlalchemy_and_pandas_find_tables_as_on_hive(thrift_port: int, table: str, namespace: str) -> None:
