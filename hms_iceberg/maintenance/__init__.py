@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from hms_iceberg.maintenance.check.consistency import ConsistencyReport, check_table
 from hms_iceberg.maintenance.check.findings import Finding
+from hms_iceberg.maintenance.erasure.erasure_plan import ErasurePlan, ErasureResult
 from hms_iceberg.maintenance.erasure.erasure_report import is_about, verify_report
-from hms_iceberg.maintenance.erasure.forget import ErasurePlan, ErasureResult, forget, resume_forget
+from hms_iceberg.maintenance.erasure.forget import forget, resume_forget
 from hms_iceberg.maintenance.expire_with_files import ExpiryResult, SnapshotExpiry, expire_snapshots
 from hms_iceberg.maintenance.orphan_files import OrphanFiles, remove_orphan_files
 from hms_iceberg.maintenance.rewrite.convert_deletes import ConversionResult, convert_equality_deletes

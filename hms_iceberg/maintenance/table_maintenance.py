@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from hms_iceberg.maintenance.check.consistency import ConsistencyReport, check_table
-from hms_iceberg.maintenance.erasure.forget import ErasureResult, forget, resume_forget
+from hms_iceberg.maintenance.erasure.erasure_plan import ErasureResult
+from hms_iceberg.maintenance.erasure.forget import forget, resume_forget
 from hms_iceberg.maintenance.expire_with_files import SnapshotExpiry
 from hms_iceberg.maintenance.orphan_files import OrphanFiles, remove_orphan_files
 from hms_iceberg.maintenance.rewrite.convert_deletes import ConversionResult, convert_equality_deletes

@@ -42,7 +42,7 @@ from hms_iceberg.updates.rows.append import FastAppend
 
 if TYPE_CHECKING:
     from hms_iceberg.catalog.catalog import Catalog
-    from hms_iceberg.maintenance.erasure.forget import ErasureResult
+    from hms_iceberg.maintenance.erasure.erasure_plan import ErasureResult
     from hms_iceberg.maintenance.table_maintenance import TableMaintenance
 
 

@@ -6,7 +6,8 @@ import datetime as dt
 import json
 
 from hms_iceberg.errors import InvalidInputError
-from hms_iceberg.maintenance.erasure.forget import ErasureResult, forget, resume_forget
+from hms_iceberg.maintenance.erasure.erasure_plan import ErasureResult
+from hms_iceberg.maintenance.erasure.forget import forget, resume_forget
 from hms_iceberg.spark.procedures.procedure import TABLE, Call, Column, Parameter, Procedure, Row
 
 
