@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -23,26 +22,19 @@ from hms_iceberg.updates.rows.append import FastAppend
 from hms_iceberg.updates.rows.overwrite import DeleteFiles
 
 
-@dataclass(frozen=True)
-class ReaderOffsets:
-    """A reader by its name, and the offsets of all partitions behind a batch."""
-
-    name: str
-    after: Offsets
-
-
 class BatchCommit:
-    """Collects what a batch does to its tables, and commits it."""
+    """Collects what a batch does to its tables, and commits it. With each change come the offsets of its table after
+    it."""
 
-    def __init__(self, catalog: Catalog, reader: ReaderOffsets) -> None:
+    def __init__(self, catalog: Catalog, reader: str) -> None:
         self._catalog = catalog
         self._reader = reader
         self._begun: list[Transaction] = []
 
-    def apply(self, part: TablePart) -> None:
+    def apply(self, part: TablePart, offsets: Offsets) -> None:
         """Adds the changes of a table."""
         if part.is_truncated:
-            self._truncate(part.table)
+            self._truncate(part.table, offsets)
             return
         transaction = self._begin(part.table)
         grown, rows = part.rows.grown, part.rows
@@ -56,21 +48,21 @@ class BatchCommit:
                     rows.arrow(),
                     keys=rows.keys,
                     operation=rows.operation_column,
-                    offsets=self._reader.after,
-                    name=self._reader.name,
+                    offsets=offsets,
+                    name=self._reader,
                 )
             except ChangeEventError as error:
                 raise BadEventError(f"The event of {rows.place(error.row)} is no change of a table: {error}") from error
         else:
-            self._append(transaction, part.table, rows.arrow(with_operations=False))
+            self._append(transaction, part.table, rows.arrow(with_operations=False), offsets)
 
-    def append(self, table: Table, rows: pa.Table) -> None:
+    def append(self, table: Table, rows: pa.Table, offsets: Offsets) -> None:
         """Adds rows to a table that has no key."""
-        self._append(self._begin(table), table, rows)
+        self._append(self._begin(table), table, rows, offsets)
 
-    def move(self, table: Table) -> None:
+    def move(self, table: Table, offsets: Offsets) -> None:
         """Gives a table the offsets, and changes no row."""
-        self._once(self._begin(table), table, lambda properties: FastAppend((), properties=properties))
+        self._once(self._begin(table), table, offsets, lambda properties: FastAppend((), properties=properties))
 
     def commit(self) -> None:
         """Commits all of it.
@@ -94,22 +86,26 @@ class BatchCommit:
         self._begun.append(transaction)
         return transaction
 
-    def _append(self, transaction: Transaction, table: Table, rows: pa.Table) -> None:
+    def _append(self, transaction: Transaction, table: Table, rows: pa.Table, offsets: Offsets) -> None:
         files = write_rows(transaction, rows)
-        self._once(transaction, table, lambda properties: FastAppend(files, properties=properties))
+        self._once(transaction, table, offsets, lambda properties: FastAppend(files, properties=properties))
 
-    def _truncate(self, table: Table) -> None:
+    def _truncate(self, table: Table, offsets: Offsets) -> None:
         if table.current_snapshot() is None:
-            self.move(table)
+            self.move(table, offsets)
             return
-        everything = AlwaysTrue()
+        everything, transaction = AlwaysTrue(), self._begin(table)
         self._once(
-            self._begin(table), table, lambda properties: DeleteFiles(row_filter=everything, properties=properties)
+            transaction, table, offsets, lambda properties: DeleteFiles(row_filter=everything, properties=properties)
         )
 
-    def _once(self, transaction: Transaction, table: Table, make: Callable[[Mapping[str, str]], Update]) -> None:
+    def _once(
+        self,
+        transaction: Transaction,
+        table: Table,
+        offsets: Offsets,
+        make: Callable[[Mapping[str, str]], Update],
+    ) -> None:
         """Adds an update that moves the offsets, and is left out where they have moved already."""
-        before = table.applied_offsets(self._reader.name)
-        after = {**before, **self._reader.after}
-        update = make({OFFSETS + self._reader.name: as_text(after)})
-        transaction.add(ApplyOffsets(update, self._reader.name, before, after))
+        update = make({OFFSETS + self._reader: as_text(offsets)})
+        transaction.add(ApplyOffsets(update, self._reader, table.applied_offsets(self._reader), offsets))

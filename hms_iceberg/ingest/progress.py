@@ -36,15 +36,19 @@ class Progress:
             return False
         return record.offset < applied.get(partition_name((record.topic, record.partition)), 0)
 
+    def after(self, identifier: Identifier, positions: Mapping[Partition, int]) -> dict[str, int]:
+        """The offsets of a table that has all events before these positions: never below what it has already, since
+        reading may have begun where another table needed it."""
+        own = self.tables.get(identifier, {})
+        return {**own, **{name: max(offset, own.get(name, 0)) for name, offset in named(positions).items()}}
+
     def behind(self, positions: Mapping[Partition, int]) -> set[Identifier]:
-        """The tables whose offsets are not these."""
-        now = named(positions)
-        return {name for name, applied in self.tables.items() if dict(applied) != {**applied, **now}}
+        """The tables that lack some of these offsets."""
+        return {name for name, applied in self.tables.items() if dict(applied) != self.after(name, positions)}
 
     def moved(self, identifiers: set[Identifier], positions: Mapping[Partition, int]) -> Progress:
         """The progress after a commit of some tables."""
-        now = named(positions)
-        return Progress({**self.tables, **{name: {**self.tables.get(name, {}), **now} for name in identifiers}})
+        return Progress({**self.tables, **{name: self.after(name, positions) for name in identifiers}})
 
     def start(
         self,

@@ -18,7 +18,7 @@ from hms_iceberg.errors import (
     NotAnIcebergTableError,
 )
 from hms_iceberg.ingest.batch import Batch, TablePart
-from hms_iceberg.ingest.commit import BatchCommit, ReaderOffsets
+from hms_iceberg.ingest.commit import BatchCommit
 from hms_iceberg.ingest.dead_letters import DEAD_LETTERS, DeadLetter, dead_letter_rows
 from hms_iceberg.ingest.envelopes.envelopes import Envelope
 from hms_iceberg.ingest.progress import Offsets, Progress, named
@@ -275,15 +275,16 @@ class IngestRun:
         if batch.letters and self._letters is not None:
             changed.add(self._letters)
         quiet = self._progress.behind(self._positions) - changed if with_quiet else set()
-        commit = BatchCommit(self._catalog, ReaderOffsets(self._settings.name, after))
+        commit, positions = BatchCommit(self._catalog, self._settings.name), self._positions
         try:
-            for part in batch.parts.values():
+            for identifier, part in batch.parts.items():
                 self._refresh(part)
-                commit.apply(part)
+                commit.apply(part, self._progress.after(identifier, positions))
             if batch.letters and self._letters is not None:
-                commit.append(self._unmoved(self._letters), dead_letter_rows(batch.letters))
+                letters = dead_letter_rows(batch.letters)
+                commit.append(self._unmoved(self._letters), letters, self._progress.after(self._letters, positions))
             for identifier in quiet:
-                commit.move(self._unmoved(identifier))
+                commit.move(self._unmoved(identifier), self._progress.after(identifier, positions))
         except BaseException:
             commit.abandon()
             raise

@@ -117,6 +117,14 @@ class KafkaBroker:
         from confluent_kafka.admin import NewPartitions
 
         self._admin.create_partitions([NewPartitions(topic, count)])[topic].result(30)
+        end = time.monotonic() + 30
+        while not self._has_partitions(topic, count):  # the broker tells of them a moment later
+            assert time.monotonic() < end
+            time.sleep(0.05)
+
+    def _has_partitions(self, topic: str, count: int) -> bool:
+        partitions = self._admin.list_topics(topic, 30).topics[topic].partitions
+        return len(partitions) == count and all(each.leader >= 0 for each in partitions.values())
 
     def delete_events(self, topic: str, partition: int, before: int) -> None:
         """Deletes a partition's events before an offset, as retention does."""

@@ -245,6 +245,28 @@ def test_a_table_that_was_rolled_back_gets_its_events_again_and_the_others_do_no
     assert rows(catalog, f"{namespace}.a", "id") == rows(catalog, f"{namespace}.b", "id") == [(1,), (2,), (3,)]
 
 
+@pytest.mark.parametrize("keyed", [False, True])
+def test_a_table_is_not_set_back_by_a_batch_that_another_table_needs_from_earlier_on(
+    catalog: Catalog, namespace: str, kafka: KafkaBroker, ingest: Ingest, keyed: bool
+) -> None:
+    topic, tables = kafka.create_topic(2), [f"{namespace}.ahead", f"{namespace}.behind"]
+    words = ("--table", f"{namespace}.{{t}}", "--format", "json", "--create", "--max-rows", "2", "--topic", topic)
+    words = (*words, "--name", "both", *(("--key", "id") if keyed else ()))
+    words = (*words, "--kafka", "fetch.message.max.bytes=1")  # events of both partitions come in turns
+    kafka.send(topic, [json_event({"id": 0, "t": "behind"})], 0)
+    assert ingest(*words) == 0
+    for number in range(1, 9):
+        kafka.send(topic, [json_event({"id": number, "t": "ahead"})], 0)
+    assert ingest(*words) == 0
+    back = catalog.load_table(tables[1])
+    back.manage_snapshots().rollback_to_snapshot(back.snapshots()[0].snapshot_id).commit()
+    for number in range(10, 16):
+        kafka.send(topic, [json_event({"id": number, "t": ("ahead", "behind")[number % 2]})], 1)
+    assert ingest(*words) == 0
+    assert rows(catalog, tables[0], "id") == [(each,) for each in (*range(1, 9), 10, 12, 14)]
+    assert rows(catalog, tables[1], "id") == [(each,) for each in (0, 11, 13, 15)]
+
+
 def test_a_table_without_events_keeps_up_with_the_offsets(
     catalog: Catalog, namespace: str, kafka: KafkaBroker, topic: str, ingest: Ingest
 ) -> None:

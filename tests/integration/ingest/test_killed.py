@@ -45,25 +45,21 @@ def rows(catalog: Catalog, table: str) -> list[Row]:
 
 
 def check(catalog: Catalog, namespace: str, topic: str, stream: ChangeStream, letters: str) -> int:
-    """Whether the tables are what SQLite makes of the events that they have; returns how many these are."""
-    names = [(namespace, each) for each in TABLES if catalog.table_exists(f"{namespace}.{each}")]
-    told = [applied for table in catalog.load_tables(names) if (applied := table.applied_offsets("reader"))]
-    if not told:
-        return 0
-    assert len(told) == len(TABLES)
-    assert told[0] == told[1]  # every batch has events of both
-    offsets = {number: told[0][f"{topic}-{number}"] for number in range(len(stream.partitions))}
-    expected, bad = stream.replayed(offsets)
-    for each in TABLES:
-        assert rows(catalog, f"{namespace}.{each}") == expected[each]
-    dead = catalog.load_table(letters)
-    at = dead.applied_offsets("reader")
-    assert (
-        dead.scan().count()
-        == stream.replayed({number: at.get(f"{topic}-{number}", 0) for number in range(len(stream.partitions))})[1]
-    )
-    assert dead.scan().count() == bad
-    return sum(offsets.values())
+    """Whether the tables are what SQLite makes of the events that they have; returns how many these are.
+
+    A batch without events of a table may leave its offsets behind the others'.
+    """
+    names = [(namespace, each) for each in TABLES]
+    told = [table.applied_offsets("reader") for table in catalog.load_tables(names)]
+    dead = catalog.load_table(letters) if catalog.table_exists(letters) else None
+    told.append(dead.applied_offsets("reader") if dead else {})
+    reached = [
+        {number: applied.get(f"{topic}-{number}", 0) for number in range(len(stream.partitions))} for applied in told
+    ]
+    for each, offsets in zip(TABLES, reached, strict=False):
+        assert rows(catalog, f"{namespace}.{each}") == stream.replayed(offsets)[0][each]
+    assert (dead.scan().count() if dead else 0) == stream.replayed(reached[-1])[1]
+    return sum(max(offsets[number] for offsets in reached) for number in range(len(stream.partitions)))
 
 
 def test_an_ingest_that_is_killed_at_random_times_applies_every_event_once(
@@ -88,7 +84,7 @@ def test_an_ingest_that_is_killed_at_random_times_applies_every_event_once(
         time.sleep(draw.uniform(0, 1.5 * took[-1]))  # somewhere in what follows: reading, writing, or the next commit
         worker.killed()
         seen.append(check(catalog, namespace, topic, stream, letters))
-        assert seen[-1] >= seen[-2] + 10 * commits
+        assert seen[-1] >= seen[-2] + commits
     last = ingesting(properties(catalog), replace(work, max_rows=100_000), once=True)
     assert last.ended() == 0
     assert check(catalog, namespace, topic, stream, letters) == 3 * events
