@@ -148,18 +148,23 @@ class KafkaBroker:
 
         own = {"linger.ms": 0, "logger": logging.getLogger(__name__), **(settings or {})}
         producer = Producer({"bootstrap.servers": self.address, **own})
-        is_transaction = "transactional.id" in own
+        is_transaction, failed = "transactional.id" in own, list[Any]()
+
+        def delivered(error: Any, _message: Any) -> None:
+            if error is not None:
+                failed.append(error)
+
         if is_transaction:
             producer.init_transactions(30)
             producer.begin_transaction()
         for key, value in events:
             while True:
                 try:
-                    producer.produce(topic, value, key, partition, headers=headers)
+                    producer.produce(topic, value, key, partition, headers=headers, on_delivery=delivered)
                     break
                 except BufferError:
                     producer.poll(0.1)
-        assert producer.flush(60) == 0
+        assert producer.flush(60) == 0 and not failed, failed
         if is_transaction:
             (producer.abort_transaction if is_aborted else producer.commit_transaction)(30)
 
