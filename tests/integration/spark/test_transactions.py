@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hms_iceberg.spark import transaction
+from hms_iceberg.errors import IcebergError
+from hms_iceberg.spark import apply_changes, transaction
 from tests.support.guides import block
 from tests.support.pyspark_home import spark_release
 
@@ -298,3 +299,18 @@ def test_a_block_is_a_transaction_that_an_error_gives_up(tables: Tables) -> None
         tables.run("insert into {b} values (4, 'd', 1)")
         assert [len(rows) for rows in tables.rows(tables.other)] == [3, 3]
     assert [len(rows) for rows in tables.rows(tables.other)] == [4, 4]
+
+
+def test_events_are_applied_within_a_transaction_unless_they_come_with_a_name(tables: Tables) -> None:
+    from pyspark.errors import PySparkException
+
+    events = tables.spark.createDataFrame([(1, "event", 1), (50, "new", 1)], "id int, v string, k int")
+    before = tables.rows()
+    with transaction(tables.spark):
+        apply_changes(events, tables.names["b"], keys=["id"])
+        inside = tables.rows()
+        assert {(1, "event", 1), (50, "new", 1)} <= set(inside[1])
+        with pytest.raises((IcebergError, PySparkException), match="transaction"):
+            apply_changes(events, tables.names["b"], keys=["id"], name="topic", offsets={"0": 1})
+        assert tables.rows(tables.other) == before
+    assert tables.rows(tables.other) == tables.rows() == inside
