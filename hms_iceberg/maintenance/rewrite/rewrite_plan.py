@@ -60,7 +60,7 @@ class PlannedTasks(Sequence[FileScanTask]):
     def __getitem__(self, place: int | slice) -> FileScanTask | PlannedTasks:
         if isinstance(place, slice):
             return PlannedTasks(self.whole, self.rows[place])
-        return next(PlannedTasks(self.whole, self.rows.gather(place)).plan.tasks())
+        return next(self.whole.at(pl.Series([self.rows[place]], dtype=self.rows.dtype)).tasks())
 
 
 class TaskGroup(FileGroup[FileScanTask]):
