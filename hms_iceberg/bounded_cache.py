@@ -18,12 +18,8 @@ _OF_PARENTS: list[object] = []
 
 
 class BoundedCache(Generic[T]):
-    """Keeps values under their keys up to a sum of costs; those that were not used for longest go first. Safe for
-    threads.
-
-    A value that costs more than `largest`, by default a quarter of the bound, is not kept.
-    A process that was forked begins with an empty one: the thread that held the lock may not be there.
-    """
+    """Keeps values up to a sum of costs, none of more than `largest` (by default a quarter); those not used for longest
+    go first. Safe for threads; a forked process begins with an empty one."""
 
     def __init__(self, bound: int, cost: Callable[[T], int] = lambda _: 1, largest: int | None = None) -> None:
         self._bound = bound
@@ -88,7 +84,6 @@ class BoundedCache(Generic[T]):
                 self._keep(key, value, cost)
 
     def clear(self) -> None:
-        """Forgets everything."""
         with self._lock:
             self._slots.clear()
             self._used = 0

@@ -29,9 +29,7 @@ def known_catalogs() -> list[str]:
 
 def catalog_properties(name: str, arguments: Mapping[str, Any]) -> dict[str, str]:
     """Properties of a catalog, named in any case, as text; `arguments` that are not None win over environment and file.
-
-    Nested properties of the file get names with dots: `s3: {region: …}` is `s3.region`.
-    """
+    Nested properties of the file get names with dots: `s3: {region: …}` is `s3.region`."""
     configured = _catalogs(_configuration()).get(name.lower()) or {}
     if not isinstance(configured, dict):
         raise ConfigurationError(f"Catalog {name!r}: expected a mapping of properties, got {configured!r}.")

@@ -22,10 +22,8 @@ class Token:
 
 
 def tokens_of_process(kind: str) -> tuple[Token, ...]:
-    """The tokens of a kind that this process has, in the file of the variable `HADOOP_TOKEN_FILE_LOCATION`.
-
-    Without that file, or if it cannot be read, there are none, as for Hadoop's clients.
-    """
+    """The tokens of a kind that this process has, in the file of the variable `HADOOP_TOKEN_FILE_LOCATION`. Without
+    that file, or if it cannot be read, there are none, as for Hadoop's clients."""
     try:
         with open(os.environ.get(VARIABLE) or os.devnull, "rb") as file:
             data = file.read()

@@ -32,11 +32,8 @@ _OF_POLARS = re.compile(r"polars-\d|async-executor")
 
 
 def import_polars() -> ModuleType:
-    """Imports polars, and lets Ctrl-C interrupt waiting as it did before; a polars that is there already is left alone.
-
-    The handler that polars puts before Python's lets waiting go on, so that a thread that waits for another one would
-    not notice Ctrl-C before the other one ends.
-    """
+    """Imports polars, unless it is there, and puts back Python's handler of Ctrl-C: polars' own lets a thread that
+    waits for another go on waiting."""
     _POOL.renew()
     is_there = "polars" in sys.modules
     module = import_module("polars")

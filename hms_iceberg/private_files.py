@@ -16,8 +16,7 @@ _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 def own_folder(folder: Path) -> Path:
     """Makes a folder that only this user can enter, or makes sure that one is that; PermissionError if others own or
-    can replace it.
-    """
+    can replace it."""
     for each in (*reversed(folder.parents), folder):
         each.mkdir(mode=0o700, exist_ok=True)
     found = folder.lstat()
@@ -34,10 +33,8 @@ def own_folder(folder: Path) -> Path:
 
 
 def temporary_folder(purpose: str = "") -> Path:
-    """Makes a new folder that only this user can enter in the one for temporary files. Its caller deletes it.
-
-    Owners of the folders above are trusted: a service such as YARN may have made them for this process.
-    """
+    """Makes a new folder that only this user can enter in the one for temporary files. Its caller deletes it. Owners of
+    the folders above are trusted: a service such as YARN may have made them for this process."""
     name = f"hms_iceberg-{purpose}-" if purpose else "hms_iceberg-"
     folder = Path(tempfile.mkdtemp(prefix=name)).resolve()  # mode 0700
     try:
@@ -53,11 +50,8 @@ def temporary_folder(purpose: str = "") -> Path:
 
 
 def _require_no_other_writers(folder: Path) -> None:
-    """Refuses a folder whose entries others than its owner can rename or replace.
-
-    With the sticky bit they are each owner's own. A group of its owner's name, as many systems make one for each user,
-    has nobody else in it.
-    """
+    """Refuses a folder whose entries others than its owner can rename or replace. With the sticky bit they are each
+    owner's own. A group of its owner's name, as many systems make one for each user, has nobody else in it."""
     found = folder.stat()
     others = found.st_mode & stat.S_IWOTH or (found.st_mode & stat.S_IWGRP and not _is_group_of_one(found))
     if others and not found.st_mode & stat.S_ISVTX:

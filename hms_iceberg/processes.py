@@ -20,11 +20,8 @@ _MARK = re.compile(r"at=(?P<system>[0-9a-f]{12})/(?:since=(?P<started>\d+)/)?pid
 
 @dataclass(frozen=True)
 class Process:
-    """One process, as it can be written down and looked for later.
-
-    `started` counts clock ticks from the boot, `system` marks the boot and the process namespace; both are empty if the
-    system does not tell.
-    """
+    """One process, as it can be written down and looked for later. `started` counts clock ticks from the boot, `system`
+    marks the boot and the process namespace; both are empty if the system does not tell."""
 
     host: str
     pid: int
@@ -52,10 +49,8 @@ class Process:
         return f"{system}{started}pid={self.pid}"
 
     def may_be_alive(self) -> bool:
-        """False only if it certainly ended: it is gone from this running system, or only waits for its parent.
-
-        A missing entry in `/proc` says nothing: with `hidepid`, the processes of other users have none.
-        """
+        """False only if it certainly ended: it is gone from this running system, or only waits for its parent. A
+        missing entry in `/proc` says nothing: with `hidepid`, the processes of other users have none."""
         if not self.system or self.system != system_mark() or self.host != socket.gethostname():
             return True
         if not exists(self.pid):

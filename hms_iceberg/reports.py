@@ -247,11 +247,8 @@ def tell_event(make: Callable[[], Event]) -> None:
 
 
 def listen_as_named(properties: Mapping[str, str]) -> None:
-    """Has the listener hear reports that the properties of a catalog or of a session name, if any.
-
-    It is a class that is called once, without arguments; it hears those of the whole process, once, however many
-    catalogs name it.
-    """
+    """Has the listener hear reports that the properties of a catalog or of a session name, if any. It is a class that
+    is called once, without arguments; it hears those of the whole process, once, however many catalogs name it."""
     named = properties.get(REPORTER)
     if not named or named in _LISTENERS.named:
         return

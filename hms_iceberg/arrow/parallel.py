@@ -84,18 +84,14 @@ class _Lane(Generic[B]):
 
 def default_workers(items: int, remote: bool = False) -> int:
     """The number of items to read at once: one a processor and at least two, for a remote store at least eight, and no
-    more than there are.
-    """
+    more than there are."""
     processors = os.cpu_count() or 2
     return min(max(8 if remote else 2, processors), max(items, 1))
 
 
 def read_in_order(items: Iterable[T], read: Callable[[T], Iterator[B]], workers: int, buffer_bytes: int) -> Iterator[B]:
-    """Reads several items at once in worker threads and yields their batches in the order of the items.
-
-    Items are taken a few ahead of the reader; `buffer_bytes` may wait over all of them. One worker reads without
-    threads. Workers stop soon after the generator is closed.
-    """
+    """Reads several items at once in threads, and yields their batches in the order of the items; `buffer_bytes` may
+    wait over all of them. One worker reads without threads."""
     if workers <= 1:
         for item in items:
             yield from read(item)
@@ -149,10 +145,8 @@ V = TypeVar("V")
 
 
 class SharedCache(Generic[K, V]):
-    """Remembers what was computed for a key, errors too; a second thread that asks waits for the first.
-
-    Beyond `max_bytes` what was not asked for longest is forgotten first; None keeps everything.
-    """
+    """Remembers what was computed for a key, errors too; a second thread that asks waits for the first. Beyond
+    `max_bytes` what was not asked for longest is forgotten first; None keeps everything."""
 
     def __init__(self, size_of: Callable[[V], int] | None = None, max_bytes: int | None = None) -> None:
         self._size_of = size_of
@@ -192,11 +186,8 @@ _AHEAD = 1_000
 
 
 def in_parallel(work: Callable[[T], R], items: Iterable[T], near: str, ahead: int = _AHEAD) -> Iterator[R]:
-    """Works on items in threads and gives the results in their order; an error is raised in its item's place.
-
-    `near` is a location: more are waited for at once if files are far. At most `ahead` items are worked on, or done and
-    not taken yet.
-    """
+    """Works on items in threads, at most `ahead` of them, more at once if the location `near` is remote; results, and
+    an item's error, come in the items' order."""
     workers = default_workers(ahead, not parse_location(near).is_local)
     pool = ThreadPoolExecutor(workers, thread_name_prefix="iceberg-care")
     waiting: deque[Future[R]] = deque()

@@ -12,8 +12,7 @@ from hms_iceberg.spec.json_model import text_properties
 
 class HiveCatalog(Catalog):
     """Namespaces, tables and views of a Hive Metastore; `load_catalog` gives one that is configured, from the same
-    properties.
-    """
+    properties."""
 
     def __init__(self, name: str, **properties: Any) -> None:
         merged = text_properties(properties)

@@ -35,11 +35,8 @@ _SUFFIX = ".metadata.json"
 
 
 class RestStorage(ArrowStorage):
-    """A storage whose metadata files are those that the server sent.
-
-    The metadata file of a commit is kept in memory until the commit has ended: the server writes its own. `own` is a
-    storage of the user's own properties, whose key service is used: a server must not choose one.
-    """
+    """A storage whose metadata files are the server's answers, and a commit's own file until it has ended. `own` has
+    the user's properties only: a server must not choose the key service."""
 
     def __init__(
         self,
@@ -75,10 +72,8 @@ class RestStorage(ArrowStorage):
 
 
 class RestCatalog(Catalog):
-    """Namespaces, tables and views of a REST catalog; `load_catalog` gives one that is configured.
-
-    Its properties are those of `load_catalog` and of `RestChannel`.
-    """
+    """Namespaces, tables and views of a REST catalog; `load_catalog` gives one that is configured. Its properties are
+    those of `load_catalog` and of `RestChannel`."""
 
     def __init__(self, name: str, **properties: Any) -> None:
         self._own_properties = text_properties(properties)

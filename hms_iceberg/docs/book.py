@@ -56,13 +56,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """A guide.
-
-    Attributes:
-        topic: the word that names it: `spark`, `cookbook`.
-        place: its path in the package, with slashes.
-        text: its Markdown.
-    """
+    """A guide: the `topic` that names it (`spark`), its `place` in the package, with slashes, and its Markdown."""
 
     topic: str
     place: str
@@ -224,8 +218,7 @@ def code_style() -> str:
 
 def terminal_text(page: Page, known: Sequence[Page]) -> str:
     """The page for a terminal: a link to another guide says the command that shows it, one to a section its text
-    alone.
-    """
+    alone."""
     topics = {each.place: each.topic for each in known}
 
     def told(found: re.Match[str]) -> str:

@@ -108,10 +108,8 @@ def encrypted(data: bytes, properties: Mapping[str, str]) -> tuple[bytes, bytes 
 def encrypted_list(
     data: bytes, known: tuple[EncryptionKey, ...], properties: Mapping[str, str], reader: object, now_ms: int
 ) -> tuple[bytes, tuple[EncryptionKey, ...]]:
-    """A new manifest list as it is written, and the keys that the table's metadata then needs.
-
-    The list's key comes first, then the one that encrypts it; there are none if the table is not encrypted.
-    """
+    """A new manifest list as it is written, and the keys that the table's metadata then needs. The list's key comes
+    first, then the one that encrypts it; there are none if the table is not encrypted."""
     table_key_id = ENCRYPTION_KEY_ID.of(properties)
     key = new_file_key(properties)
     if key is None:
@@ -192,11 +190,8 @@ def metadata_hash(metadata: TableMetadata) -> str:
 
 
 def check_integrity(row: Mapping[str, str], data: bytes, metadata: TableMetadata, location: str) -> None:
-    """Refuses the metadata of an encrypted table that do not agree with the row in the metastore.
-
-    The metastore is trusted, storage is not: who can change the metadata file could otherwise have the next rows
-    written without encryption.
-    """
+    """Refuses metadata of an encrypted table that do not agree with the metastore's row: storage is not trusted, or
+    whoever can change the file could have rows written without encryption."""
     if not row.get(ENCRYPTION_KEY_ID.name):
         return
     check_same_key(row, metadata, location)

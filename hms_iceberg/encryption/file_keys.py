@@ -28,11 +28,8 @@ _SCHEMA = parsed_schema(
 
 @dataclass(frozen=True)
 class FileKey:
-    """The key of a file; it is not shown where it is printed.
-
-    `key` has 16, 24 or 32 bytes. `prefix` binds the blocks of the file together, so that none is taken from another
-    file; `length` is the encrypted file's in bytes, so that its end cannot be cut off, None if its format knows.
-    """
+    """The key of a file, of 16, 24 or 32 bytes, never printed. `prefix` binds the file's blocks together; `length` is
+    the encrypted file's in bytes, so that its end cannot be cut off (None if its format knows)."""
 
     key: bytes = field(repr=False)
     prefix: bytes = field(default=b"", repr=False)

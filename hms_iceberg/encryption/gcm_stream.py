@@ -39,8 +39,7 @@ class Cipher:
 
     def decrypt(self, encrypted: Any, what: str, bound_to: bytes | None = None) -> bytes:
         """The plain bytes; TamperedFileError if they were changed, or encrypted by another key, or bound to something
-        else.
-        """
+        else."""
         from cryptography.exceptions import InvalidTag
 
         view = memoryview(encrypted)

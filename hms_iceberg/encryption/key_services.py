@@ -84,11 +84,7 @@ def key_service(properties: Mapping[str, str]) -> KeyService | None:
 
 
 def check_service_type(properties: Mapping[str, str]) -> None:
-    """Refuses a type of key service that nobody has, without loading one.
-
-    Raises:
-        ConfigurationError: the catalog's properties name such a type.
-    """
+    """Refuses a type of key service that nobody has (ConfigurationError), without loading one."""
     kind = properties.get(SERVICE_TYPE, "").strip().lower()
     if kind and kind not in _BUILT_IN and kind not in (added := _added_types()):
         known = ", ".join(sorted({*_BUILT_IN, *added}))

@@ -55,19 +55,14 @@ Columns = Union[Schema, StructType]  # noqa: UP007  (an alias is evaluated, also
 
 
 def bind(schema: Columns, expression: BooleanExpression, case_sensitive: bool = True) -> BooleanExpression:
-    """The predicate over the fields of a schema.
-
-    In a struct type (such as a partition's), only direct fields are found by their exact names. Parts that are bound
-    already stay. Without `case_sensitive` `ID` is found under `id`; a name that fits two columns then is refused.
-    """
+    """The predicate over the fields of a schema; bound parts stay. Without `case_sensitive`, a name that fits two
+    columns is refused; fields of a struct type are found by their exact names only."""
     return _bind(_Binder(schema, case_sensitive), rewrite_not(expression))
 
 
 def rewrite_not(expression: BooleanExpression) -> BooleanExpression:
-    """Removes `Not` from a predicate: tests below it are replaced by their opposites.
-
-    SQL's rules for nulls are kept: both a comparison and its opposite are false for null.
-    """
+    """Removes `Not` from a predicate: tests below it are replaced by their opposites. SQL's rules for nulls are kept:
+    both a comparison and its opposite are false for null."""
     return _rewrite(expression, negated=False)
 
 
@@ -243,8 +238,7 @@ def _short(expression: UnboundPredicate) -> str:
 
 def comparison(operation: Operator, term: BoundTerm, at: LiteralPlace) -> BooleanExpression:
     """Binds a comparison of a term with a point in the order of its type's values; always true or false (of non-null
-    values) where the point is beyond all of them.
-    """
+    values) where the point is beyond all of them."""
     if at.nan:
         if isinstance(term.type, (FloatType, DoubleType)):
             return _nan_comparison(operation, term)

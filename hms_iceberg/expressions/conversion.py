@@ -57,12 +57,8 @@ _NUMBERS = (LongType, FloatType, DoubleType, DecimalType)
 
 @dataclass(frozen=True, slots=True)
 class LiteralPlace:
-    """A point in the order of a type's values.
-
-    `value` is None beyond both ends of the type's range only. `side` is 0 for the value itself, 1 for a point above it
-    and below the next value, -1 for one below it and above the value before; with value None, above or below all
-    values. `nan` equals itself and is above every other number.
-    """
+    """A point in the order of a type's values: at `value` (side 0), between it and the next (1) or the one before (-1);
+    beyond all values if it is None. `nan` equals itself and is above every other number."""
 
     value: Any
     side: int = 0
@@ -100,10 +96,8 @@ def _why_not(value: Literal, kind: IcebergType) -> str:
 
 @lru_cache(maxsize=64)
 def value_range(kind: IcebergType) -> tuple[Any, Any]:
-    """The smallest and the largest stored value of a type; None if there is none.
-
-    Floating-point types have neither, because of infinities and NaN.
-    """
+    """The smallest and the largest stored value of a type; None if there is none. Floating-point types have neither,
+    because of infinities and NaN."""
     if isinstance(kind, TimeType):
         return 0, MICROS_PER_DAY - 1
     if isinstance(kind, PrimitiveType) and kind.integer_bits:

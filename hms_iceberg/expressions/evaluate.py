@@ -18,11 +18,8 @@ Test = Callable[[Any], bool]
 
 
 def evaluator(columns: Columns, expression: BooleanExpression, case_sensitive: bool = True) -> Test:
-    """A function that says whether a row matches.
-
-    A row is a sequence of stored values in the order of the columns, or a mapping by column name; structs within are
-    sequences too, or mappings by name or field id.
-    """
+    """A function that says whether a row matches. A row is a sequence of stored values in the order of the columns, or
+    a mapping by column name; structs within are sequences too, or mappings by name or field id."""
     struct = columns.as_struct() if isinstance(columns, Schema) else columns
     return fold(bind(columns, expression, case_sensitive), _RowVisitor(struct))
 

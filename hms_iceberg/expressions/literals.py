@@ -152,8 +152,7 @@ class Literal:
 
 def literal(value: Any) -> Literal:
     """The literal of a Python object: bool, int, float, Decimal, str, bytes, UUID, date, time, datetime (with a zone: a
-    point in time), a numpy scalar, or a `Literal`; None is refused.
-    """
+    point in time), a numpy scalar, or a `Literal`; None is refused."""
     if isinstance(value, Literal):
         return value
     if type(value).__module__ == "numpy" and hasattr(value, "item"):
@@ -292,11 +291,8 @@ _SPECIAL_FLOATS = {"nan": "nan", "inf": "inf", "infinity": "inf", "-inf": "-inf"
 
 
 def literal_from_text(text: str, kind: IcebergType) -> Literal:
-    """The value of a type that a text stands for; ValueError says what was expected.
-
-    The literal may be of a finer type than asked for: a timestamp for a date, nanoseconds for microseconds, a decimal
-    for an integer. Texts without a zone are UTC where a point in time is expected.
-    """
+    """The value of a type that a text stands for, perhaps of a finer type (a timestamp for a date); texts without a
+    zone are UTC where a point in time is expected. ValueError says what was expected."""
     for kinds, read in _READERS:
         if isinstance(kind, kinds):
             return read(text, kind)
@@ -348,11 +344,8 @@ def _timestamp(text: str, kind: IcebergType) -> Literal:
 
 
 def timestamp_from_text(text: str, zone: bool | None) -> Literal:
-    """Reads a timestamp's text, in microseconds, or in nanoseconds if it has more than six digits of fraction.
-
-    `zone` is True for a point in time (UTC if the text has no zone), False for a timestamp without zone, None for what
-    the text says.
-    """
+    """Reads a timestamp's text in microseconds, or nanoseconds if it has more than six digits of fraction; `zone` is
+    True for a point in time, False for none, None for what the text says."""
     padded = re.sub(r"\s*(UTC|GMT)$", "Z", _padded(text), flags=re.IGNORECASE)
     nanos, offset = parse_timestamp(padded)
     if zone is False and offset is not None:

@@ -82,8 +82,7 @@ Node = Callable[[Reference, Literal], BooleanExpression]
 
 def project(field: PartitionField, predicate: BoundPredicate, strict: bool) -> BooleanExpression | None:
     """The unbound test of a partition field that a test of its source column implies, or if `strict` is implied by;
-    None if nothing can be said.
-    """
+    None if nothing can be said."""
     transform, term = field.transform, Reference(field.name)
     if transform.is_void or isinstance(transform, UnknownTransform) or len(field.source_ids or ()) > 1:
         return None
@@ -348,8 +347,7 @@ def _blocks(transform: Transform, kind: IcebergType, term: Reference) -> _Blocks
 
 def _prefix_test(width: int, term: Reference, predicate: BoundPredicate, strict: bool) -> BooleanExpression | None:
     """The unbound test of the first `width` characters or bytes that a test of the value implies, or if `strict` is
-    implied by; None if there is none.
-    """
+    implied by; None if there is none."""
     if predicate.operation in (Operator.IN, Operator.NOT_IN):
         assert isinstance(predicate, BoundSetPredicate)
         return _prefix_set(width, term, predicate, strict)

@@ -24,19 +24,15 @@ Projection = Callable[[BooleanExpression], BooleanExpression]
 
 
 def inclusive_projection(schema: Schema, spec: PartitionSpec, case_sensitive: bool = True) -> Projection:
-    """A function from a predicate over rows to an unbound one that every partition with a matching row matches.
-
-    Its result names partition fields, to be bound to `spec.partition_type(schema)`; AlwaysTrue if partitions say
-    nothing, as fields of dropped columns and of unknown transforms do.
-    """
+    """A function from a predicate over rows to an unbound one, of `spec.partition_type(schema)`, that every partition
+    with a matching row matches; AlwaysTrue where partitions say nothing."""
     visitor = _Inclusive(spec)
     return lambda expression: fold(bind(schema, expression, case_sensitive), visitor)
 
 
 def strict_projection(schema: Schema, spec: PartitionSpec, case_sensitive: bool = True) -> Projection:
     """A function from a predicate over rows to an unbound one that holds only for partitions whose rows all match;
-    AlwaysFalse if partitions say nothing.
-    """
+    AlwaysFalse if partitions say nothing."""
     visitor = _Strict(spec)
     return lambda expression: fold(bind(schema, expression, case_sensitive), visitor)
 
@@ -80,9 +76,7 @@ def residual_evaluator(
     spec: PartitionSpec, expression: BooleanExpression, schema: Schema, case_sensitive: bool = True
 ) -> Residual:
     """A function from a partition tuple (stored values) to the bound predicate that its rows must still be tested with.
-
-    Results are kept for partitions seen lately.
-    """
+    Results are kept for partitions seen lately."""
     bound = bind(schema, expression, case_sensitive)
     if spec.is_unpartitioned() or not isinstance(bound, (And, Or, BoundPredicate)):
         return lambda partition: bound
@@ -133,10 +127,8 @@ class _ResidualVisitor(ExpressionVisitor[Residual]):
 
 
 def residual_by_constants(expression: BooleanExpression, constants: Mapping[int, Any]) -> BooleanExpression:
-    """The part of a bound predicate that is left where some fields are constant, by field id.
-
-    Constant are columns that a file lacks (their initial default, or None) and those that partitions give.
-    """
+    """The part of a bound predicate that is left where some fields are constant, by field id. Constant are columns that
+    a file lacks (their initial default, or None) and those that partitions give."""
     return fold(expression, _ConstantResidual(constants))
 
 

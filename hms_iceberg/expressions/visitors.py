@@ -218,10 +218,8 @@ def referenced_field_ids(expression: BooleanExpression) -> set[int]:
 
 
 def complement(expression: BooleanExpression) -> BooleanExpression:
-    """The predicate that is true if a bound one is not.
-
-    A file of which no row can match the complement holds only rows that match the predicate.
-    """
+    """The predicate that is true if a bound one is not. A file of which no row can match the complement holds only rows
+    that match the predicate."""
     return fold(expression, _Complement())
 
 

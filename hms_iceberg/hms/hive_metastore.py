@@ -57,12 +57,9 @@ logger = logging.getLogger(__name__)
 
 
 class HiveMetastore:
-    """Implements `CatalogMetastore` on a Hive Metastore 2.3, 3 or 4. Safe for threads and across forks.
-
-    Of a catalog's properties it takes `uri`, `warehouse`, `iceberg.hive.*`, `iceberg.engine.hive.lock-enabled` (`true`,
-    `false`, or `auto` for no lock if the server can do without), `iceberg.hive.trust-notifications` (see
-    `UnchangedRows`) and those of `ClientSettings`.
-    """
+    """`CatalogMetastore` on a Hive Metastore 2.3, 3 or 4, safe for threads and across forks. Properties: `uri`,
+    `warehouse`, `iceberg.hive.*`, `iceberg.engine.hive.lock-enabled` (`true`, `false`, `auto`),
+    `iceberg.hive.trust-notifications` (see `UnchangedRows`), and those of `ClientSettings`."""
 
     def __init__(self, properties: Mapping[str, str], storage: Storage | None = None) -> None:
         self.client = HmsClient(ClientSettings.from_properties(properties))

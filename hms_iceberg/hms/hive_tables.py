@@ -60,11 +60,8 @@ def made_external(marker: Mapping[str, str | None]) -> HiveRowChange:
 
 
 class HiveTables:
-    """Rows of the metastore for tables of every kind.
-
-    Every method raises `MetastoreUnavailableError` if no metastore answers, `MetastoreAnswerLostError` if a
-    change was sent and its answer did not come, and `MetastoreError` if the metastore refuses.
-    """
+    """Rows of the metastore for tables of every kind; its methods raise MetastoreUnavailableError, MetastoreError, and,
+    if a change was sent and its answer did not come, MetastoreAnswerLostError."""
 
     def __init__(self, client: HmsClient) -> None:
         self._client = client
@@ -121,10 +118,8 @@ class HiveTables:
             self._client.drop_partition(database, name, values)
 
     def forget_statistics(self, database: str, name: str, partitions: Sequence[Sequence[str]]) -> None:
-        """Removes Hive's stored statistics, so that Hive counts again instead of answering from them.
-
-        `partitions` are the values of each partition; empty values stand for a table without partitions.
-        """
+        """Removes Hive's stored statistics, so that Hive counts again instead of answering from them. `partitions` are
+        the values of each partition; empty values stand for a table without partitions."""
         table = self._client.get_table(database, name)
         for values in partitions:
             row = self._client.get_partition(database, name, values) if table.partitionKeys else table
@@ -153,10 +148,8 @@ class HiveTables:
         self._client.create_table(row)
 
     def take_over(self, database: str, target: str, source: str, change: HiveRowChange) -> None:
-        """Gives the row `target` the content of the row `source` in one step; `source` stays.
-
-        A metastore refuses to change partition keys, so neither may have any.
-        """
+        """Gives the row `target` the content of the row `source` in one step; `source` stays. A metastore refuses to
+        change partition keys, so neither may have any."""
         old, new = self._client.get_table(database, target), self._client.get_table(database, source)
         assert not old.partitionKeys and not new.partitionKeys
         new.tableName = old.tableName
@@ -165,10 +158,8 @@ class HiveTables:
         self._client.alter_table(database, target, new)
 
     def clear_columns(self, database: str, name: str) -> None:
-        """Takes a table's columns out of its row, after which any others can be put in.
-
-        A metastore compares the columns of a change with the present ones, and refuses to narrow their types.
-        """
+        """Takes a table's columns out of its row, after which any others can be put in. A metastore compares the
+        columns of a change with the present ones, and refuses to narrow their types."""
         row = self._client.get_table(database, name)
         row.sd.cols = []
         self._client.alter_table(database, name, row)
@@ -179,12 +170,9 @@ class HiveTables:
     def rename_pair(
         self, database: str, first: tuple[str, str], second: tuple[str, str], change: HiveRowChange = UNCHANGED
     ) -> float:
-        """Moves a name from one external table to another: `first` (old name, new name) gives it up, `second` takes it.
-
-        Both requests are sent before the first answer is read, so that the name is unresolved only while the server
-        works on the second; the result is how many milliseconds at most. The second cannot succeed without the first,
-        because its name is taken until then.
-        """
+        """Moves a name from one external table to another (old name, new name): `first` gives it up, `second` takes it,
+        which fails unless the first succeeded. Both are sent at once; returns for how many milliseconds at most the
+        name was unresolved."""
         requests = [
             (database, first[0], self._renamed(database, *first, UNCHANGED)),
             (database, second[0], self._renamed(database, *second, change)),

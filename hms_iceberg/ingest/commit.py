@@ -32,7 +32,6 @@ class BatchCommit:
         self._begun: list[Transaction] = []
 
     def apply(self, part: TablePart, offsets: Offsets) -> None:
-        """Adds the changes of a table."""
         if part.is_truncated:
             self._truncate(part.table, offsets)
             return
@@ -65,12 +64,8 @@ class BatchCommit:
         self._once(self._begin(table), table, offsets, lambda properties: FastAppend((), properties=properties))
 
     def commit(self) -> None:
-        """Commits all of it.
-
-        Raises:
-            CommitConflictError: another reader of the name, or another writer, was there first; nothing was changed.
-            CommitFailedError, CommitStateUnknownError: see `Transaction.commit`.
-        """
+        """Commits all of it, as `Transaction.commit`; a CommitConflictError (another reader of the name, or another
+        writer) has changed nothing."""
         if len(self._begun) == 1:
             self._begun[0].commit()
         elif self._begun:

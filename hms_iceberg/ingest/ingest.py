@@ -38,17 +38,7 @@ class Ingest:
     """Applies the events of topics to tables."""
 
     def __init__(self, catalog: Catalog, settings: Settings, observer: Observer, stop: threading.Event) -> None:
-        """Reads nothing yet.
-
-        Args:
-            catalog: where the tables are.
-            settings: what is read, and how.
-            observer: is told what happens.
-            stop: ends the work once the batch at hand is committed.
-
-        Raises:
-            InvalidInputError, ConfigurationError, MissingDependencyError: the settings cannot be used.
-        """
+        """Checks the settings, and reads nothing yet; `stop` ends the work once the batch at hand is committed."""
         self._catalog = catalog
         self._settings = settings
         self._observer = observer
@@ -64,16 +54,8 @@ class Ingest:
         """Where the tables are: the next offset of each partition, behind the last commit."""
 
     def run(self, once: bool = False) -> None:
-        """Applies events until it is stopped; with `once`, those that the topics have at the start.
-
-        What may be better in a while (metastore, storage, broker, a conflict) is tried again, from where the tables
-        are; with `once` only conflicts are.
-
-        Raises:
-            BadEventError: an event is no change; nothing of its batch was written.
-            EventsLostError: the broker has deleted events that a table needs.
-            IcebergError: whatever else cannot be mended by waiting.
-        """
+        """Applies events until it is stopped, or with `once` those that the topics have at the start; failures that may
+        pass are tried again from where the tables are (with `once`, conflicts only)."""
         ends: Mapping[Partition, int] | None = None
         failures = 0
         while True:

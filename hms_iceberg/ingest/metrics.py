@@ -50,7 +50,6 @@ class IngestMetrics:
         )
 
     def batch(self, report: BatchReport) -> None:
-        """Counts a batch that was committed."""
         self._not_ready = None
         self._batches.inc()
         for table, rows in report.rows.items():
@@ -69,7 +68,6 @@ class IngestMetrics:
         self._at_hand.set(at_hand)
 
     def failure(self, error: IcebergError) -> None:
-        """Counts a failure."""
         self._not_ready = f"The last attempt failed: {error}"
         self._failures.inc()
 

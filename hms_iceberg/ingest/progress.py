@@ -58,18 +58,8 @@ class Progress:
         accept_gap: bool,
         decides: Callable[[Identifier], bool],
     ) -> int:
-        """The offset to read a partition from.
-
-        Args:
-            partition: which.
-            bounds: the first offset that the broker has of it, and the one behind its last.
-            begin: where to read from if no table has any offsets.
-            accept_gap: whether to read on behind events that the broker has deleted.
-            decides: whether a table's having offsets says that this is no first start.
-
-        Raises:
-            EventsLostError: the broker does not have the events that a table needs next.
-        """
+        """The offset to read a partition from, of which the broker has `bounds` (first, behind the last); `decides`
+        tells whether a table that has offsets makes this no first start. EventsLostError unless `accept_gap`."""
         low, high = bounds
         name = partition_name(partition)
         if not any(map(decides, self.tables)):

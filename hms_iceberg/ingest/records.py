@@ -23,7 +23,6 @@ def partition_name(partition: Partition) -> str:
 
 
 def place_of(topic: str, partition: int, offset: int) -> str:
-    """Where an event is, for messages."""
     return f"topic {topic}, partition {partition}, offset {offset}"
 
 
@@ -64,14 +63,8 @@ class Part(msgspec.Struct, frozen=True):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """What an event does, before it is known to which table.
-
-    Attributes:
-        operation: what happens.
-        row: the row; of a delete, what is known of it.
-        key: the event's key, if that is a struct; empty otherwise.
-        facts: the values that a table's name may be made of.
-    """
+    """An event's operation on a row (of a delete, what is known of it), before its table is known; `key` is empty
+    unless it is a struct, and a table's name may be made of `facts`."""
 
     operation: Operation
     row: Part

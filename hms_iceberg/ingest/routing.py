@@ -19,10 +19,8 @@ _PARTS = 2
 
 @dataclass(frozen=True)
 class TableTemplate:
-    """The name of a table, with fields of the event in braces: `{topic}`, or the path of a field of its value.
-
-    Names become lower case, as the metastore has them.
-    """
+    """The name of a table, with fields of the event in braces: `{topic}`, or the path of a field of its value. Names
+    become lower case, as the metastore has them."""
 
     text: str
 
@@ -48,11 +46,7 @@ class TableTemplate:
         return fnmatchcase(namespace.lower(), namespaces) and (name is None or fnmatchcase(name.lower(), names))
 
     def table_of(self, record: Record, change: Change) -> Identifier:
-        """The table that an event belongs to.
-
-        Raises:
-            EventProblem: a field is missing, or the name is none.
-        """
+        """The table that an event belongs to; an EventProblem if a field is missing, or the name is none."""
         if self.fixed is not None:
             return self.fixed
         return _identifier(_FIELD.sub(lambda found: _field(found[1], record, change.facts), self.text))

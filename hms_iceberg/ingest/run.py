@@ -65,13 +65,8 @@ class IngestRun:
     # ------------------------------------------------------------------------------------------- the start
 
     def start(self) -> Offsets:
-        """Finds out where to read from, and returns it.
-
-        Raises:
-            NoSuchTableError: the one table that events belong to does not exist, and is not to be created.
-            EventsLostError: the broker has deleted events that a table needs.
-            IngestError: the broker does not answer.
-        """
+        """Finds out where to read from: NoSuchTableError if the one table is not there and not to be created,
+        EventsLostError if the broker has deleted events that a table needs."""
         if self._letters is not None:
             self._catalog.create_table_if_not_exists(self._letters, DEAD_LETTERS)
         found = {name: self._applied_to(name) for name in self._tables()}
@@ -124,14 +119,8 @@ class IngestRun:
     def batches(
         self, envelope: Envelope, stop: threading.Event, ends: Mapping[Partition, int] | None
     ) -> Iterator[Offsets]:
-        """Commits batch after batch, and gives the offsets behind each, until it is over, or has to begin anew since a
-        topic has got more partitions.
-
-        Args:
-            envelope: what an event says.
-            stop: ends it, behind the batch at hand.
-            ends: where to end; None goes on.
-        """
+        """Commits batch after batch up to `ends` (None: on and on), and gives the offsets behind each, until `stop` is
+        set, or a topic has got more partitions."""
         while True:
             batch = self._collected(envelope, stop, ends)
             is_over = stop.is_set() or (ends is not None and self._is_behind(ends))

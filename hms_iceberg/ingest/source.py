@@ -18,22 +18,11 @@ _OWN_SETTINGS = ("auto.offset.reset", "enable.auto.commit", "enable.auto.offset.
 
 class KafkaSource:
     """Partitions of topics, read in the order of their offsets; this object decides where, and no consumer group does.
-
-    What the client reads ahead is bounded: events that nobody takes stay with the broker.
-    """
+    What the client reads ahead is bounded: events that nobody takes stay with the broker."""
 
     def __init__(self, topics: Sequence[str], settings: Mapping[str, str], read_ahead_bytes: int) -> None:
-        """Connects.
-
-        Args:
-            topics: their names.
-            settings: of librdkafka; `bootstrap.servers` among them.
-            read_ahead_bytes: how much the client fetches before it is asked for.
-
-        Raises:
-            MissingDependencyError: confluent-kafka is not installed.
-            ConfigurationError: a setting is missing, unknown, or one that this object decides.
-        """
+        """Connects, by settings of librdkafka (`bootstrap.servers`); the client fetches up to `read_ahead_bytes` before
+        it is asked."""
         client = _client()
         for name in _OWN_SETTINGS:
             if name in settings:
@@ -63,15 +52,10 @@ class KafkaSource:
             raise ConfigurationError(f"Kafka's client refuses its settings: {_message(error)}") from error
 
     def close(self) -> None:
-        """Disconnects."""
         self._consumer.close()
 
     def partitions(self) -> list[Partition]:
-        """The partitions of all topics.
-
-        Raises:
-            IngestError: a topic does not exist, or the broker does not answer.
-        """
+        """The partitions of all topics; an IngestError if one does not exist, or the broker does not answer."""
         found: list[Partition] = []
         for topic in self._topics:
             metadata = self._ask(lambda topic=topic: self._consumer.list_topics(topic, _ASK_SECONDS)).topics[topic]
@@ -94,12 +78,8 @@ class KafkaSource:
         self._ask(lambda: self._consumer.assign(of))
 
     def read(self, seconds: float) -> Iterator[Record]:
-        """The events that come within a time; fewer or none if there are no more. Not more than some at once.
-
-        Raises:
-            EventsLostError: the broker has deleted the events that come next.
-            IngestError: the broker refuses to give any, or none answers.
-        """
+        """The events that come within a time, and not more than some at once; an EventsLostError if the broker has
+        deleted the next ones, an IngestError if it does not answer."""
         messages = self._ask(lambda: self._consumer.consume(_MOST_AT_ONCE, seconds))
         if self._down and not messages:
             raise IngestError(f"Kafka does not answer: {self._down}")

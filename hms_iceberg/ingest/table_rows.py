@@ -74,11 +74,7 @@ class TableRows:
         return place_of(*self._places[row])
 
     def add(self, change: Change, record: Record) -> None:
-        """Takes a change of a row, by an event.
-
-        Raises:
-            EventProblem: it does not fit; nothing was taken.
-        """
+        """Takes a change of a row, by an event; an EventProblem if it does not fit, and nothing was taken."""
         if not self.keys and change.key.values:
             self.keys = tuple(change.key.values)
         if not self.keys and change.operation is not Operation.INSERT:
@@ -210,11 +206,7 @@ def arrow_type(kind: IcebergType) -> pa.DataType:
 
 
 def created_schema(change: Change, keys: Sequence[str]) -> Schema:
-    """The columns of a table that is made for the rows of an event, and of others like it.
-
-    Raises:
-        EventProblem: the event does not tell them.
-    """
+    """The columns of a table for the rows of an event, and others like it; an EventProblem if it does not tell them."""
     types: dict[str, IcebergType | None] = {}
     for part in (change.key, change.row):
         if part.types is None:

@@ -130,10 +130,8 @@ _MEASURED = (
 
 
 class PositionDeleteMover:
-    """Writes position delete files with the new paths into the staging folder, each file once.
-
-    The rows that an old position delete file may repeat beside their positions are left out: no reader needs them.
-    """
+    """Writes position delete files with the new paths into the staging folder, each file once. The rows that an old
+    position delete file may repeat beside their positions are left out: no reader needs them."""
 
     def __init__(
         self, storage: Storage, properties: Mapping[str, str], change: PrefixChange, created: list[str]

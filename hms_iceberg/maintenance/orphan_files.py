@@ -261,10 +261,8 @@ def _of_nobody(
 
 
 def _versions_by_path(table: Table, unnamed: Mapping[Place, FileInfo], places: Places) -> list[str]:
-    """The newest versions, among some files, of tables by path that have one of the table's metadata folders.
-
-    No metastore knows these tables, and their next version is named by nothing but its number.
-    """
+    """The newest versions, among some files, of tables by path that have one of the table's metadata folders. No
+    metastore knows these tables, and their next version is named by nothing but its number."""
     own = OwnFolders.of(table.metadata, table.metadata_location, places).metadata
     versions = (table.metadata_location, *(entry.metadata_file for entry in table.metadata.metadata_log))
     known = max((number for each in versions if (number := version_number(each)) is not None), default=-1)
@@ -295,11 +293,8 @@ class _Match(Enum):
 
 
 class _Named:
-    """The files that a table names, by folder: a folder is taken apart once, not each of its files.
-
-    Attributes:
-        is_in_root: one of those in the folder that is searched; empty if there is none.
-    """
+    """The files that a table names, by folder, so that a folder is taken apart once; `is_in_root` is one in the folder
+    that is searched, if there is any."""
 
     def __init__(self, locations: Iterable[str], places: Places, root: Place) -> None:
         self._places = places
@@ -324,11 +319,8 @@ class _Named:
                 self._outside.setdefault(name, []).append(folder)
 
     def match(self, location: str) -> _Match:
-        """Whether the table names a file that was listed.
-
-        Of a folder that has another name in the metadata than in the listing (one disk that is mounted twice, a
-        gateway), the files' paths below it tell.
-        """
+        """Whether the table names a file that was listed. Of a folder that has another name in the metadata than in the
+        listing (one disk that is mounted twice, a gateway), the files' paths below it tell."""
         folder, name = self._places.folder_and_name(location)
         if name in self._names.get(folder, ()):
             return _Match.SAME

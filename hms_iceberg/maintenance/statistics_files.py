@@ -65,7 +65,6 @@ class ThetaSketch:
         return len(self._hashes) / (self._theta / _MAX_THETA)
 
     def serialized(self) -> bytes:
-        """The sketch in its compact, ordered form."""
         count = len(self._hashes)
         flags = _READ_ONLY | _COMPACT | _ORDERED
         if count == 0:

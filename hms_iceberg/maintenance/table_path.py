@@ -200,7 +200,6 @@ class _Relocation:
         return location
 
     def discard(self) -> None:
-        """Deletes the files that were written."""
         for location in self._created:
             try:
                 self._storage.delete(location)

@@ -57,10 +57,7 @@ _IDS = re.compile(r"\b\d+: ")
 
 def numbered_as(metadata: TableMetadata, schema: Schema, renewed: Collection[str] = ()) -> Schema:
     """A schema with the ids that a table has for columns of the same name and type; others, and renewed ones, get
-    unused ids.
-
-    The kind of a timestamp makes no difference.
-    """
+    unused ids. The kind of a timestamp makes no difference."""
     known = {field.name: field for field in metadata.schema().fields}
     same = (
         known[field.name]
@@ -369,7 +366,6 @@ class Follower:
 
 
 def _by_path(table: Table) -> Mapping[str, DataFile]:
-    """The table's live files by path."""
     manifests = manifest_list_of(table.current_snapshot(), table.storage)
     entries = (entry for manifest in manifests for entry in entries_of(manifest, table.storage))
     return {entry.data_file.file_path: entry.data_file for entry in entries if entry.is_live}

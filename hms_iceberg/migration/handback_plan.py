@@ -53,12 +53,9 @@ class FileCopy:
 
 @dataclass(frozen=True)
 class Handback:
-    """The files and partitions a Hive table needs before it replaces the Iceberg table.
-
-    `metadata_location` is the version of the Iceberg table that was planned for; `added` are partitions that Hive
-    lacks, each with its folder; `grown` are partitions of Hive's that get files, or one without values if the table has
-    none.
-    """
+    """The files and partitions that a Hive table needs before it replaces the Iceberg table of version
+    `metadata_location`: partitions that are `added` with their folders, or have `grown` (one without values if there
+    are none)."""
 
     metadata_location: str
     copies: tuple[FileCopy, ...]
@@ -75,10 +72,8 @@ class Handback:
 def plan_handback(
     catalog: Catalog, hive: HiveTables, table: Table, backup: HiveTable, given: HandbackNote | None = None
 ) -> Handback:
-    """Plans which files and partitions the Hive table lacks; what an earlier attempt gave it counts as lacking.
-
-    An UnsupportedError, before anything is changed, has every reason for which Hive would not read the same rows.
-    """
+    """Plans which files and partitions the Hive table lacks; what an earlier attempt gave it counts as lacking. An
+    UnsupportedError, before anything is changed, has every reason for which Hive would not read the same rows."""
     found = _Plan(catalog, hive, table, backup, given)
     reasons = found.reasons()
     if reasons:
@@ -323,7 +318,6 @@ def hand_back(
 
 
 def undo_handback(hive: HiveTables, record: MigrationRecord, backup: HiveTable | None) -> None:
-    """Undoes what `hand_back` did so far."""
     note = record.handback
     if note is None:
         return

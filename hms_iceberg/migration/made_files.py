@@ -34,11 +34,8 @@ _THREADS = 8
 
 
 class MadeFiles:
-    """The files of a migration's Iceberg table, listed when they are first asked for.
-
-    `version` is the location of the Iceberg table's version that was given up, None if names were never switched, or
-    not by this package.
-    """
+    """The files of a migration's Iceberg table, listed when they are first asked for. `version` is the location of the
+    Iceberg table's version that was given up, None if names were never switched, or not by this package."""
 
     def __init__(self, hive: HiveTables, record: MigrationRecord, version: str | None = None) -> None:
         self._hive = hive
@@ -83,10 +80,8 @@ class MadeFiles:
         return tuple(each for each in found if kept is not None and self._places.anywhere(each) not in kept)
 
     def delete(self) -> None:
-        """Deletes the files; those that are gone already are no error, so the call can be repeated.
-
-        Data files of a migration in place are the Hive table's, or were added to the folders around it, and stay.
-        """
+        """Deletes the files; those that are gone already are no error, so the call can be repeated. Data files of a
+        migration in place are the Hive table's, or were added to the folders around it, and stay."""
         kept = self._kept
         if kept is None:
             return

@@ -82,9 +82,7 @@ class Plan(Protocol):
     def table(self) -> HiveTable: ...
 
     @property
-    def location(self) -> str:
-        """Where the Hive table's files are."""
-        ...
+    def location(self) -> str: ...
 
     @property
     def iceberg_location(self) -> str:

@@ -28,8 +28,6 @@ _FORMAT = 2
 
 @dataclass(frozen=True)
 class Journal:
-    """One migration."""
-
     migration_id: str  # drawn once; the rows that belong to the migration carry it as a parameter
     # database, table, backup, staging: names in the metastore, the last two for the time after and during the switch
     database: str
@@ -114,7 +112,6 @@ class MigrationRecord:
 
     @property
     def location(self) -> str:
-        """Where the journal is."""
         return f"{self.folder}/{JOURNAL_NAME}"
 
     def delete(self) -> None:

@@ -96,7 +96,6 @@ class MigrationPlan:
 
     @property
     def location(self) -> str:
-        """Where the Hive table's files are."""
         return self.source.location
 
     @property
@@ -119,17 +118,12 @@ class MigrationPlan:
 
     @property
     def records(self) -> int:
-        """Rows in all files."""
         return sum(file.record_count for file in self.data_files)
 
 
 def is_hidden(source: SourceTable) -> bool:
-    """Whether a migrated table keeps what Iceberg adds in a hidden folder, rather than in Iceberg's usual places.
-
-    A table with partitions has no files of its own in its directory, so that these are free unless a partition is in or
-    above one of them. Hive and Spark read everything below the directory of a table without partitions, except names
-    that start with `_`.
-    """
+    """Whether a migrated table keeps what Iceberg adds in a hidden folder (`_…`): Hive and Spark read all below an
+    unpartitioned table's directory; a partitioned one's is free unless a partition is in or above the usual places."""
     usual = [f"{source.location}/{name}/" for name in (METADATA, DATA)]
     partitions = (f"{row.storage.location.rstrip('/')}/" for row in source.partitions)
     return not source.is_partitioned or any(
@@ -197,9 +191,7 @@ class MigrationPlanner:
 
     def is_current(self, plan: MigrationPlan, table: HiveTable) -> bool:
         """Whether columns, partitions and storage of the row, and names, sizes and times of the files, are as planned.
-
-        Footers are not read again.
-        """
+        Footers are not read again."""
         before = plan.source.table
         same_row = (table.columns, table.partition_keys, table.storage) == (
             before.columns,

@@ -26,12 +26,8 @@ def silent(stage: str, done: int, total: int) -> None: ...
 def in_threads(
     function: Callable[[Item], Result], items: Iterable[Item], threads: int, window: int = 4
 ) -> Iterator[Result]:
-    """Computes a function over items in threads; the results are in the order of the items, and the first error ends
-    it.
-
-    At most `window` items a thread are under way or waiting, so that a failure stops the work early and results do not
-    pile up.
-    """
+    """Computes a function over items in threads, in their order; at most `window` items a thread are under way or
+    waiting, so that the first error, which ends it, stops the work early."""
     iterator = iter(items)
     with ThreadPoolExecutor(max_workers=threads) as pool:
         pending: list[Future[Any]] = [pool.submit(function, item) for item in islice(iterator, threads * window)]

@@ -97,10 +97,8 @@ class Recovery:
         return state.record is not None and state.record.taken_back_by is not None
 
     def forget_to_take_back(self, state: MigrationState) -> None:
-        """Deletes the note of an unfinished rollback, and takes back what it gave the Hive table.
-
-        Does nothing if names were switched: what Hive was given is Hive's, and the same command has to go on.
-        """
+        """Deletes the note of an unfinished rollback, and takes back what it gave the Hive table. Does nothing if names
+        were switched: what Hive was given is Hive's, and the same command has to go on."""
         if state.record is None or self._given_up(state) is not None:
             return
         undo_handback(self._hive, state.record, state.hive_table)
@@ -108,11 +106,8 @@ class Recovery:
         state.record.end_taking_back()
 
     def put_back(self, discard_history: bool = False) -> bool:
-        """Puts the Hive table back, unless the migrated Iceberg table has its name: then returns False.
-
-        With `discard_history` the metadata even of an Iceberg table that was changed after its migration is deleted.
-        Rows in a state that no migration leaves behind are a MigrationError, and nothing is changed.
-        """
+        """Puts the Hive table back, and returns True, unless the migrated table has its name; `discard_history` deletes
+        metadata even of a table changed since. Rows that no migration leaves behind are a MigrationError."""
         for _ in range(_ROUNDS):
             state = self.find()
             if state is None:
@@ -169,10 +164,8 @@ class Recovery:
         return MadeFiles(self._hive, state.record, self._given_up(state))
 
     def _given_up(self, state: MigrationState) -> str | None:
-        """The version from which the Hive table took its name back; None if it did not.
-
-        The note of a rollback that was killed before its switch says nothing about later changes.
-        """
+        """The version from which the Hive table took its name back; None if it did not. The note of a rollback that was
+        killed before its switch says nothing about later changes."""
         if state.record is None or state.is_done:
             return None
         version = state.record.given_up

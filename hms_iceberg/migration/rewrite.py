@@ -59,7 +59,6 @@ class CopyPlan:
 
     @property
     def location(self) -> str:
-        """Where the Hive table's files are."""
         return table_location(self.table)
 
     @property
@@ -84,11 +83,8 @@ def rewrite(
     dry_run: bool = False,
     proof: Proof | None = None,
 ) -> MigrationResult:
-    """Turns a Hive table of any format that Spark reads into an Iceberg table, by copying its rows with `rows`.
-
-    After a crash at any point, the same call finishes the migration, or undoes it and starts anew. Any other failure
-    leaves the Hive table as it was. Options about files and types have no meaning here. Raises as `migrate` does.
-    """
+    """Turns a Hive table of any format that Spark reads into an Iceberg table, by copying its rows with `rows`; after a
+    crash or failure as `migrate`, whose options about files and types have no meaning here."""
     chosen = options or MigrationOptions()
     return carry_out(catalog, identifier, chosen, _Copy(catalog, chosen, rows), dry_run=dry_run, proof=proof)
 

@@ -375,11 +375,9 @@ def _safe_until(table: Table) -> int | None:
 
 
 def kept_until(metadata: TableMetadata, snapshot: Snapshot) -> int:
-    """Milliseconds since 1970 until which a snapshot survives every expiry; 2^63 - 1 or more for no end.
-
-    `min-snapshots-to-keep` does not count: later commits use it up. Source: Iceberg specification, "Snapshot Retention
-    Policy"; Apache Iceberg, `RemoveSnapshots`.
-    """
+    """Milliseconds since 1970 until which a snapshot survives every expiry, 2^63 - 1 or more for no end;
+    `min-snapshots-to-keep` does not count, as later commits use it up. Source: specification, "Snapshot Retention
+    Policy"."""
     age = MAX_SNAPSHOT_AGE_MS.of(metadata.properties)
     age_of_refs = MAX_REF_AGE_MS.of(metadata.properties)
     until, known_until = 0, 0

@@ -198,10 +198,8 @@ class HiveReader(Protocol):
         ...
 
     def unlike_rows(self, hive: str, table: Table, most: int) -> Iterator[str]:
-        """A sentence for each row that is in one of two tables only, at most `most` of each side.
-
-        The Iceberg table is read by this package: an error of a reader is not seen if it reads both.
-        """
+        """A sentence for each row that is in one of two tables only, at most `most` of each side. The Iceberg table is
+        read by this package: an error of a reader is not seen if it reads both."""
         ...
 
 

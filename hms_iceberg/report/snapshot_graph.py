@@ -10,11 +10,8 @@ from hms_iceberg.report.portrait import SnapshotPoint
 
 @dataclass(frozen=True)
 class Placed:
-    """A snapshot and its lane in the graph, 0 being the first.
-
-    `passing` are lanes of lines that go by it, `joining` those whose lines end at it: branches that start here.
-    `parent_row` is the row of the snapshot that it was made from, None if that is not in the picture.
-    """
+    """A snapshot and its lane in the graph (0 the first), with the lanes `passing` by it, those `joining` it (branches
+    that start here), and its parent's row, None if that is not in the picture."""
 
     snapshot: SnapshotPoint
     lane: int

@@ -96,7 +96,6 @@ class TableMetrics:
         )
 
     def __call__(self, report: Report) -> None:
-        """Counts one report."""
         if isinstance(report, CommitReport):
             self._of_commit(report)
             return
@@ -152,7 +151,6 @@ class EventMetrics:
         }
 
     def __call__(self, event: Event) -> None:
-        """Counts one event."""
         if isinstance(event, MetastoreCall):
             self._call_seconds.labels(event.method, event.outcome).observe(event.seconds)
             return
@@ -197,9 +195,7 @@ def metrics_server(
     host: str, port: int, registry: CollectorRegistry, probes: Mapping[str, Probe] | None = None
 ) -> Iterator[int]:
     """Serves `/metrics`, and probes such as `/ready`, at a port of their own (0: a free one) while the context is open.
-
-    A probe answers 200, or 503 with the reason. The context gives the port.
-    """
+    A probe answers 200, or 503 with the reason. The context gives the port."""
     told = prometheus().make_wsgi_app(registry, disable_compression=True)
     known = dict(probes or {})
 

@@ -20,11 +20,8 @@ _VIEW = f"{_NAMESPACE}/views/{{view}}"
 
 @dataclass(frozen=True)
 class Route:
-    """A route of the protocol.
-
-    `right` is needed on the namespace, table or view in the path; it is None if the endpoint checks the names in the
-    body itself. An open route answers without a login; the configuration does not name routes that are not advertised.
-    """
+    """A route of the protocol. `right` is needed on the name in the path, None if the endpoint checks the names in the
+    body; an open route needs no login, and the configuration names only advertised ones."""
 
     method: str
     path: str

@@ -140,11 +140,8 @@ class ServedCatalog:
         version: str = "",
         named: Iterable[Location] = (),
     ) -> None:
-        """Refuses locations by their spelling, by the server's settings, and under a policy those of others.
-
-        `asked` are new; `named` were checked before, except for whether they are somebody else's by now. The folders of
-        the version with metadata file `version` are the table's own.
-        """
+        """Refuses locations by their spelling, the server's settings, and under a policy those of others; `asked` are
+        new, `named` only may have become others', and the folders of `version` are the table's own."""
         places, asked = Places(self.catalog.storage), list(asked)
         for location in asked:
             self.locations.check(location.text, location.what, places)

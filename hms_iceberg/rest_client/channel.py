@@ -97,13 +97,10 @@ _TIMEOUT_MS = IntProperty("rest.timeout-ms", "Longest wait for an answer.", "res
 
 
 class RestChannel:
-    """Requests to one catalog. Their `what` names the object for error messages; paths are below the catalog's prefix.
-
-    Properties: `uri`; `warehouse`, `prefix`; `token`, or `credential` (`id:secret`) with `oauth2-server-uri` and
-    `scope`; `header.*` for further headers; `ssl.cabundle`; `rest.timeout-ms` (60000), `rest.attempts` (5).
-    `properties` are those between the server's defaults and its overrides; `endpoints` are empty if the server
-    advertises none.
-    """
+    """Requests to one catalog; `what` names the object for errors. Properties: `uri`, `warehouse`, `prefix`, `token`,
+    or `credential` (`id:secret`) with `oauth2-server-uri` and `scope`, `header.*`, `ssl.cabundle`, `rest.timeout-ms`
+    (60000), `rest.attempts` (5), between the server's defaults and overrides; `endpoints` are empty if the server
+    advertises none."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         try:
@@ -130,7 +127,6 @@ class RestChannel:
 
     @property
     def has_login(self) -> bool:
-        """Whether requests carry a secret."""
         return any(key in self.properties for key in ("token", "credential"))
 
     def close(self) -> None:
@@ -166,7 +162,6 @@ class RestChannel:
             token = response.get("next-page-token")
 
     def exists(self, path: str, what: str) -> bool:
-        """Whether the server has something at a path."""
         status, body = self._sent("HEAD", self._url(path), {}, None, what, True, fails=False)
         if status == 404:
             return False

@@ -27,7 +27,6 @@ class Documents:
         self._lock = threading.Lock()
 
     def keep(self, location: str, content: bytes) -> None:
-        """Keeps a metadata file that a server sent."""
         self._received.put(location, content)
 
     def prepare(self, location: str, content: bytes) -> None:

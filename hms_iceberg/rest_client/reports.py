@@ -57,7 +57,6 @@ class RestReporter:
         return ENDPOINT in channel.endpoints and channel.properties.get(ENABLED, "true").lower() == "true"
 
     def note(self, uuid: str, identifier: Identifier) -> None:
-        """Notes a table of the catalog."""
         if len(self._tables) >= _MOST_TABLES:
             self._tables.clear()
         self._tables[uuid] = identifier

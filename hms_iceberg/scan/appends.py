@@ -24,8 +24,7 @@ from hms_iceberg.storage import Storage
 @dataclass(frozen=True)
 class AppendRequest:
     """Which appended rows are wanted: after one snapshot (None: from the table's first) up to another (None: the
-    current one).
-    """
+    current one)."""
 
     metadata: TableMetadata
     from_snapshot_id: int | None = None
@@ -38,11 +37,8 @@ class AppendRequest:
 
 
 def plan_appends(request: AppendRequest, storage: Storage, manifest_cache: ManifestCache | None = None) -> ScanPlan:
-    """Finds the data files that snapshots with operation ``append`` added between two snapshots.
-
-    Other snapshots are passed over, and deletes are not applied: the plan is of rows that were appended, whatever
-    became of them since.
-    """
+    """Finds the data files that snapshots with operation ``append`` added between two snapshots. Other snapshots are
+    passed over, and deletes are not applied: the plan is of rows that were appended, whatever became of them since."""
     started = time.perf_counter()
     metadata = request.metadata
     schema = request.schema or metadata.schema()

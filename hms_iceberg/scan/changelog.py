@@ -47,8 +47,7 @@ class ChangeType(str, Enum):
 @dataclass(frozen=True)
 class ChangelogRequest:
     """Which changes are wanted: after one snapshot (None: from the table's first) up to another (None: the current
-    one).
-    """
+    one)."""
 
     metadata: TableMetadata
     from_snapshot_id: int | None = None
@@ -140,10 +139,8 @@ class SnapshotChanges:
 def plan_changelog(
     request: ChangelogRequest, storage: Storage, manifest_cache: ManifestCache | None = None
 ) -> Iterator[SnapshotChanges]:
-    """Finds the files in which snapshots inserted or deleted rows, snapshot by snapshot, oldest first.
-
-    Snapshots with the operation ``replace`` change no rows and are passed over; they have no ordinal.
-    """
+    """Finds the files in which snapshots inserted or deleted rows, snapshot by snapshot, oldest first. Snapshots with
+    the operation ``replace`` change no rows and are passed over; they have no ordinal."""
     metadata = request.metadata
     last = snapshot_or_current(metadata, request.to_snapshot_id)
     between = snapshots_between(metadata, request.from_snapshot_id, last)

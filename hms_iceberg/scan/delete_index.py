@@ -40,13 +40,9 @@ class DeleteIndex:
     key_types: Mapping[int, IcebergType]
 
     def assign(self, files: pl.DataFrame, deletes: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """The delete files that apply to any file, in an order of their own, and their runs as in
-        `ScanPlan.assignments`.
-
-        Files and deletes have the metrics of all keys (see `hms_iceberg.scan.delete_keys.key_metric_columns`), deletes
-        also ``referenced_data_file`` filled in from bounds. Two deletion vectors for one file, or one older than its
-        file, are a CorruptManifestError.
-        """
+        """The delete files that apply to any file, and their runs as in `ScanPlan.assignments`; frames have
+        `key_metric_columns`, deletes also `referenced_data_file`. Two deletion vectors for one file, or one older than
+        it, are a CorruptManifestError."""
         if files.height == 0 or deletes.height == 0:
             return deletes.clear(), no_runs()
         data = files.with_row_index("data_file")
@@ -154,7 +150,6 @@ class _Order:
         return pl.concat([_no_pairs()["delete_file"], *self._deletes])
 
     def runs(self) -> pl.DataFrame:
-        """All runs."""
         return pl.concat([no_runs(), *self._runs]).sort("data_file", "first")
 
 

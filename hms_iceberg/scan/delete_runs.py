@@ -10,7 +10,6 @@ from hms_iceberg.lazy import pl
 
 
 def no_runs() -> pl.DataFrame:
-    """No runs at all."""
     return pl.DataFrame(schema={"data_file": pl.UInt32, "first": pl.UInt32, "end": pl.UInt32})
 
 

@@ -59,12 +59,8 @@ def manifests_may_match(
 
 
 class _PartitionSummaries:
-    """Summaries of partition values in manifest lists; `ValueSummaries` for the rules.
-
-    Without bounds all values are null or NaN, as the specification has it. Bounds of UUIDs are not used: Java orders
-    UUIDs as two signed numbers, so that its bounds may exclude values that are there. Of a column that was dropped it
-    says that there are no nulls: nothing is known of those.
-    """
+    """Summaries of partition values in manifest lists: without bounds all are null or NaN. UUIDs' bounds are not used,
+    as Java orders UUIDs as two signed numbers; of a dropped column nothing is known."""
 
     def __init__(self, partition_type: StructType, manifests: Sequence[ManifestFile]) -> None:
         self._manifests = manifests
@@ -74,15 +70,12 @@ class _PartitionSummaries:
         return len(self._manifests)
 
     def lower(self, ref: BoundReference) -> pl.Series:
-        """Lower bounds, comparable."""
         return self._bound(ref, 0)
 
     def upper(self, ref: BoundReference) -> pl.Series:
-        """Upper bounds, comparable."""
         return self._bound(ref, 1)
 
     def bounds(self, ref: BoundReference) -> tuple[pl.Series, pl.Series]:
-        """Lower and upper bounds of a field."""
         return self.lower(ref), self.upper(ref)
 
     def stored_bounds(self, field_id: int) -> tuple[pl.Series, pl.Series]:
@@ -220,10 +213,8 @@ def is_of_file(predicate: BoundPredicate) -> bool:
 
 
 def is_of_table(predicate: BoundPredicate) -> bool:
-    """Whether a test is of a column of the table, not of a metadata column.
-
-    Only these may be decided by metrics: files may hold row ids for some of their rows, and then have bounds of them.
-    """
+    """Whether a test is of a column of the table, not of a metadata column. Only these may be decided by metrics: files
+    may hold row ids for some of their rows, and then have bounds of them."""
     return not is_metadata_column(predicate.ref.path[0].field_id)
 
 

@@ -364,11 +364,9 @@ class VariantFields:
         return len(self._variants)
 
     def lower(self, ref: BoundReference) -> pl.Series:
-        """Lower bounds, comparable."""
         return self._side(0)
 
     def upper(self, ref: BoundReference) -> pl.Series:
-        """Upper bounds, comparable."""
         return self._side(1)
 
     def _side(self, side: int) -> pl.Series:
@@ -377,7 +375,6 @@ class VariantFields:
         return pl.Series(values, dtype=bound_dtype(kind))
 
     def bounds(self, ref: BoundReference) -> tuple[pl.Series, pl.Series]:
-        """Lower and upper bounds."""
         return self._side(0), self._side(1)
 
     def stored_bounds(self, field_id: int) -> tuple[pl.Series, pl.Series]:

@@ -66,11 +66,8 @@ class PartitionColumns:
 
 
 def partition_columns(metadata: TableMetadata) -> PartitionColumns:
-    """Names and types of the partition columns of a table, over all its specs.
-
-    The type of a field comes from the newest schema that has its source column, so that the partitions of a column
-    that was dropped keep their values.
-    """
+    """Names and types of the partition columns of a table, over all its specs. The type of a field comes from the
+    newest schema that has its source column, so that the partitions of a column that was dropped keep their values."""
     sources = field_types(metadata)
     owners: dict[int, PartitionField] = {}
     names: dict[int, tuple[str, ...]] = {}

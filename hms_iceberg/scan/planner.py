@@ -200,12 +200,8 @@ class KeptFiles:
 
 
 class Planner:
-    """The steps of one plan; the filter is bound.
-
-    `decide` finds the files of which every row matches; `whole_files` wants all live rows of the files that the filter
-    chooses; `stats` are the ids and types of fields whose metrics data files are to have; `all_deletes` finds deletes
-    without the filter.
-    """
+    """The steps of one plan; the filter is bound. `decide` finds files of which every row matches, `whole_files` wants
+    all their live rows, `stats` are the metrics that data files get, `all_deletes` ignores the filter."""
 
     def __init__(
         self,
@@ -244,10 +240,8 @@ class Planner:
         return keep_manifests(manifests, self._projection, self._partitions)
 
     def delete_files(self, manifests: Sequence[ManifestFile]) -> KeptFiles:
-        """The delete files that may apply to a row that is wanted.
-
-        As in Apache Iceberg, they are left out by their own partitions, not by those of the data files that they name.
-        """
+        """The delete files that may apply to a row that is wanted. As in Apache Iceberg, they are left out by their own
+        partitions, not by those of the data files that they name."""
         kept = self.keep(manifests)
         if not kept:
             return KeptFiles(self._frame([], _DELETE_COLUMNS), manifests_total=len(manifests))
@@ -376,7 +370,6 @@ class Planner:
         return may_match(self._by_metrics, decoded.metrics)
 
     def _all_match(self, spec_id: int, decoded: ManifestFrame) -> pl.Series:
-        """Of which files certainly every row matches."""
         assert self._complement is not None
         by_metrics = ~may_match(self._complement, decoded.metrics)
         by_partition = self._partition_mask(spec_id, decoded.frame, strict=True)
@@ -393,11 +386,8 @@ class Planner:
         return frame if mask is None else frame.filter(mask)
 
     def _deletes_may_match(self, decoded: ManifestFrame) -> pl.Series:
-        """Which delete files may delete a row that is wanted.
-
-        Only the key columns of an equality delete file count: what its rows hold in other columns need not be what the
-        deleted rows held. Position deletes say nothing of the rows.
-        """
+        """Which delete files may delete a wanted row: of equality deletes only the key columns count, as their rows may
+        differ from the deleted ones in others; position deletes say nothing of rows."""
         keys = [None if ids is None else tuple(ids) for ids in decoded.frame["equality_ids"].to_list()]
         result = pl.Series([key is None for key in keys], dtype=pl.Boolean)
         for key in sorted({key for key in keys if key is not None}):

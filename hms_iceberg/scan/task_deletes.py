@@ -180,7 +180,6 @@ class DeleteFiles(Sequence[DataFile]):
             yield DeleteGroup(self._plan, tuple(group))
 
     def _within_groups(self) -> Iterator[Run]:
-        """The runs, cut where groups end."""
         for start, end in self._runs:
             first = start
             while first < end:

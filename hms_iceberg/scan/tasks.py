@@ -281,7 +281,6 @@ class _Shared:
         self._file_columns = frozenset(each.ref.field_id for each in tests if is_of_file(each))
 
     def deletes_of(self, row: int) -> DeleteFiles:
-        """The delete files of a data file."""
         if self._deletes is None:
             for data_file, first, end in self.plan.assignments.iter_rows():
                 self._runs.setdefault(data_file, []).append((first, end))

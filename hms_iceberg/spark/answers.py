@@ -18,11 +18,9 @@ class AnswerWriter:
         self._length = 4 + len(text)
 
     def longs(self, values: pl.Series) -> AnswerWriter:
-        """Adds 64-bit numbers."""
         return self._array(values.cast(pl.Int64).to_numpy().tobytes())
 
     def ints(self, values: pl.Series) -> AnswerWriter:
-        """Adds 32-bit numbers."""
         return self._array(values.cast(pl.Int32).to_numpy().tobytes())
 
     def texts(self, values: pl.Series) -> AnswerWriter:
@@ -44,7 +42,6 @@ class AnswerWriter:
         return self._array(b"".join(values))
 
     def done(self) -> bytes:
-        """The answer as bytes."""
         return b"".join(self._parts)
 
     def _array(self, data: bytes) -> AnswerWriter:

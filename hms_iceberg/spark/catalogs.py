@@ -42,10 +42,8 @@ class OpenCatalogs:
         self._lock = threading.Lock()
 
     def open(self, name: str, properties: Mapping[str, str]) -> int:
-        """Opens a catalog, or finds it among those that are open: sessions come and go, connections stay.
-
-        Returns its number, for further questions: properties hold secrets and cross once.
-        """
+        """Opens a catalog, or finds it among those that are open: sessions come and go, connections stay. Returns its
+        number, for further questions: properties hold secrets and cross once."""
         key = tuple(sorted({**properties, "": name}.items()))
         with self._lock:
             if key not in self._numbers:
@@ -67,8 +65,7 @@ class OpenCatalogs:
 
     def table(self, question: Mapping[str, Any], storage: Storage) -> Table:
         """The table that a question is to change, at its newest version: by `catalog`, `namespace` and `table`, or by
-        `path`.
-        """
+        `path`."""
         if "path" in question:
             return FileSystemTables(storage=storage).load(question["path"])
         return self.of(question).load_table((question["namespace"], question["table"]))
@@ -76,11 +73,8 @@ class OpenCatalogs:
     def table_at(
         self, question: Mapping[str, Any], version: MetadataVersion, seen_at: float | None, storage: Storage
     ) -> Table:
-        """The table that a question is to change, at the version that its query has read, until it is refreshed or
-        changed.
-
-        Nothing is read. `seen_at` is when the version was the newest, if that is known; see `Catalog.table_at`.
-        """
+        """The table that a question is to change, at the version that its query has read, without reading anything;
+        `seen_at` is when that was the newest, if it is known (see `Catalog.table_at`)."""
         if "path" in question:
             return FileSystemTables(storage=storage).table_at(question["path"], version, seen_at)
         return self.of(question).table_at((question["namespace"], question["table"]), version, seen_at)
@@ -102,10 +96,8 @@ def open_catalog(catalogs: OpenCatalogs, asked: OpenCatalog, properties: Mapping
 def open_session_catalog(
     catalogs: OpenCatalogs, asked: OpenSessionCatalog, properties: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Opens the metastore of a session's own catalog, for commits: reads go through Spark's client of it.
-
-    The properties of the session's extension win.
-    """
+    """Opens the metastore of a session's own catalog, for commits: reads go through Spark's client of it. The
+    properties of the session's extension win."""
     hive = asked.hive
     uri = hive.get("hive.metastore.uris")
     if not uri:
@@ -121,9 +113,7 @@ def open_session_catalog(
 
 def version_name(version: MetadataVersion) -> str:
     """The name by which the bridge asks for a version of a table, and keeps the answers: its metadata file's location.
-
-    If a file of that name may be another one tomorrow, what tells it from that one follows after a `#`.
-    """
+    If a file of that name may be another one tomorrow, what tells it from that one follows after a `#`."""
     if is_never_reused(version.location):
         return version.location
     return f"{version.location}#{version.uuid}@{version.metadata.last_updated_ms}"
@@ -137,11 +127,8 @@ def location_of(name: str) -> str:
 def find_table(
     catalogs: OpenCatalogs, asked: FindTable, storage: Storage, name_of: Callable[[TablePointer, Storage], str]
 ) -> dict[str, Any]:
-    """The name of a table's newest version as `metadata_location`, and whether it is of a `view`; null if a catalog has
-    neither.
-
-    `name_of` gives the name of the version that a pointer shows, which makes sure of it (`OpenTables.name_of`).
-    """
+    """The name of a table's newest version as `metadata_location`, by `name_of` (`OpenTables.name_of`), and whether it
+    is of a `view`; null if a catalog has neither."""
     path = asked.path
     if path is None:
         assert asked.catalog is not None

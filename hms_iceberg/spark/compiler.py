@@ -48,11 +48,8 @@ _BEFORE_4_1 = (
 
 @cache
 def bridge_sources(spark_version: str) -> Mapping[str, str]:
-    """The text of each file of the bridge, read once: the classes of a JVM stay what they are if the package changes.
-
-    The files of most rooms are for all versions. Those of a room of `versions` such as ``since_4_1`` are there from
-    that version on, those of ``until_3_5`` up to that one, and take the place of others of their name.
-    """
+    """The text of each file of the bridge, read once. Rooms of `versions` such as ``since_4_1`` are there from that
+    version on, ``until_3_5`` up to it, and replace files of the same name."""
     version = release(spark_version)
     bridge = resources.files("hms_iceberg.spark").joinpath("bridge")
     of_versions = [room for room in bridge.joinpath("versions").iterdir() if _is_for(room.name, version)]
@@ -88,12 +85,8 @@ _lock = threading.Lock()
 
 
 def load_bridge(spark: SparkSession) -> Any:
-    """The JVM class ``hms_iceberg.bridge.session.Bridge``, compiled where this JVM has not done so yet; needs a classic
-    session.
-
-    The classes are added to the driver's class loader, which all sessions of the JVM share, and to the files that the
-    session's SparkContext gives its executors.
-    """
+    """The JVM class ``hms_iceberg.bridge.session.Bridge``, compiled once for a JVM, in the driver's class loader, which
+    all its sessions share, and among the executors' files; needs a classic session."""
     from py4j.java_gateway import java_import
 
     gateway: Any = spark.sparkContext._gateway
@@ -135,10 +128,8 @@ def _load(gateway: Any, name: str, jar: Path) -> None:
 
 
 def _jar(gateway: Any, sources: Mapping[str, str], name: str) -> Path:
-    """The compiled classes, from the user's cache folder where they have been compiled before.
-
-    What another user could have put there, or changed, is not taken: they are compiled anew.
-    """
+    """The compiled classes, from the user's cache folder where they have been compiled before. What another user could
+    have put there, or changed, is not taken: they are compiled anew."""
     jar = (cache_folder() or _folder_of_process()) / name
     if not is_own(jar):
         _write_jar(jar, _compile(gateway, sources))

@@ -71,8 +71,7 @@ class OpenTables:
         self, question: Mapping[str, Any], table: Callable[[], Table | None] = lambda: None
     ) -> Iterator[TableTransaction]:
         """A transaction for what a question changes, committed at the end of the block, unless its session has one
-        open; see `Targets.transaction`.
-        """
+        open; see `Targets.transaction`."""
         transaction = self.transactions.of_change(question)
         if transaction is not None:
             with transaction.change(question) as changes:
@@ -82,10 +81,8 @@ class OpenTables:
             yield own
 
     def name_of(self, pointer: TablePointer, storage: Storage) -> str:
-        """The name of the version that a metastore points at; see `version_name`.
-
-        The file is looked at if it is of an encrypted table or may have been another one yesterday.
-        """
+        """The name of the version that a metastore points at; see `version_name`. The file is looked at if it is of an
+        encrypted table or may have been another one yesterday."""
         location = pointer.metadata_location
         if is_never_reused(location):
             known = self._metadata.get(location)

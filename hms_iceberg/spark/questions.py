@@ -133,11 +133,8 @@ class Cost(Enum):
 
 @dataclass(frozen=True)
 class Question:
-    """A kind of question: its struct, the function that answers it, and what work that takes.
-
-    The function gets the open tables, the struct, and the question as it came (which also names a table); None as its
-    answer says only that it is done.
-    """
+    """A kind of question: its struct, the function that answers it, and what work that takes. The function gets the
+    open tables, the struct and the raw question; None as its answer says only that it is done."""
 
     asked: type[msgspec.Struct]
     answer: Handler

@@ -137,11 +137,8 @@ def select(
     as_of_micros: int | None,
     options: Mapping[str, str],
 ) -> Selection:
-    """Finds which version a read asks for, or between which its changes are.
-
-    `version` follows VERSION AS OF (a snapshot id, branch or tag), `as_of_micros` (since 1970-01-01 UTC) TIMESTAMP AS
-    OF; names of options are in lower case.
-    """
+    """Finds which version a read asks for, or between which its changes are: by VERSION AS OF (snapshot id, branch or
+    tag), TIMESTAMP AS OF (microseconds since 1970 UTC), and options in lower case."""
     check_options(options, table)
     chosen = [name for name in (*TRAVELS, START) if name in options]
     scan = TableScan(metadata, storage)

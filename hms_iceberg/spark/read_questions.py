@@ -131,8 +131,6 @@ class Aggregate(msgspec.Struct, frozen=True):
 
 
 class SortKey(msgspec.Struct, frozen=True):
-    """A column that rows are sorted by."""
-
     column: str
     descending: bool
     nulls_last: bool

@@ -99,10 +99,8 @@ ICEBERG_PRIMITIVES: Mapping[str, IcebergType] = {
 
 
 def spark_schema(schema: Schema, table: str) -> dict[str, Any]:
-    """A schema in Spark's JSON.
-
-    The bridge's class UnsupportedTypes knows what to do with a type that Spark cannot hold: "iceberg:" and its name.
-    """
+    """A schema in Spark's JSON. The bridge's class UnsupportedTypes knows what to do with a type that Spark cannot
+    hold: "iceberg:" and its name."""
     return {"type": "struct", "fields": [spark_field(field, table, True) for field in schema.fields]}
 
 
@@ -218,11 +216,8 @@ def metadata_schema(metadata: TableMetadata, schema: Schema) -> dict[str, Any]:
 
 
 def key_schema(field_ids: Sequence[int], schema: Schema, metadata: TableMetadata, table: str) -> dict[str, Any]:
-    """The key columns of equality deletes, a nested one as its path of structs, in Spark's JSON.
-
-    A key may have been dropped since; its name and type are then those of the newest schema that had it. The schema
-    that is read goes first, as older files are read with its types. Keys inside of lists and maps are refused.
-    """
+    """The key columns of equality deletes in Spark's JSON, nested ones as a path of structs, of the schema that is
+    read, or else the newest that had them. Keys inside of lists and maps are refused."""
     newest_first = sorted(metadata.schemas, key=lambda each: each.schema_id, reverse=True)
     top: dict[int, NestedField] = {}
     for field_id in field_ids:
@@ -264,10 +259,8 @@ def _merged(left: NestedField, right: NestedField) -> NestedField:
 
 
 def spark_value(field_type: IcebergType, value: Any) -> Any:
-    """A stored value as JSON that the bridge's class Values reads as Spark's internal form of it.
-
-    Text for decimals, UUIDs, bytes (hexadecimal) and floats that JSON lacks; nanoseconds for times.
-    """
+    """A stored value as JSON that the bridge's class Values reads as Spark's internal form of it. Text for decimals,
+    UUIDs, bytes (hexadecimal) and floats that JSON lacks; nanoseconds for times."""
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, float):

@@ -25,10 +25,8 @@ _NOT_OF_STORAGE = ("uri", "type", "warehouse")
 def spark_session(
     properties: Mapping[str, str], settings: Mapping[str, str], name: str, master: str | None = None
 ) -> Iterator[SparkSession]:
-    """An extended session on the metastore of a catalog, which ends with its Spark; `settings` win.
-
-    `master` is that of the settings, or else this machine, by default.
-    """
+    """An extended session on the metastore of a catalog, which ends with its Spark; `settings` win. `master` is that of
+    the settings, or else this machine, by default."""
     try:
         from pyspark.sql import SparkSession as Session
     except ImportError as error:
@@ -136,7 +134,6 @@ def _object(spark: SparkSession, name: str) -> Any:
 
 
 def _wait(host: str, port: int) -> None:
-    """Waits until the server listens."""
     address = (_LOOPBACK if host in ("0.0.0.0", "::") else host, port)
     until = time.monotonic() + _SECONDS_TO_START
     while True:

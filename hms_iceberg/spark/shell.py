@@ -21,16 +21,12 @@ _ECHOES = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 @dataclass(frozen=True)
 class Answer:
-    """The rows of a statement."""
-
     columns: Sequence[str]  # their names; none of a statement that only does something
     # each a tuple; a row inside of it has `__fields__`. Iterating over them may raise `SqlFailedError`.
     rows: Iterator[Sequence[Any]]
 
 
 class SqlSession:
-    """Runs statements in a session."""
-
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         with suppress(ImportError):  # Spark 3.5 has no such loggers
@@ -41,19 +37,15 @@ class SqlSession:
 
     @property
     def version(self) -> str:
-        """Spark's version."""
         return str(self._spark.version)
 
     @property
     def metastore(self) -> str:
-        """The address of the session's metastore."""
         return str(self._spark.conf.get("spark.hadoop.hive.metastore.uris", ""))
 
     def run(self, statement: str, limit: int | None = None, streamed: bool = False) -> Answer:
         """Runs a statement without its semicolon: names of the columns (none if it gives none), and rows up to a limit.
-
-        With `streamed` rows are fetched part by part, for answers of any size, rather than at once.
-        """
+        With `streamed` rows are fetched part by part, for answers of any size, rather than at once."""
         with _failures():
             frame = self._spark.sql(statement)
             if not frame.columns:
@@ -63,7 +55,6 @@ class SqlSession:
             return Answer(frame.columns, iter(frame.collect() if limit is None else frame.limit(limit).collect()))
 
     def cancel(self) -> None:
-        """Cancels the jobs that run."""
         self._spark.sparkContext.cancelAllJobs()
 
     def names(self, statement: str, column: str) -> list[str]:

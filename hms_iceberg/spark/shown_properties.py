@@ -32,11 +32,8 @@ _AFTER_KEY = re.compile(r"(?<=NULLS FIRST),|(?<=NULLS LAST),", re.I)
 
 
 def shown_properties(metadata: TableMetadata, schema: Schema, snapshot: Snapshot | None) -> dict[str, str]:
-    """A table's properties as Apache Iceberg shows them in Spark.
-
-    Beside its own: `format`, `provider`, `location`, `current-snapshot-id`, `format-version`, and order and identifier
-    fields if there are any.
-    """
+    """A table's properties as Apache Iceberg shows them in Spark. Beside its own: `format`, `provider`, `location`,
+    `current-snapshot-id`, `format-version`, and order and identifier fields if there are any."""
     shown = {
         "format": f"iceberg/{FILE_FORMAT.of(metadata.properties)}",
         "provider": "iceberg",

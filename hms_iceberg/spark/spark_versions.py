@@ -35,11 +35,8 @@ def require_version(version: str, scala: str) -> None:
 
 
 def require_shapes(version: str, missing: Mapping[str, str], warn: bool) -> None:
-    """Refuses or warns of a version of Spark that lacks private parts on which the bridge relies.
-
-    `missing` has each part and what is lost without it, nothing if it is needed. With `warn` it says that, and that a
-    version was never tried, once for each JVM.
-    """
+    """Refuses a version of Spark that lacks private parts that the bridge needs, or with `warn` says once for each JVM
+    what is lost without each of `missing`, and that it was never tried."""
     needed = sorted(part for part, loss in missing.items() if not loss)
     if needed:
         raise UnsupportedError(

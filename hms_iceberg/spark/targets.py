@@ -35,11 +35,8 @@ class Targets:
     def transaction(
         self, question: Mapping[str, Any], storage: Storage, table: Table | None = None
     ) -> Iterator[TableTransaction]:
-        """A transaction for what a question changes, committed at the end of the block.
-
-        That of a staged table is not committed here: its statement does it. It begins with `table`, by default at its
-        newest version.
-        """
+        """A transaction for what a question changes, committed at the end of the block. That of a staged table is not
+        committed here: its statement does it. It begins with `table`, by default at its newest version."""
         if "staged" in question:
             yield self._transaction(question["staged"])
             return

@@ -21,12 +21,9 @@ def is_local(master: str) -> bool:
 
 
 def choose_python(spark: SparkSession) -> None:
-    """Has workers run what the user says, or else, where they run beside the driver, the driver's own Python.
-
-    PySpark itself takes the first `python3` of the PATH. That lacks what the driver has if the driver is a virtual
-    environment's interpreter which was started by its path, as by cron, systemd and editors. Spark documents that the
-    setting goes before the environment's variable, and reads it only if `spark-submit` started the driver.
-    """
+    """Has workers beside the driver run the driver's own Python, unless the user says otherwise: PySpark takes the
+    PATH's first `python3`, which may lack the driver's packages. `spark-submit` alone reads the setting, and it goes
+    before the environment's variable."""
     context: Any = spark.sparkContext
     said = context.getConf().get(_SETTING)
     if said:
@@ -38,10 +35,7 @@ def choose_python(spark: SparkSession) -> None:
 @contextmanager
 def own_python(master: str, settings: dict[str, str]) -> Iterator[None]:
     """Has a JVM that is started in the block run this interpreter in workers that it starts of itself; see
-    `choose_python`.
-
-    The environment is put back at its end.
-    """
+    `choose_python`. The environment is put back at its end."""
     if os.environ.get(_VARIABLE) or not is_local(master):
         yield
         return

@@ -103,8 +103,7 @@ def _nested(kind: IcebergType) -> tuple[MappedField, ...]:
 
 def update_name_mapping(mapping: NameMapping, old_schema: Schema, new_schema: Schema) -> NameMapping:
     """The mapping after a change of the schema: old names stay beside new ones, and dropped fields keep theirs, so that
-    old files stay readable. A name that a field gets is taken away from the others of its struct.
-    """
+    old files stay readable. A name that a field gets is taken away from the others of its struct."""
     before = old_schema.index_by_id
     changed = {
         field_id

@@ -93,8 +93,7 @@ class JsonModel:
 
 class JsonObject:
     """A parsed JSON object whose members are read by type; null counts as missing. Wrong members raise
-    CorruptMetadataError that names `what`.
-    """
+    CorruptMetadataError that names `what`."""
 
     __slots__ = ("data", "what")
 
@@ -116,7 +115,6 @@ class JsonObject:
         return value
 
     def integer(self, key: str) -> int:
-        """A member that is a 64-bit integer."""
         value: int = self._of(key, int, "an integer")
         if not -(2**63) <= value < 2**63:
             raise CorruptMetadataError(f"{key!r} of {self.what} is {value}, expected a 64-bit integer")

@@ -50,11 +50,8 @@ def promotions_of(kind: IcebergType, format_version: int) -> str:
 
 
 def keeps_results(transform: Transform, old: IcebergType, new: IcebergType) -> bool:
-    """Whether a transform gives the same results before and after its column is promoted.
-
-    If not, a column that any partition spec uses must not be promoted: values that are written already would mean
-    something else.
-    """
+    """Whether a transform gives the same results before and after its column is promoted. If not, a column that any
+    partition spec uses must not be promoted: values that are written already would mean something else."""
     if old == new or transform.is_void or isinstance(old, UnknownType):
         return True
     if not transform.can_transform(new) or isinstance(transform, UnknownTransform):

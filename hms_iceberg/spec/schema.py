@@ -451,7 +451,6 @@ def check_field_ids(schema: Schema) -> None:
 
 
 def columns_html(schema: Schema) -> str:
-    """The columns as a table of HTML."""
     keys = set(schema.identifier_field_ids)
     rows = (
         (

@@ -397,8 +397,7 @@ def check_properties(properties: Mapping[str, str]) -> None:
 
 def metadata_folder(location: str, properties: Mapping[str, str]) -> str:
     """The folder of metadata files: `write.metadata.path`, relative ones below the location, by default `metadata`
-    (specification, "Path Construction").
-    """
+    (specification, "Path Construction")."""
     path = (METADATA_PATH.of(properties) or "metadata").rstrip("/")
     if path.startswith("/") or "://" in path or path.split("/", 1)[0].endswith(":"):
         return path
@@ -407,8 +406,7 @@ def metadata_folder(location: str, properties: Mapping[str, str]) -> str:
 
 def with_defaults(kind: str, given: Mapping[str, Any] | None, catalog: Mapping[str, str]) -> dict[str, str]:
     """Properties of a new table or view, above the catalog's `table-default.*` (`view-default.*`) and below its
-    `table-override.*`.
-    """
+    `table-override.*`."""
     return _below(f"{kind}-default.", catalog) | text_properties(given or {}) | _below(f"{kind}-override.", catalog)
 
 

@@ -189,11 +189,8 @@ def new_view_metadata(
 
 
 def replace_version(metadata: ViewMetadata, schema: Schema, version: ViewVersion) -> ViewMetadata:
-    """The view with another query. One that behaves like an earlier version makes that one current again.
-
-    The oldest versions beyond `version.history.num-entries` are dropped. A dialect must not get lost, unless
-    `replace.drop-dialect.allowed` is true.
-    """
+    """The view with another query, an earlier version if it behaves alike; the oldest beyond
+    `version.history.num-entries` go. No dialect gets lost unless `replace.drop-dialect.allowed` is true."""
     _check_new_version(version)
     with_schema, schema_id = add_view_schema(metadata, assign_fresh_ids(schema))
     added, number = add_view_version(with_schema, replace(version, schema_id=schema_id))

@@ -53,11 +53,8 @@ Self = TypeVar("Self", bound="FileSystemMetastore")
 
 
 class FileSystemMetastore:
-    """Implements `Metastore` over version files; a table's identifier is `(location,)`.
-
-    Writers of this package never lose a commit to each other. Iceberg Java renames a file where this creates one, which
-    is not exclusive on a local file system: its writers and ours should not commit to one table at the same time.
-    """
+    """Implements `Metastore` over version files; a table's identifier is `(location,)`. Iceberg Java renames where this
+    creates a file, which is not exclusive on a local disk: both should not commit to one table at a time."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -101,10 +98,8 @@ class FileSystemMetastore:
         return found
 
     def swap(self, identifier: Identifier, base: MetadataVersion | None, new: MetadataVersion) -> MetadataVersion:
-        """Creates the file of the next version with the content of `new`; returns the version under its final name.
-
-        After a StaleBaseError or CommitFailedError another version is current, or the next one was created meanwhile.
-        """
+        """Creates the file of the next version, and returns it under its final name. After a StaleBaseError or
+        CommitFailedError another version is current, or the next one was created meanwhile."""
         table = self.location_of(identifier)
         self._refuse_unsafe(table)
         _refuse_elsewhere(table, new.metadata, Places(self._storage))
@@ -247,10 +242,7 @@ class FileSystemLease:
 
 def _suffix(base: MetadataVersion | None) -> str:
     """The end of the name of the version after `base`, which all who commit to `base` have to agree on, or both would
-    succeed.
-
-    So a new compression codec counts from the second version on that has it.
-    """
+    succeed. So a new compression codec counts from the second version on that has it."""
     is_compressed = base is not None and METADATA_COMPRESSION.of(base.metadata.properties) == "gzip"
     return _COMPRESSED if is_compressed else ".metadata.json"
 

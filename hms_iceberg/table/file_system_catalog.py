@@ -130,11 +130,8 @@ class FileSystemCatalog(FileSystemMetastore):
         )
 
     def purge_table(self, identifier: Identifier) -> None:
-        """Deletes the table's files, wherever they are, and its folder with everything in it.
-
-        Files in the folders of other tables of the warehouse stay; a table with files of others in its folder is
-        refused.
-        """
+        """Deletes the table's files, wherever they are, and its folder with everything in it. Files in the folders of
+        other tables of the warehouse stay; a table with files of others in its folder is refused."""
         version, folder = read_version(self._current(identifier).location, self._folders), self.location_of(identifier)
         name = ".".join(identifier)
         search = Search(identifier, version.metadata, version.location, folder, Places(self._folders))

@@ -37,10 +37,8 @@ class ShownTable(Protocol):
 
 
 def table_html(table: ShownTable) -> str:
-    """A table: where it is, its columns, some of its rows, how it is partitioned, its snapshots and properties.
-
-    Of data, only what the first few rows need is read; if that fails, the table is shown without them.
-    """
+    """A table: where it is, its columns, some of its rows, how it is partitioned, its snapshots and properties. Of
+    data, only what the first few rows need is read; if that fails, the table is shown without them."""
     current = table.current_snapshot()
     facts = [
         ("location", table.metadata.location),

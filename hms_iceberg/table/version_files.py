@@ -58,10 +58,8 @@ class VersionFiles:
         self._folder = folder
 
     def current(self) -> VersionFile | None:
-        """The version that the hint names, or a later one; the newest if no hint can be read; None without versions.
-
-        A hint at a version that is not there, while others are, is a CorruptMetadataError.
-        """
+        """The version that the hint names, or a later one; the newest if no hint can be read; None without versions. A
+        hint at a version that is not there, while others are, is a CorruptMetadataError."""
         hinted = self.hinted()
         if hinted is None:
             return self.newest()
@@ -74,10 +72,8 @@ class VersionFiles:
         return found
 
     def damage(self) -> VersionDamage | None:
-        """The damage that keeps readers from the newest version; None for none.
-
-        The hint names a version that is not there, or a version in between is missing.
-        """
+        """The damage that keeps readers from the newest version; None for none. The hint names a version that is not
+        there, or a version in between is missing."""
         hinted, newest = self.hinted(), self.newest()
         if hinted is None or newest is None:
             return None

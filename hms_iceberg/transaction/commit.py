@@ -29,9 +29,7 @@ _V = TypeVar("_V", MetadataVersion, ViewMetadataVersion, contravariant=True)
 class Pointers(Protocol[_V]):
     """The calls to a metastore that tables and views have in common."""
 
-    def load(self, identifier: Identifier) -> TablePointer:
-        """The current pointer."""
-        ...
+    def load(self, identifier: Identifier) -> TablePointer: ...
 
     def shows(self, location: str, new: _V) -> bool:
         """Whether the metadata file at a location is that of `new`."""
@@ -54,11 +52,8 @@ class Made(Generic[V]):
 
 
 class Commit(Generic[V]):
-    """A context of the attempts to commit; at its end their outcome is decided, and unused files are deleted.
-
-    An error that ends the context is raised on, unless an attempt was made all the same. If nobody can tell, it is a
-    `CommitStateUnknownError`, and no file is deleted.
-    """
+    """A context of the attempts to commit; at its end their outcome is decided, and unused files are deleted. Its error
+    is raised on unless an attempt was made; if nobody can tell, CommitStateUnknownError keeps all files."""
 
     def __init__(
         self,

@@ -41,7 +41,6 @@ class AttemptedCommit:
             self._lock_seconds += time.monotonic() - started
 
     def made(self, version: MetadataVersion) -> None:
-        """Reports the commit that made a version."""
         tell(lambda: self._made(version))
 
     def _not_made(self, error: BaseException) -> CommitReport:

@@ -59,7 +59,6 @@ class Newest(Generic[V]):
 
     @property
     def version(self) -> V:
-        """The newest version."""
         return self.read(self.location)
 
     def history(self) -> tuple[str, ...]:

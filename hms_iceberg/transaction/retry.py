@@ -44,9 +44,7 @@ def commit_policy(
     retried: type[IcebergError] | None = None,
 ) -> Retrying:
     """Retries retryable errors with growing, jittered waits, or without one after an attempt (from 1) that says so.
-
-    `retried` is another kind of error, for work that begins anew after it.
-    """
+    `retried` is another kind of error, for work that begins anew after it."""
     jittered = wait_random_exponential(
         multiplier=COMMIT_MIN_RETRY_WAIT_MS.of(properties) / 1000,
         max=COMMIT_MAX_RETRY_WAIT_MS.of(properties) / 1000,

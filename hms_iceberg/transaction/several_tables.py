@@ -37,11 +37,8 @@ class _Part:
 
 
 class SeveralTables:
-    """The attempts of one commit to several tables.
-
-    The first attempt trusts the versions at hand. After a conflict the next takes the locks of all tables first, and
-    replays only the updates of those that have moved on.
-    """
+    """The attempts of one commit to several tables. The first attempt trusts the versions at hand. After a conflict the
+    next takes the locks of all tables first, and replays only the updates of those that have moved on."""
 
     def __init__(self, transactions: Sequence[Transaction], metastore: Metastore) -> None:
         """Begins nothing yet; the transactions are of different tables, and none creates its table."""
@@ -58,10 +55,8 @@ class SeveralTables:
         return ", ".join(".".join(each.identifier) for each in self._transactions)
 
     def commit(self) -> dict[Identifier, MetadataVersion]:
-        """Makes all updates part of their tables, and returns the tables' versions after that.
-
-        Raises as `Transaction.commit`, for all tables alike.
-        """
+        """Makes all updates part of their tables, and returns the tables' versions after that. Raises as
+        `Transaction.commit`, for all tables alike."""
         metastore = several_of(self._metastore)
         for each in self._transactions:
             each.begin_part()

@@ -343,7 +343,6 @@ def table_commit(identifier: Identifier, metastore: Metastore, storage: Storage)
 
 
 def apply_all(updates: Sequence[Update], base: TableMetadata, workspace: FileWorkspace) -> TableMetadata:
-    """The updates applied one after the other."""
     metadata = base
     for update in updates:
         metadata = update.apply(metadata, workspace)
@@ -421,10 +420,8 @@ class Created:
 
 @dataclass(frozen=True)
 class CreatedOrReplaced:
-    """A new table, or the new state of the one that is there when the transaction commits.
-
-    A concurrent change of the table that is replaced is replaced with it, and stays in its history.
-    """
+    """A new table, or the new state of the one that is there when the transaction commits. A concurrent change of the
+    table that is replaced is replaced with it, and stays in its history."""
 
     create: Callable[[], TableMetadata]
     replace: Callable[[TableMetadata], TableMetadata]

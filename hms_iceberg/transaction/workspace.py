@@ -67,11 +67,9 @@ class FileWorkspace:
         return getattr(self.storage, "key_service", None)
 
     def read(self, location: str) -> bytes:
-        """The whole object at `location`."""
         return self.storage.read(location)
 
     def now_ms(self) -> int:
-        """Milliseconds since the epoch."""
         return self._clock_ms()
 
     def next_number(self, kind: str) -> int:
@@ -175,7 +173,6 @@ _VERSION = re.compile(r"(\d+)-[^/]*$")
 
 
 def read_version(location: str, storage: Storage) -> MetadataVersion:
-    """Reads a metadata file."""
     data = storage.read(location)
     return MetadataVersion(location, _metadata(data, location, storage))
 
@@ -223,11 +220,8 @@ def write_version(base: MetadataVersion | None, metadata: TableMetadata, workspa
 
 
 def delete_dropped_versions(base: MetadataVersion, new: MetadataVersion, workspace: FileWorkspace) -> None:
-    """Deletes the metadata files that fell off the log, if `write.metadata.delete-after-commit.enabled` says so.
-
-    As in Apache Iceberg, nobody is asked: a table that was registered from one of them, and never changed, loses it. To
-    ask the metastore for all its tables would cost more than the commit.
-    """
+    """Deletes metadata files that fell off the log, if `write.metadata.delete-after-commit.enabled`; as in Apache
+    Iceberg, a table that was registered from one of them loses it, as asking for all tables would cost too much."""
     if not METADATA_DELETE_AFTER_COMMIT.of(new.metadata.properties):
         return
     places = Places(workspace.storage)
@@ -239,11 +233,8 @@ def delete_dropped_versions(base: MetadataVersion, new: MetadataVersion, workspa
 
 
 def check_new_ids(start: TableMetadata, written: TableMetadata, replayed: TableMetadata, table: str) -> None:
-    """Refuses if a replay gives columns or specs other ids than the files of a transaction were written with.
-
-    Columns that a transaction adds draw their ids anew. One that the table had can get another id as well: a
-    concurrent commit dropped or renamed it, and the transaction's own change, such as a union by name, brings it back.
-    """
+    """Refuses a replay that gives columns or specs other ids than a transaction's files were written with: added
+    columns draw ids anew, and so do those that a concurrent commit dropped or renamed."""
     old, mine, new = start.schema(), written.schema(), replayed.schema()
     if not mine.same_as(old):
         _check_names(old, mine, new, table)

@@ -31,10 +31,8 @@ KNOWN_OFFSETS = "hms_iceberg.known-offsets."
 
 
 def applied_offsets(metadata: TableMetadata, name: str, branch: str = MAIN_BRANCH) -> dict[str, int]:
-    """The offsets that a reader has applied to a branch; empty if it has applied none.
-
-    An InvalidInputError if the snapshots that say so have expired and the property does not tell of this history.
-    """
+    """The offsets that a reader has applied to a branch; empty if it has applied none. An InvalidInputError if the
+    snapshots that say so have expired and the property does not tell of this history."""
     key = OFFSETS + name
     head = parent_on(metadata, branch)
     oldest = None
@@ -179,10 +177,8 @@ class SourceReader:
 
 @dataclass(frozen=True)
 class ApplyOffsets(Update):
-    """Another update, once: it moves the offsets of a reader, and is left out where they have moved already.
-
-    Each attempt looks, since a repeated call may race with a commit that nobody knows the outcome of.
-    """
+    """Another update, once: it moves the offsets of a reader, and is left out where they have moved already. Each
+    attempt looks, since a repeated call may race with a commit that nobody knows the outcome of."""
 
     update: Update  # makes one snapshot on the branch, whose summary has the offsets
     name: str

@@ -61,10 +61,8 @@ PartitionChange = AddPartitionField | RemovePartitionField | RenamePartitionFiel
 
 @dataclass(frozen=True)
 class PartitionSpecUpdate(Update):
-    """Changes of the default spec. Data that is written already keeps the spec that it was written with.
-
-    Two updates commute if they change different fields and the source columns are unchanged.
-    """
+    """Changes of the default spec. Data that is written already keeps the spec that it was written with. Two updates
+    commute if they change different fields and the source columns are unchanged."""
 
     changes: tuple[PartitionChange, ...]
     case_sensitive: bool = True

@@ -19,10 +19,8 @@ from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 @dataclass(frozen=True)
 class RewriteManifests(Update):
-    """Reads manifests, sorts their files, and writes them into manifests of the target size.
-
-    A concurrent append keeps its own manifest; a manifest that somebody else rewrote or filtered is rewritten anew.
-    """
+    """Reads manifests, sorts their files, and writes them into manifests of the target size. A concurrent append keeps
+    its own manifest; a manifest that somebody else rewrote or filtered is rewritten anew."""
 
     rewrite_if: Callable[[ManifestFile], bool] | None = None  # which manifests; None for all
     # the order of files over the new manifests; None for that of their partitions

@@ -53,10 +53,8 @@ class SinceSnapshot(Update):
 
 @dataclass(frozen=True)
 class RequireUnchanged(Update):
-    """Changes nothing, but makes its transaction fail if rows that match a filter were changed by others since.
-
-    A transaction of such updates alone is a read, which is never refused.
-    """
+    """Changes nothing, but makes its transaction fail if rows that match a filter were changed by others since. A
+    transaction of such updates alone is a read, which is never refused."""
 
     row_filter: BooleanExpression  # the rows that were read
     branch: str = MAIN_BRANCH  # where
@@ -76,7 +74,6 @@ class RequireUnchanged(Update):
         concurrent.check_nothing_read_changed(self.row_filter)
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata, unchanged."""
         return base
 
 
@@ -134,10 +131,8 @@ class OnceAnEpoch(Update):
 
 @dataclass(frozen=True)
 class RequestedChanges(Update):
-    """Changes with the requirements of the client, who has validated them against a version that it has seen.
-
-    The requirements are all that a replay must check: a client that relies on more says more.
-    """
+    """Changes with the requirements of the client, who has validated them against a version that it has seen. The
+    requirements are all that a replay must check: a client that relies on more says more."""
 
     requirements: tuple[TableRequirement, ...]  # requirements, changes: what was asked for
     changes: tuple[TableChange, ...]

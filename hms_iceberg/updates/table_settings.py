@@ -30,11 +30,8 @@ from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 @dataclass(frozen=True)
 class SetProperties(Update):
-    """Sets some table properties and removes others.
-
-    Changes of different keys commute. A key that somebody else changed in the meantime, to another value than this
-    change wants, is a conflict. The reserved key `format-version` upgrades the table's format.
-    """
+    """Sets and removes table properties. Different keys commute; one that somebody else gave another value meanwhile is
+    a conflict. The reserved key `format-version` upgrades the format."""
 
     updates: Mapping[str, str] = field(default_factory=dict)
     removals: frozenset[str] = frozenset()
@@ -84,7 +81,6 @@ class SetLocation(Update):
             )
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata with the location."""
         return set_location(base, self.location, workspace.now_ms())
 
 
@@ -98,7 +94,6 @@ class SetStatistics(Update):
         """Nothing: statistics are advisory, the last writer wins."""
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata with the file."""
         if isinstance(self.file, PartitionStatisticsFile):
             return set_partition_statistics(base, self.file, workspace.now_ms())
         return set_statistics(base, self.file, workspace.now_ms())
@@ -115,7 +110,6 @@ class RemoveStatistics(Update):
         """Nothing to check: statistics are advisory."""
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata without the file."""
         remove = remove_partition_statistics if self.of_partitions else remove_statistics
         return remove(base, self.snapshot_id, workspace.now_ms())
 
@@ -177,10 +171,8 @@ class ReplaceSortOrder(Update):
 
 @dataclass(frozen=True)
 class RotateKeys(Update):
-    """Encrypts the keys of all manifest lists by a new key, which the newest version of the table's key encrypts.
-
-    No file but the metadata is written anew.
-    """
+    """Encrypts the keys of all manifest lists by a new key, which the newest version of the table's key encrypts. No
+    file but the metadata is written anew."""
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
         """Accepts every history: the keys that came meanwhile are encrypted anew with the others."""

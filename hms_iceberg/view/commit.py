@@ -31,8 +31,7 @@ def create_view(
     identifier: Identifier, metadata: ViewMetadata, metastore: ViewMetastore, storage: Storage
 ) -> ViewMetadataVersion:
     """Writes a new view's metadata and gives it its name; the file is deleted again if the name is taken, and stays if
-    nobody can tell.
-    """
+    nobody can tell."""
     with view_commit(identifier, metastore, storage) as commit, metastore.lease(identifier) as lease:
         commit.swap(lease, None, _write(None, metadata, commit.workspace))
     return commit.made.version
@@ -45,11 +44,8 @@ def change_view(
     metastore: ViewMetastore,
     storage: Storage,
 ) -> ViewMetadataVersion:
-    """Replaces a view's metadata by the result of `change` on the newest version; writes nothing if it is the same.
-
-    `change` is called again on newer metadata if another writer was first. A view of the name with another UUID is left
-    alone.
-    """
+    """Replaces a view's metadata by the result of `change` on the newest version, again after a conflict; writes
+    nothing if it is the same. A view of the name with another UUID is left alone."""
     with view_commit(identifier, metastore, storage) as commit, metastore.lease(identifier) as lease:
         for attempt in commit_policy({}):
             with attempt:

@@ -260,8 +260,7 @@ def from_stored(values: list[Any], kind: IcebergType) -> pa.Array:
 
 def constant(value: Any, kind: IcebergType, length: int, *, for_write: bool = False) -> pa.Array:
     """A plain array of one stored value; a struct's `{}` holds its fields' initial defaults, or write defaults
-    `for_write`.
-    """
+    `for_write`."""
     if value is None:
         return pa.nulls(length, to_arrow_type(kind, field_ids=False, extensions=False))
     if isinstance(kind, StructType):

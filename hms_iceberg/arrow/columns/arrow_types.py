@@ -73,8 +73,7 @@ _PRIMITIVES: dict[type[IcebergType], pa.DataType] = {
 
 def primitive_to_arrow(kind: IcebergType, extensions: bool = True) -> pa.DataType | None:
     """The Arrow type of a primitive type, None for others; `extensions` gives `arrow.uuid` and `geoarrow.wkb` instead
-    of bytes.
-    """
+    of bytes."""
     if extensions and isinstance(kind, (GeometryType, GeographyType)):
         return shape_type(kind)
     if isinstance(kind, UUIDType) and not extensions:
@@ -87,11 +86,8 @@ def primitive_to_arrow(kind: IcebergType, extensions: bool = True) -> pa.DataTyp
 
 
 def primitive_from_arrow(kind: pa.DataType, format_version: int = 2) -> IcebergType | None:
-    """The Iceberg type that holds every value of an Arrow type that is not nested, or None if there is none.
-
-    Unsigned and small integers become the next signed type that holds them. Arrow's timestamps with any zone are points
-    in time and become timestamptz.
-    """
+    """The Iceberg type that holds every value of an Arrow type that is not nested; None if there is none. Unsigned
+    integers become the next signed type, timestamps with any zone timestamptz."""
     types = pa.types
     exact: tuple[tuple[Callable[[pa.DataType], bool], IcebergType], ...] = (
         (types.is_boolean, BooleanType()),
@@ -138,11 +134,8 @@ def is_bytes(kind: pa.DataType) -> bool:
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """The Arrow type of the same values without dictionaries, runs and views, and with lists of one kind only.
-
-    Extension types of which Arrow says what their values are (`arrow.bool8`, `arrow.json`) have such a form too; others
-    stay as they are.
-    """
+    """The Arrow type of the same values without dictionaries, runs, views and extensions whose storage Arrow tells
+    (`arrow.bool8`, `arrow.json`), and with lists of one kind only."""
     types = pa.types
     if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
         return plain_type(kind.value_type)
@@ -184,11 +177,8 @@ def list_like(kind: pa.DataType, element: pa.Field) -> pa.DataType:
 
 
 def is_lossless(kind: pa.DataType, target: IcebergType) -> bool:
-    """Whether an Arrow type that is not nested fits an Iceberg type; single values may still be refused.
-
-    Integers widen; decimals may gain digits on both sides of the point; naive timestamps only go to columns without
-    zone and zoned ones only to columns with zone; units are converted if no digit is lost.
-    """
+    """Whether an Arrow type that is not nested fits an Iceberg type without rounding, zones told apart; single values
+    may still be refused."""
     types = pa.types
     if isinstance(target, (IntegerType, LongType)):
         bits = 32 if isinstance(target, IntegerType) else 64
@@ -235,11 +225,8 @@ def byte_width(kind: IcebergType) -> int | None:
 def stands_for(
     kind: pa.DataType, wanted: IcebergType, file_format: str, int96: bool = False, uuid: bool | None = None
 ) -> bool:
-    """Whether every reader reads a file's values as the table's type and means the same.
-
-    All readers know the unit of INT96. Java tells UUIDs in Avro by their mark alone (`uuid`; None if no mark is
-    needed).
-    """
+    """Whether every reader reads a file's values as the table's type and means the same. All readers know the unit of
+    INT96. Java tells UUIDs in Avro by their mark alone (`uuid`; None if no mark is needed)."""
     if isinstance(kind, pa.BaseExtensionType):
         kind = kind.storage_type
     if uuid is not None and pa.types.is_fixed_size_binary(kind) and uuid != isinstance(wanted, UUIDType):
@@ -331,10 +318,7 @@ _UNIT_NANOS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 def bound_decoder(arrow: pa.DataType, kind: IcebergType) -> Callable[[Any, bool], Any] | None:
     """A function from a raw bound of a Parquet footer, and whether it is an upper one, to a stored value; None if none
-    is.
-
-    Digits that are lost round an upper bound up.
-    """
+    is. Digits that are lost round an upper bound up."""
     types = pa.types
     if isinstance(kind, (IntegerType, LongType)) and types.is_integer(arrow):
         if types.is_unsigned_integer(arrow):

@@ -45,10 +45,8 @@ Converter = Callable[[pa.Array, "pa.Array | None"], pa.Array]
 
 
 class SchemaFit:
-    """Makes batches of one Arrow schema fit a table's schema: every column, in its order, with its types.
-
-    A uuid becomes plain 16 bytes. Nanoseconds may lose digits for a microsecond column if `downcast_ns` says so.
-    """
+    """Makes batches of one Arrow schema fit a table's schema: every column, in its order, with its types. A uuid
+    becomes plain 16 bytes. Nanoseconds may lose digits for a microsecond column if `downcast_ns` says so."""
 
     def __init__(
         self, incoming: pa.Schema, schema: Schema, table: str | None = None, downcast_ns: bool = False

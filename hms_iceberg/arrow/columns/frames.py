@@ -14,11 +14,8 @@ from hms_iceberg.spec.schema import Schema
 
 
 def frame_to_arrow(frame: pl.DataFrame, schema: Schema) -> pa.Table:
-    """A frame as an Arrow table.
-
-    The frame holds stored values: dates and timestamps as integers, UUIDs as bytes, maps as lists of structs of `key`
-    and `value`.
-    """
+    """A frame as an Arrow table. The frame holds stored values: dates and timestamps as integers, UUIDs as bytes, maps
+    as lists of structs of `key` and `value`."""
     target = to_arrow(schema, field_ids=False, extensions=False)
     source = frame.select(target.names).to_arrow()
     columns = [

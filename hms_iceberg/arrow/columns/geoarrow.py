@@ -79,8 +79,7 @@ def shape_of(field: pa.Field) -> GeometryType | GeographyType:
 
 def check_shape(field: pa.Field, target: IcebergType) -> None:
     """Refuses a field of shapes for a column of another coordinate system or with other edges, as far as the field
-    names them.
-    """
+    names them."""
     if not isinstance(target, (GeometryType, GeographyType)):
         return
     crs, edges = _parameters(field)
@@ -135,8 +134,7 @@ def _system(crs: str) -> str:
 
 def footer_corners(chunks: Sequence[Any], kind: GeometryType | GeographyType) -> tuple[bytes, bytes] | None:
     """The corners around the boxes that a footer tells of, None if it does not tell of all shapes; geographies' boxes
-    are not taken, as writers differ in what they mean.
-    """
+    are not taken, as writers differ in what they mean."""
     if isinstance(kind, GeographyType) or not chunks:
         return None
     found = [_extent(chunk) for chunk in chunks]

@@ -55,11 +55,8 @@ _JAVA_ZONES = {
 
 @dataclass(frozen=True, slots=True)
 class WriterCalendar:
-    """The calendar in which the writer of a file counted.
-
-    Days before 1582-10-15 may be Julian. `instants` is the zone in which the old classes made instants of local times,
-    None if the calendar is proleptic; `int96` is the zone of INT96 timestamps.
-    """
+    """The calendar of a file's writer: the zones in which it made `instants` and INT96 timestamps of local times where
+    days before 1582-10-15 may be Julian, None for a proleptic calendar."""
 
     julian_dates: bool = False
     instants: str | None = None
@@ -125,8 +122,7 @@ def _storage(kind: pa.DataType) -> pa.DataType:
 
 def writer_calendar(marks: Mapping[str, str]) -> WriterCalendar:
     """The calendar of a Parquet or Avro file by its key-value metadata; without marks it is proleptic, as for Spark
-    since 4.0.
-    """
+    since 4.0."""
     spark = marks.get("org.apache.spark.version")
     if spark is not None:
         zone = marks.get("org.apache.spark.timeZone") or local_zone()
@@ -200,10 +196,8 @@ def old_times(columns: Iterable[str]) -> list[str]:
 
 
 def gregorian_days(days: Any) -> Any:
-    """Days since 1970 of proleptic dates with the year, month and day that Julian ones have.
-
-    A 29 February that is no proleptic date becomes the day after it.
-    """
+    """Days since 1970 of proleptic dates with the year, month and day that Julian ones have. A 29 February that is no
+    proleptic date becomes the day after it."""
     shifted = days + 2_440_588 + 32_082
     year = (4 * shifted + 3) // 1461
     day_of_year = shifted - 1461 * year // 4

@@ -85,8 +85,7 @@ def make_map(
     like: pa.Array, offsets: pa.Array, keys: pa.Array, items: pa.Array, key: pa.Field, item: pa.Field
 ) -> pa.MapArray:
     """A map array with new entries and the length and nulls of `like`; a null key is refused, as pyarrow would end the
-    process.
-    """
+    process."""
     if keys.null_count:
         raise pa.ArrowInvalid("a key of a map is null")
     entries = pa.StructArray.from_arrays([keys, items], fields=[key.with_nullable(False), item])
@@ -143,10 +142,8 @@ def _pruned(array: pa.Array, kind: IcebergType, wanted: IcebergType) -> pa.Array
 
 
 def conform(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Gives an array another type that differs only in names, field metadata, nullability or extensions.
-
-    Children are taken by position. Buffers are shared, unless values have to be cast.
-    """
+    """Gives an array another type that differs only in names, field metadata, nullability or extensions. Children are
+    taken by position. Buffers are shared, unless values have to be cast."""
     if array.type.equals(kind, check_metadata=True):
         return array
     if isinstance(kind, pa.BaseExtensionType):
@@ -163,8 +160,7 @@ def conform(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 def without_nulls(array: pa.Array) -> pa.Array:
     """Removes the validity bitmap, so that nulls become arbitrary values, for slots that a null parent hides: Parquet's
-    writer refuses nulls in a required field even there.
-    """
+    writer refuses nulls in a required field even there."""
     if not array.null_count:
         return array
     kind = array.type

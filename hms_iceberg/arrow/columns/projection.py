@@ -47,11 +47,8 @@ Converter = Callable[[pa.Array], pa.Array]
 
 
 class FileProjection:
-    """The conversion of the batches of one file to columns of a table's types.
-
-    `constants` are stored values by field id for columns that the file lacks. `leaves` has to be read, in ascending
-    order. A column that cannot become the table's type raises TypeMismatchError.
-    """
+    """Converts the batches of one file to columns of a table's types: `leaves` are read, in ascending order, and
+    `constants` (by field id) stand for columns that the file lacks."""
 
     def __init__(
         self,
@@ -281,11 +278,8 @@ def _rebuilt(kind: pa.DataType, children: list[pa.Field]) -> pa.DataType:
 
 
 def primitive_converter(kind: pa.DataType, target: IcebergType) -> Converter | None:
-    """The function from a file's column to the table's type, or None if there is none.
-
-    Beside the promotions of the specification this takes what other writers of imported files do: other units and zones
-    of timestamps, other widths, plain bytes for text and text for bytes.
-    """
+    """The function from a file's column to the table's type, or None; beside the promotions of the specification it
+    takes other units, zones and widths, as files of other writers have them."""
     wanted = to_arrow_type(target, field_ids=False, extensions=False)
     types = pa.types
     if types.is_null(kind):
@@ -361,11 +355,8 @@ def _floor_units(kind: pa.DataType, wanted: pa.DataType) -> Converter:
 
 @dataclass(frozen=True, slots=True)
 class FileLeaf:
-    """One column chunk of a file.
-
-    A leaf is `repeated` if a list or map encloses it. `owner_id` is the nearest field around it, or itself, that has an
-    id, and `below` the names from there: a variant's parts have no ids.
-    """
+    """One column chunk of a file. A leaf is `repeated` if a list or map encloses it. `owner_id` is the nearest field
+    around it, or itself, that has an id, and `below` the names from there: a variant's parts have no ids."""
 
     index: int
     field_id: int | None
@@ -377,10 +368,8 @@ class FileLeaf:
 
 
 def identified(schema: pa.Schema, mapping: NameMapping | None) -> pa.Schema:
-    """The Arrow schema of a file with field ids: its own, those of the name mapping, or consecutive ones.
-
-    Without either, top-level columns get 1, 2, 3 …, which is right for files written before ids were.
-    """
+    """The Arrow schema of a file with field ids: its own, those of the name mapping, or consecutive ones. Without
+    either, top-level columns get 1, 2, 3 …, which is right for files written before ids were."""
     if has_field_ids(schema):
         return schema
     if mapping is not None:

@@ -34,10 +34,8 @@ class NoShapeError(InvalidInputError, ValueError):
 
 @dataclass(frozen=True)
 class Extents:
-    """The extents of each shape of a column, NaN where it has none.
-
-    `low` and `high` hold x, y, z and m. `east` is the least x of 0 and above, `west` the greatest below 0.
-    """
+    """The extents of each shape of a column, NaN where it has none. `low` and `high` hold x, y, z and m. `east` is the
+    least x of 0 and above, `west` the greatest below 0."""
 
     low: np.ndarray[Any, Any]
     high: np.ndarray[Any, Any]

@@ -67,10 +67,7 @@ _Primitive = Callable[[pa.Array], pa.BinaryArray]
 
 def unshredding(kind: pa.DataType) -> Callable[[pa.Array], tuple[pa.Array, pa.Array]]:
     """A function from a shredded column (a struct of `metadata`, `value` and `typed_value`) to metadata and values
-    without nulls.
-
-    It raises ValueError for a column that is damaged.
-    """
+    without nulls. It raises ValueError for a column that is damaged."""
     names = [field.name for field in child_fields(kind)]
     if "metadata" not in names or not {"value", "typed_value"} & set(names):
         raise ValueError(f"it has the fields {', '.join(names) or 'none'}")

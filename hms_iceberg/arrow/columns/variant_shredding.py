@@ -275,10 +275,8 @@ def _number(value: bytes, at: int) -> int:
 def with_shredded_variants(
     schema: pa.Schema, options: Mapping[str, Any], batches: Sequence[pa.RecordBatch], rows: int
 ) -> tuple[pa.Schema, Mapping[str, Any]]:
-    """The schema of a file whose variants are shredded as its first rows suggest, and the options of its writer.
-
-    The options of a variant's value count for its other columns too; `rows` of the batches are looked at.
-    """
+    """The schema of a file whose variants are shredded as its first rows suggest, and the options of its writer. The
+    options of a variant's value count for its other columns too; `rows` of the batches are looked at."""
     if not batches:
         return schema, options
     fields = list(schema)

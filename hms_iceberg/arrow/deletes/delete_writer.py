@@ -67,11 +67,8 @@ def write_row_deletes(
     deleted: Sequence[RowDeletes],
     on_create: Callable[[str], None] | None = None,
 ) -> list[DataFile]:
-    """Writes deletes of single rows: deletion vectors from format version 3 on, position delete files in version 2.
-
-    With `write.delete.granularity` `file` (the default) each is about one data file; with `partition`, in version 2,
-    those of a partition share one. `on_create` gets each location before its file is made.
-    """
+    """Writes deletes of single rows: deletion vectors from format version 3 on, else position delete files by
+    `write.delete.granularity`. `on_create` gets each location before its file is made."""
     found = [each for each in deleted if len(each)]
     if not found:
         return []
@@ -97,8 +94,7 @@ def write_row_deletes(
 
 def with_metrics_of_deletes(file: DataFile) -> DataFile:
     """A position delete file with bounds if it is about one data file, and no counts, like Java's
-    `PositionDeleteWriter`.
-    """
+    `PositionDeleteWriter`."""
     bounds = [(of or {}).get(DELETE_FILE_PATH.field_id) for of in (file.lower_bounds, file.upper_bounds)]
     about_one = bounds[0] is not None and bounds[0] == bounds[1]
     return replace(

@@ -74,10 +74,8 @@ class PositionDeletes:
         return found
 
     def positions(self, data_file: str, deletes: Iterable[DataFile]) -> Any | None:
-        """The deleted positions of a data file, ascending without duplicates; None if there are none.
-
-        A deletion vector holds all deletes of its file, so that position delete files beside it are left out.
-        """
+        """The deleted positions of a data file, ascending without duplicates; None if there are none. A deletion vector
+        holds all deletes of its file, so that position delete files beside it are left out."""
         found = list(deletes)
         vectors = [file for file in found if file.file_format.upper() == "PUFFIN"]
         if vectors:

@@ -71,7 +71,6 @@ class EqualityDeletes:
         return replace(top, required=False)  # files that were rewritten after a key was dropped lack it
 
     def keys(self, deletes: DeleteFiles) -> list[KeySet]:
-        """Lookup tables of deleted keys."""
         found = []
         few: dict[tuple[int, ...], list[DataFile]] = {}
         for group in deletes.equality_groups():

@@ -118,8 +118,7 @@ _REFERENCED = "referenced-data-file"
 
 def copy_puffin(storage: Storage, source: str, target: str, rename: Callable[[str], str]) -> int:
     """Copies a Puffin file with other paths of data files; blobs stay where they are, so that their offsets in
-    manifests hold.
-    """
+    manifests hold."""
     data = storage.read(source)
     with decoding(source, "Puffin"):
         start, footer = parse_footer(data, source)
@@ -143,8 +142,7 @@ _CREATED_BY = "hms_iceberg"
 @dataclass(frozen=True)
 class PuffinBlob:
     """One blob to write, compressed as `compression` says (`lz4`, `zstd`, None); -1 stands for inherited ids and
-    numbers.
-    """
+    numbers."""
 
     type: str
     fields: Sequence[int]
@@ -201,11 +199,8 @@ def write_deletion_vectors(
     positions: Iterable[tuple[DataFile, Any]],
     properties: Mapping[str, str] | None = None,
 ) -> list[DataFile]:
-    """Writes the deletion vectors of some data files to one Puffin file.
-
-    Positions are all that are deleted, old ones included, ascending; they are taken one by one, so that only their
-    compressed form is in memory together.
-    """
+    """Writes the deletion vectors of some data files to one Puffin file. Positions are all that are deleted, old ones
+    included, ascending; they are taken one by one, so that only their compressed form is in memory together."""
     blobs, owners = [], []
     for file, deleted in positions:
         bitmap = pyroaring.BitMap64(array("Q", np.asarray(deleted, np.uint64).tobytes()))

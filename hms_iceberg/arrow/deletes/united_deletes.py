@@ -18,11 +18,8 @@ _CACHE_BYTES = 512 * 1024 * 1024
 
 
 class UnitedDeletes(Generic[T]):
-    """Unites the delete files of groups as far back as any data file needs them.
-
-    Gets a function from a group, the rows of more of its delete files, and what was united of those after them, to all
-    of it; and one from that to its bytes.
-    """
+    """Unites the delete files of groups as far back as any data file needs them: `read` adds the rows of more of a
+    group's files to those of all after them, and `size_of` counts their bytes."""
 
     def __init__(self, read: Callable[[DeleteGroup, range, T | None], T], size_of: Callable[[T], int]) -> None:
         self._read = read
@@ -36,9 +33,8 @@ class UnitedDeletes(Generic[T]):
         return group.plan.in_order and len(group) > FEW_FILES
 
     def since_first(self, group: DeleteGroup) -> T:
-        """The united deletes of all delete files of a plan from the first of the group on, and perhaps some
-        before it.
-        """
+        """The united deletes of all delete files of a plan from the first of the group on, and perhaps some before
+        it."""
         name = group.plan, group.whole
         united = self._groups.get(name, lambda: _United(*group.whole))
         value = united.since(group, self._read)

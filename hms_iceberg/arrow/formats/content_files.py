@@ -90,8 +90,7 @@ class ContentFormat:
 
     def adapt(self, rows: list[pa.RecordBatch], held_bytes: int) -> None:
         """Chooses what the table's properties leave open, from the first rows, before the first file is opened;
-        `held_bytes` is what an open file may keep in memory.
-        """
+        `held_bytes` is what an open file may keep in memory."""
         if self.name == "orc":
             self._properties = with_stripes_below(self._properties, held_bytes)
         if self.name == "parquet" and not any(PARQUET_DICTIONARIES.matches(name) for name in self._properties):

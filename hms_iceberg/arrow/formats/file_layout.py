@@ -57,11 +57,8 @@ class FileLayout:
 
 
 def sanitized(name: str) -> str:
-    """A column name as Avro allows it, as Java writes it into files: `my col` becomes `my_x20col`.
-
-    Letters of any script, digits and `_` stay; a leading digit gets a `_` before it; every other UTF-16 unit becomes
-    `_x` and its number in hexadecimal.
-    """
+    """A column name as Java writes it for Avro: characters other than letters, digits and `_` become `_x` and their
+    UTF-16 number (`my_x20col`), and a leading digit gets a `_`."""
     units = name.encode("utf-16-be", "surrogatepass")
     characters = [chr(int.from_bytes(units[at : at + 2], "big")) for at in range(0, len(units), 2)]
     return "".join(_sanitized(character, at_start=not at) for at, character in enumerate(characters))
@@ -161,10 +158,8 @@ class ContentOutput:
 
 
 class MeasuredWriter:
-    """Counts metrics from the batches that it writes, for formats without usable statistics.
-
-    Subclasses open the output, write the rows, and say in `_finish` how the file ends.
-    """
+    """Counts metrics from the batches that it writes, for formats without usable statistics. Subclasses open the
+    output, write the rows, and say in `_finish` how the file ends."""
 
     file_format: str
     _output: ContentOutput

@@ -64,8 +64,7 @@ _CORNERS = {_LOWER: (10, 11, 12, 13), _UPPER: (14, 15, 16, 17)}
 
 def as_version_3(data: bytes, location: str, base: str) -> bytes:
     """A manifest or manifest list of version 4 as an Avro file of version 3 with absolute paths; anything else as it
-    is.
-    """
+    is."""
     try:
         if data[:4] == MAGIC:
             return _avro(data, location, base)

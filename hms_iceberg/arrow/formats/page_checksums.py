@@ -30,9 +30,7 @@ _USUAL_HEADER = re.compile(
 
 def is_intact(file: Any, chunk: pq.ColumnChunkMetaData) -> bool:
     """Whether the pages of a column in a row group are what their writer's checksums say, as far as it left some.
-
-    `file` has `read_buffer`. False also if the pages cannot be told apart.
-    """
+    `file` has `read_buffer`. False also if the pages cannot be told apart."""
     first = chunk.data_page_offset
     if chunk.has_dictionary_page and chunk.dictionary_page_offset:  # some writers say 0 if there is none
         first = min(first, chunk.dictionary_page_offset)

@@ -40,8 +40,7 @@ def unnamed_types(schema: Schema) -> dict[int, bytes]:
 
 def has_no_name(kind: IcebergType) -> bool:
     """Whether pyarrow's writer cannot name a type: variant, geography with other edges than spherical ones, and before
-    version 21 any shapes.
-    """
+    version 21 any shapes."""
     if isinstance(kind, GeographyType) and kind.algorithm != DEFAULT_EDGE_ALGORITHM:
         return True
     return isinstance(kind, VariantType) or (isinstance(kind, (GeometryType, GeographyType)) and not _NAMES_SHAPES)

@@ -33,8 +33,7 @@ _TEXT_WIDTH = 16
 @dataclass(frozen=True)
 class FrameColumns:
     """Recipe for a file's columns where rows are wanted as frames: columns of names and types, and a test of these
-    beside that of the file's columns.
-    """
+    beside that of the file's columns."""
 
     columns: Sequence[pl.Expr]
     dtypes: Sequence[Any]
@@ -43,11 +42,8 @@ class FrameColumns:
 
 @dataclass(frozen=True)
 class DecodedRows:
-    """Rows of row groups as Polars holds them: all in turn from `start` on, those of `positions`, or some of which
-    nobody asks where they are.
-
-    `kinds` are the types of the columns in Arrow. `count` is the number of rows, of a frame without columns too.
-    """
+    """Rows of row groups as Polars holds them: all from `start` on, those of `positions`, or some whose place nobody
+    needs. `kinds` are the columns' Arrow types."""
 
     frame: pl.DataFrame
     kinds: Sequence[pa.DataType]
@@ -92,11 +88,8 @@ def are_among(positions: Any, others: Any) -> Any:
 
 
 class FrameReader:
-    """Reads row groups of a local file by Polars.
-
-    `schema` is the file's, with field ids and without dictionaries, and has the `leaves`; values of `strange` leaves
-    mean something else than Polars gives.
-    """
+    """Reads row groups of a local file by Polars. `schema` is the file's, with field ids and without dictionaries, and
+    has the `leaves`; values of `strange` leaves mean something else than Polars gives."""
 
     def __init__(
         self,
@@ -147,8 +140,7 @@ class FrameReader:
 
     def is_quick(self, groups: Sequence[int], leaves: Sequence[int], tested: Collection[int], most_bytes: int) -> bool:
         """Whether row groups are better read by Polars than by pyarrow, and take at most so many bytes when they are
-        decoded whole.
-        """
+        decoded whole."""
         needed = {*leaves, *tested}
         if not needed or not all(self._is_told(self._leaves[leaf]) for leaf in needed):
             return False
@@ -175,13 +167,9 @@ class FrameReader:
         made: FrameColumns | None = None,
         numbered: bool = True,
     ) -> DecodedRows | None:
-        """The rows of row groups that follow one another, the first of which begins at position `start`, for which a
-        test of `tested` leaves is true.
-
-        Rows at the ascending positions `removed` are left out; columns are those of the file unless others are `made`
-        of them. Unless rows are `numbered`, or some removed, nobody asks where they are. None if pyarrow has to read
-        them.
-        """
+        """The rows of consecutive row groups from position `start` on for which a test of `tested` leaves is true,
+        without the ascending positions `removed`; None if pyarrow has to read them. Columns are the file's, or those
+        that are `made` of them; rows that are not `numbered` may come without positions."""
         found = [self._footer.row_group(group) for group in groups]
         whole = sum(group.num_rows for group in found)
         needed = sorted({*leaves, *tested})

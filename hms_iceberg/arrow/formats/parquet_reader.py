@@ -52,10 +52,8 @@ _CODED_BYTES = 32 * 1024
 
 @dataclass(frozen=True, slots=True)
 class RowRange:
-    """Rows of a file that are read together: a row group of Parquet, a stripe of ORC, a run of Avro blocks.
-
-    `start` is the position of its first row, `offset` its first byte; its columns take about `bytes` on disk.
-    """
+    """Rows of a file that are read together: a row group of Parquet, a stripe of ORC, a run of Avro blocks. `start` is
+    the position of its first row, `offset` its first byte; its columns take about `bytes` on disk."""
 
     index: int
     start: int
@@ -174,8 +172,7 @@ class ParquetReader:
         self, rows: RowRange, leaves: Sequence[int], batch_rows: int, use_threads: bool
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Batches of a row group, each with the position of its first row in the file; no leaves give batches without
-        columns.
-        """
+        columns."""
         position = rows.start
         end = rows.start + rows.rows
         rules = [self._rules.get(leaf) for leaf in leaves]
@@ -211,8 +208,7 @@ class ParquetReader:
 
     def problems(self) -> list[str]:
         """Columns with values that the writer counted in the Julian calendar, or by old rules of time zones; readers of
-        other engines take them as they stand.
-        """
+        other engines take them as they stand."""
         return old_times(
             ".".join(self._leaves[index].path)
             for index, rule in self._rules.items()
@@ -245,11 +241,8 @@ class ParquetReader:
 
 
 def _coded_columns(footer: pq.FileMetaData, leaves: Sequence[FileLeaf]) -> list[int]:
-    """The leaves of text in large row groups that have small dictionaries, as far as the outermost groups tell.
-
-    Their values are read as codes and looked up afterwards, in half the time, and rows that nobody wants as codes only.
-    A leaf that gave its dictionary up half-way is read rightly all the same.
-    """
+    """The leaves of text in large row groups that have small dictionaries, to be read as codes, in half the time; only
+    the outermost row groups are asked."""
     groups = [footer.row_group(index) for index in sorted({0, footer.num_row_groups - 1}) if index >= 0]
     if not groups or min(group.num_rows for group in groups) < _CODED_ROWS:
         return []

@@ -70,12 +70,8 @@ _LEAST_GROWTH = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """A model of how the values of a column repeat.
-
-    Some `rows` are drawn from `population` values, as if all were equally frequent. The population grows with a power
-    of the number of rows: 0 if rows that follow one another are drawn from as many as any others, up to 1 if the
-    column's order brings ever new ones. `value_bytes` is the mean size of a value.
-    """
+    """A model of how a column repeats values of `value_bytes`: `rows` draw evenly from `population` values, which grow
+    with a power of the number of rows (0: they stay, 1: ever new ones)."""
 
     population: float
     rows: int
@@ -112,10 +108,8 @@ def _middle(batches: Iterable[pa.RecordBatch], start: int, rows: int) -> Iterato
 def with_useful_dictionaries(
     options: Mapping[str, Any], schema: Schema, layout: FileLayout, repeated: Mapping[str, Repetition], rows: int
 ) -> Mapping[str, Any]:
-    """The options with no dictionary for columns that hardly repeat a value in the rows of one dictionary.
-
-    Their dictionaries would take more than they save, or grow over the limit and be given up.
-    """
+    """The options with no dictionary for columns that hardly repeat a value in the rows of one dictionary. Their
+    dictionaries would take more than they save, or grow over the limit and be given up."""
     if options["use_dictionary"] is not True:
         return options
     paths = dict(leaf_paths(schema, layout))
@@ -178,11 +172,8 @@ _MOST_LEVELS = 100
 
 
 class ParquetContentWriter:
-    """Writes plain batches of a table's columns to one new Parquet file.
-
-    `shred_by` rows tell which parts of variants get columns of their own; with 0 none do. A column so deep that the
-    file could not be read is refused.
-    """
+    """Writes plain batches of a table's columns to one new Parquet file. `shred_by` rows tell which parts of variants
+    get columns of their own; with 0 none do. A column so deep that the file could not be read is refused."""
 
     def __init__(
         self,
@@ -240,8 +231,7 @@ class ParquetContentWriter:
     @property
     def held(self) -> int:
         """Bytes of memory that the open file keeps after a group was written, about: Arrow lets the last column's
-        values, pages and dictionary go only when the next group begins.
-        """
+        values, pages and dictionary go only when the next group begins."""
         return HELD_BYTES + 3 * self._last_column_bytes
 
     def write_row_group(self, batches: list[pa.RecordBatch]) -> None:

@@ -45,11 +45,8 @@ _UNORDERED = ("INTERVAL", "UNKNOWN", "UNDEFINED", "GEOMETRY", "GEOGRAPHY", "VARI
 
 @dataclass(frozen=True, slots=True)
 class ChunkStatistics:
-    """The credible statistics of a column in one row group.
-
-    Nulls are None if nothing tells them. `extremes` are in the file's form, None if nothing tells them or no value has
-    any.
-    """
+    """The credible statistics of a column in one row group. Nulls are None if nothing tells them. `extremes` are in the
+    file's form, None if nothing tells them or no value has any."""
 
     values: int
     nulls: int | None
@@ -61,11 +58,8 @@ class ChunkStatistics:
 
 
 class FileFooter:
-    """The footer of a Parquet file.
-
-    `end` is None for a file whose writer is known to tell the order of each column: one that was written just now, or
-    an encrypted one. `schema` is the file's, of a file that was opened.
-    """
+    """The footer of a Parquet file. `end` is None for a file whose writer is known to tell the order of each column:
+    one that was written just now, or an encrypted one. `schema` is the file's, of a file that was opened."""
 
     def __init__(
         self, metadata: pq.FileMetaData, end: FooterEnd | None = None, schema: pa.Schema | None = None
@@ -144,11 +138,8 @@ class FileFooter:
 
 @dataclass(frozen=True, slots=True)
 class FooterEnd:
-    """The facts at a footer's end that pyarrow does not tell.
-
-    `ordered` are the columns whose values are in the order of their type, None for all. pyarrow ends the process when
-    it is asked about columns that are encrypted with keys of Parquet's own (`is_encrypted`).
-    """
+    """The facts that pyarrow does not tell: the columns whose values are `ordered` by their type (None for all), and
+    whether the file `is_encrypted` with Parquet's own keys, for which pyarrow ends the process."""
 
     ordered: frozenset[int] | None
     is_encrypted: bool = False
@@ -247,11 +238,8 @@ _KNOWS_ORDERS = ("parquet-cpp-arrow", "parquet-mr-trino", "impala", "duckdb")
 
 @dataclass(frozen=True, slots=True)
 class _Writer:
-    """Known faults of the program that wrote a file.
-
-    Least and greatest bytes may be overwritten ones (`overwrites_bytes`); decimals in bytes and unsigned numbers may
-    not be ordered by type; bounds of floats may count only some values beside NaN.
-    """
+    """Known faults of the program that wrote a file: least and greatest bytes may be overwritten, decimals and unsigned
+    numbers ordered by another type, bounds of floats wrong beside NaN."""
 
     overwrites_bytes: bool
     knows_order_of_types: bool

@@ -78,11 +78,8 @@ _NAMED = {"none": NONE, "counts": COUNTS, "full": FULL}
 def metrics_modes(
     schema: Schema, properties: Mapping[str, str], sort_order: SortOrder | None = None
 ) -> dict[int, MetricsMode]:
-    """The metrics mode of every primitive field, and of the lineage columns, which files may store, by field id.
-
-    Unless a default is set, only the first 100 columns (breadth first within each struct, as Java counts) have one
-    other than none. Columns of the sort order keep bounds even if the default keeps none.
-    """
+    """The metrics mode of every primitive field and lineage column by field id. As in Java, only the first 100 columns
+    have one by default, and columns of the sort order keep bounds."""
     is_set = DEFAULT_METRICS_MODE.name in properties
     default = MetricsMode.parse(DEFAULT_METRICS_MODE.of(properties), DEFAULT_METRICS_MODE.name)
     primitives = list(_primitive_ids(schema.as_struct()))
@@ -152,8 +149,7 @@ def read_footer(storage: Storage, location: str) -> FileFooter:
 
 def footer_of(file: pa.NativeFile, location: str) -> FileFooter:
     """The footer of an open Parquet file, read in one piece if it is not large; a damaged one raises errors of pyarrow
-    or OSError.
-    """
+    or OSError."""
     size = file.size()
     tail = file.read_at(min(size, _TAIL_BYTES), max(0, size - _TAIL_BYTES))
     needed = int.from_bytes(tail[-8:-4], "little") + 12 if tail[-4:] == b"PAR1" else 0
@@ -192,12 +188,8 @@ def data_file_from_parquet(
     nan_leaves: Collection[int] = (),
     key_metadata: bytes | None = None,
 ) -> DataFile:
-    """Describes a Parquet file as a manifest does, from its footer alone.
-
-    `float_bounds` are bounds by field id of float and double columns, if the writer kept them apart from NaN; a footer
-    of the JVM's writer has none for a column with NaN. `counted` are metrics that the writer counted itself, which go
-    before those of the footer. `nan_counts` (by field id) and `nan_leaves` are not in footers.
-    """
+    """Describes a Parquet file as a manifest does, from its footer alone. `counted` metrics and `float_bounds` of the
+    writer go before the footer's; `nan_counts` and `nan_leaves` are not in footers."""
     if footer is None:
         footer = read_footer(storage, location)
     if modes is None:
@@ -237,8 +229,7 @@ def leaves_of_footer(footer: pq.FileMetaData, mapping: NameMapping | None, locat
 
 def calendar_rules(footer: pq.FileMetaData, leaves: list[FileLeaf]) -> dict[int, Rule]:
     """The rules that make values of a file's leaves proleptic, by the leaf's place; empty for a file of the proleptic
-    calendar.
-    """
+    calendar."""
     if not any(pa.types.is_temporal(leaf.type) for leaf in leaves):
         return {}
     calendar = writer_calendar(text_marks(footer.metadata))
@@ -278,12 +269,8 @@ def metrics_from_footer(
     rules: Mapping[int, Rule] | None = None,
     nan_leaves: Collection[int] = (),
 ) -> ColumnMetrics:
-    """Metrics of a Parquet file, or of some of its row groups.
-
-    As in Java, fields inside lists and maps only have sizes, and a column whose row groups do not all have statistics
-    has no counts of nulls or no bounds. `float_bounds` go before those of the footer, None if all values are NaN or
-    null; `nan_leaves` are places of variants' leaves with NaN.
-    """
+    """Metrics of a Parquet file, or of some of its row groups. As in Java, fields inside lists and maps have only
+    sizes, and a column needs statistics in every row group. `float_bounds` go before the footer's."""
     metrics = ColumnMetrics()
     groups = range(footer.metadata.num_row_groups) if row_groups is None else row_groups
     rules = calendar_rules(footer.metadata, leaves) if rules is None else rules

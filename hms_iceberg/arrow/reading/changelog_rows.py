@@ -36,12 +36,8 @@ _NUMBERS = (CHANGE_ORDINAL, COMMIT_SNAPSHOT_ID)
 
 @dataclass(frozen=True)
 class ChangelogOptions:
-    """The way in which inserted and deleted rows are combined into changes.
-
-    `identity` columns tell rows apart; values of `key` find the row before and after an update, an empty one leaves
-    inserts and deletes as they are. `net` takes out rows that came and went over all snapshots; `carryovers` leaves in
-    rows that a snapshot moved from one file to another.
-    """
+    """How inserted and deleted rows become changes: by `identity` columns, paired to updates by `key` (empty for none),
+    `net` over all snapshots, with or without `carryovers` (rows that were only copied)."""
 
     identity: Schema
     key: tuple[NestedField, ...] = ()
@@ -63,9 +59,7 @@ def changelog_batches(
     options: ChangelogOptions,
 ) -> Iterator[pa.RecordBatch]:
     """The changed rows, oldest snapshot first; of a snapshot deleted rows first, then updated, then inserted ones.
-
-    Batches have the schema `to_arrow(changelog_schema(projected))`; none is empty.
-    """
+    Batches have the schema `to_arrow(changelog_schema(projected))`; none is empty."""
     yield from _Changelog(filter_schema, projected, metadata, storage, options).batches(changes)
 
 
@@ -142,11 +136,8 @@ class _Changelog:
         yield from self._rows(ChangeType.INSERT, _without(inserts, after))
 
     def _pairs(self, deletes: pa.Table, inserts: pa.Table) -> tuple[Any, Any]:
-        """Numbers of deleted and inserted rows that are the two sides of an update.
-
-        A key that was deleted or inserted more than once stays as it is: nobody can say which row became which. A row
-        without an id, of a time before the table had lineage, is no other row.
-        """
+        """Numbers of deleted and inserted rows that are the two sides of an update: a key that was deleted or inserted
+        more than once, or a row without its id, is paired with none."""
         nothing = np.empty(0, np.int64)
         if not self._options.key or not deletes.num_rows or not inserts.num_rows:
             return nothing, nothing

@@ -60,11 +60,8 @@ class FileImport:
     modes: Mapping[int, MetricsMode]
 
     def describe(self, location: str, partition: Mapping[str, str] | None = None) -> DataFile:
-        """Describes a file as manifests do, with its metrics and its partition.
-
-        The partition is given as text, as a Hive metastore has it, or read from its folders `name=value`, or derived
-        from the file's bounds.
-        """
+        """Describes a file as manifests do, with its metrics and its partition. The partition is given as text, as a
+        Hive metastore has it, or read from its folders `name=value`, or derived from the file's bounds."""
         file_format = self._format(location)
         reader = open_reader(self.storage, location, file_format, self.mapping)
         try:

@@ -44,13 +44,9 @@ def scan_to_batches(
     workers: int | None = None,
     buffer_bytes: int = _BUFFER_BYTES,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a scan as batches, in the order of the plan's files, with its filter and deletes applied; none is
-    empty.
-
-    `projected` may include metadata columns and may be empty: then batches only have a number of rows. `workers` files
-    are read at once, by default one a processor and more for a remote store; batches of `buffer_bytes` wait for the
-    reader.
-    """
+    """The rows of a scan as batches, none empty, in the order of the plan's files, with its filter and deletes applied;
+    `projected` may hold metadata columns, or nothing (then only rows are counted). `workers` files are read at once,
+    and `buffer_bytes` of batches wait for the reader."""
     return read_tasks(
         plan.tasks(),
         plan.schema,
@@ -76,11 +72,8 @@ def read_tasks(
     marks_deleted: bool = False,
     decoded_bytes: int = STREAMED_BYTES,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of some tasks of a scan; see `scan_to_batches`.
-
-    Tasks are taken as they are read, a few ahead. With `marks_deleted`, deleted rows are read too, and the column
-    `_deleted` tells them. A range that is decoded whole takes at most `decoded_bytes`.
-    """
+    """The rows of some tasks of a scan (see `scan_to_batches`), taken a few ahead; `marks_deleted` reads deleted rows
+    too, told by `_deleted`. A range decoded whole takes at most `decoded_bytes`."""
     if workers is None:
         tasks, workers = _counted(tasks, metadata)
     context = ScanContext(metadata, storage, filter_schema, projected, batch_rows, marks_deleted, None, decoded_bytes)
@@ -151,10 +144,8 @@ def _parts(task: FileScanTask) -> Iterable[FileScanTask]:
 
 
 def count_rows(plans: Iterable[ScanPlan], metadata: TableMetadata, storage: Storage) -> int:
-    """Counts live, matching rows; no data file is opened if metadata and position deletes tell the number.
-
-    The plans must know of which files every row matches (`ScanRequest.decide`).
-    """
+    """Counts live, matching rows; no data file is opened if metadata and position deletes tell the number. The plans
+    must know of which files every row matches (`ScanRequest.decide`)."""
     nothing = Schema()
     total = 0
     for plan in plans:

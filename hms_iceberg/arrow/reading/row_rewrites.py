@@ -39,10 +39,8 @@ _POSITION = replace(POSITION, name="position in the file \x00")
 
 @dataclass(frozen=True)
 class AffectedRows:
-    """Live rows of one data file that a change deletes or replaces.
-
-    Positions are ascending. `sources` holds for each of them the row that replaces it, if rows replace rows.
-    """
+    """Live rows of one data file that a change deletes or replaces. Positions are ascending. `sources` holds for each
+    of them the row that replaces it, if rows replace rows."""
 
     task: FileScanTask
     positions: Any
@@ -115,8 +113,7 @@ class RowRewriter:
         self, affected: Sequence[AffectedRows], replacement: Replacement | None = None
     ) -> pa.RecordBatchReader:
         """Reads the live rows of files, the affected ones replaced, or left out; each file is opened when it is its
-        turn.
-        """
+        turn."""
 
         def read(each: AffectedRows) -> Iterator[pa.RecordBatch]:
             if replacement is None and each.is_whole_file:
@@ -148,10 +145,8 @@ class RowRewriter:
         return pa.RecordBatchReader.from_batches(to_arrow(self.schema), batches)
 
     def batches(self, context: ScanContext, each: AffectedRows) -> Iterator[tuple[pa.RecordBatch, int, Any]]:
-        """Reads the live rows of a file, batch by batch.
-
-        With each batch come the number of affected rows of the file before it, and the places of affected rows in it.
-        """
+        """Reads the live rows of a file, batch by batch. With each batch come the number of affected rows of the file
+        before it, and the places of affected rows in it."""
         task = each.task
         unfiltered = FileScanTask.of(
             task.file,
@@ -215,12 +210,8 @@ def _mixed(old: pa.Array, mask: Any, new: pa.Array) -> pa.Array:
 def earlier_positions(
     storage: Storage, task: FileScanTask, format_version: int, deletes: PositionDeletes | None = None
 ) -> tuple[Any | None, tuple[DataFile, ...]]:
-    """Deleted positions of a data file that new deletes of it have to repeat, and the delete files that are not needed
-    then.
-
-    A deletion vector replaces everything before it, so that it repeats all positions; a position delete file of format
-    version 2 repeats those of files that are about no other data file.
-    """
+    """Deleted positions of a data file that its new deletes must repeat, and the delete files that they replace: a
+    deletion vector repeats all, a position delete file those of files about no other data file."""
     found = [file for file in task.delete_files if file.content is DataFileContent.POSITION_DELETES]
     own = [file for file in found if file.referenced_data_file == task.file.file_path]
     repeated = found if format_version >= 3 else own

@@ -51,12 +51,8 @@ class WantedFrame:
 
 
 class ScanContext:
-    """State that all tasks of a scan share.
-
-    With `marks_deleted`, deleted rows are read too, and the column `_deleted` tells them; else they are left out. With
-    `frame`, rows come as frames where that is quicker than batches. A range that is decoded whole takes at most
-    `decoded_bytes`.
-    """
+    """State that all tasks of a scan share. `marks_deleted` reads deleted rows too, told by `_deleted`; with `frame`
+    rows come as frames where that is quicker; a range decoded whole takes at most `decoded_bytes`."""
 
     def __init__(
         self,
@@ -106,8 +102,7 @@ class ScanContext:
         self, reader: ContentReader, wanted: tuple[NestedField, ...], file: DataFile, schema: pa.Schema | None = None
     ) -> FileProjection:
         """The projection of a file, or another schema of it, to the wanted columns; files of the same columns share
-        it.
-        """
+        it."""
         schema = reader.schema if schema is None else schema
         constants = self.constants(file)
         for known in tuple(self._projections):

@@ -34,11 +34,8 @@ class WantedColumns:
 
 
 class BatchColumns:
-    """The wanted columns of a batch, each built on first use.
-
-    Columns of filters and keys are made of all rows, the rest only of the rows that are kept: conversions are then
-    spared to the others, and codes of a dictionary are quicker to leave out than text.
-    """
+    """The wanted columns of a batch, each built on first use: those of filters and keys of all rows, others only of the
+    rows that are kept."""
 
     def __init__(self, projection: FileProjection, batch: pa.RecordBatch) -> None:
         self._projection = projection
@@ -94,10 +91,8 @@ class TaskDeletes:
         return int(last - first)
 
     def removed(self, where: Any, count: int, made: BatchColumns) -> Any | None:
-        """A mask of the rows of a batch that are removed; None for none.
-
-        The batch is at positions `where`, or from the position `where` on.
-        """
+        """A mask of the rows of a batch that are removed; None for none. The batch is at positions `where`, or from the
+        position `where` on."""
         mask = None
         if self._positions is not None and not isinstance(where, int):
             mask = are_among(where, self._positions)

@@ -45,8 +45,7 @@ def read_task(
     context: ScanContext, task: FileScanTask, deleted_by: Sequence[DataFile] | None = None
 ) -> Iterator[pa.RecordBatch]:
     """The live, matching rows of a task's data file; those that one of `deleted_by` removes if it is given. No batch is
-    empty.
-    """
+    empty."""
     assert context.frame is None
     return cast("Iterator[pa.RecordBatch]", read_rows(context, task, deleted_by))
 
@@ -146,8 +145,7 @@ class _TaskReader:
 
     def _runs(self) -> Iterator[list[RowRange]]:
         """Ranges that follow one another, so many as Polars reads together; twice as many each time, as the first rows
-        may be enough.
-        """
+        may be enough."""
         run: list[RowRange] = []
         most = 1
         for rows in self._ranges():
@@ -289,10 +287,8 @@ class _TaskReader:
     def _result(
         self, where: Any, batch: pa.RecordBatch, projection: FileProjection, rest: BooleanExpression
     ) -> pa.RecordBatch | None:
-        """The rows of a batch that match the rest of the filter.
-
-        The batch is at positions `where`, or from the position `where` on.
-        """
+        """The rows of a batch that match the rest of the filter. The batch is at positions `where`, or from the
+        position `where` on."""
         made = BatchColumns(projection, batch)
         count = batch.num_rows
         removed = self._deletes.removed(where, count, made)

@@ -54,8 +54,7 @@ class _NoTestError(Exception):
 @dataclass(frozen=True)
 class FrameTest:
     """The part of a bound filter that Polars decides on a file, by the `leaves` that it needs, and the `rest` of the
-    filter.
-    """
+    filter."""
 
     test: pl.Expr | None
     leaves: frozenset[int]

@@ -116,8 +116,7 @@ def column_at(batch: pa.RecordBatch, path: tuple[int, ...]) -> pa.Array:
 
 def _codes(columns: Sequence[pa.Array]) -> tuple[Any, int]:
     """The number of each row's group, equal exactly if all columns are, in the order of first rows; and how many groups
-    there are.
-    """
+    there are."""
     codes, groups = np.zeros(len(columns[0]), np.int64), 1
     for column in columns:
         if pa.types.is_null(column.type):

@@ -17,10 +17,8 @@ from hms_iceberg.lazy import pl
 
 
 def differs(left: pa.Array, right: pa.Array) -> Any:
-    """Compares two columns of one type row by row, as booleans; names and nullability of nested fields do not matter.
-
-    A list in another order is another list; so is a map with its entries in another order. -0.0 equals 0.0.
-    """
+    """Compares two columns of one type row by row, as booleans; names and nullability of nested fields do not matter. A
+    list in another order is another list; so is a map with its entries in another order. -0.0 equals 0.0."""
     if isinstance(left, pa.ExtensionArray):
         left = left.storage
     if isinstance(right, pa.ExtensionArray):
@@ -85,8 +83,7 @@ def _numpy(array: pa.Array) -> Any:
 
 def key_frame(columns: Iterable[pa.Array | pa.ChunkedArray]) -> pl.DataFrame:
     """Key columns `k0`, `k1` … in a form in which equal values mean equal keys; joins on them must be told that nulls
-    are equal.
-    """
+    are equal."""
     found = {f"k{place}": _comparable(column) for place, column in enumerate(columns)}
     frame = pl.from_arrow(pa.table(found))
     assert isinstance(frame, pl.DataFrame)
@@ -131,10 +128,8 @@ def unmatched(left: pa.Table, right: pa.Table) -> tuple[Any, Any]:
 
 
 def net_changes(rows: pa.Table, signs: Any) -> Any:
-    """A mask of the rows of a history that are left over when inserted (1) and deleted (-1) ones are paired off.
-
-    Rows come oldest first; of each row the latest of what is left over is True.
-    """
+    """A mask of the rows of a history that are left over when inserted (1) and deleted (-1) ones are paired off. Rows
+    come oldest first; of each row the latest of what is left over is True."""
     if not rows.num_rows:
         return np.empty(0, np.bool_)
     frame = identity_frame(rows)

@@ -30,8 +30,7 @@ Column = Callable[[BoundReference], pa.Array]
 
 def matching_rows(expression: BooleanExpression, column: Column, rows: int) -> pa.BooleanArray:
     """A mask without nulls of the rows that match a bound predicate; `column` must be null also where a struct around a
-    field is.
-    """
+    field is."""
     return fold(expression, _Masks(column, rows))
 
 

@@ -46,10 +46,8 @@ class RowOrder(ABC):
         return _ascends(self.positions(self.keys([last.slice(last.num_rows - 1), first.slice(0, 1)])))
 
     def positions(self, keys: pl.DataFrame) -> pl.Series:
-        """Row numbers in order, those of equal keys ascending.
-
-        They are the last key: polars takes ten times as long if nulls are last in every one.
-        """
+        """Row numbers in order, those of equal keys ascending. They are the last key: polars takes ten times as long if
+        nulls are last in every one."""
         rows = keys.with_row_index(_ROW)
         descending, nulls_last = [*self._descending, False], [*self._nulls_last, False]
         return rows.sort([*rows.columns[1:], _ROW], descending=descending, nulls_last=nulls_last)[_ROW].cast(pl.Int64)
@@ -103,12 +101,8 @@ _MOST_BITS = 16
 
 
 class ZOrder(RowOrder):
-    """Sorts batches by the places that the ranks of some columns have on Hilbert's curve.
-
-    Apache Iceberg interleaves the bytes of the values as they are, so that columns of different ranges do not mix; a
-    value's rank in a sample makes all columns count alike. Hilbert's curve never leaps as that of Z does: fewer pages
-    hold a range of values.
-    """
+    """Sorts batches by the places of some columns' ranks on Hilbert's curve: ranks make all columns count alike, and
+    the curve never leaps, so that fewer pages hold a range than in Z order."""
 
     def __init__(
         self, schema: Schema, field_ids: Sequence[int], sampled: Schema, sample: Iterable[pa.RecordBatch]
@@ -143,10 +137,8 @@ class ZOrder(RowOrder):
 
 
 def along_hilbert(cells: list[np.ndarray], bits: int) -> list[np.ndarray]:
-    """Coordinates of so many bits changed so that their interleaved bits are the place on Hilbert's curve.
-
-    Source: John Skilling, "Programming the Hilbert curve", AIP Conference Proceedings 707 (2004).
-    """
+    """Coordinates of so many bits changed so that their interleaved bits are the place on Hilbert's curve. Source: John
+    Skilling, "Programming the Hilbert curve", AIP Conference Proceedings 707 (2004)."""
     first, *others = (each.astype(np.int32) for each in cells)
     for bit in range(bits - 1, 0, -1):
         below = (1 << bit) - 1

@@ -71,10 +71,8 @@ class ArrowStorage:
 
     @property
     def file_properties(self) -> dict[str, str]:
-        """The properties that lead to files, secrets among them.
-
-        Keys of files travel with what names the files; the way to the keys of tables stays in this process.
-        """
+        """The properties that lead to files, secrets among them. Keys of files travel with what names the files; the
+        way to the keys of tables stays in this process."""
         return {key: value for key, value in self._properties.items() if not key.startswith(("kms.", "encryption."))}
 
     @property
@@ -371,7 +369,6 @@ class Output:
                 self._publish()
 
     def abandon(self) -> None:
-        """Leaves nothing of the file."""
         if not self.closed:
             self.closed = True
             self._abandon()

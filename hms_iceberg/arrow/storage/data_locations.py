@@ -26,11 +26,8 @@ _DEPRECATED_PATHS = (OBJECT_STORAGE_PATH, FOLDER_STORAGE_PATH)
 
 @dataclass(frozen=True)
 class LocationRules:
-    """The layout of a table's data files.
-
-    `context` are parts of the table's location that names below another folder begin with. Names may begin with a hash
-    (`object_storage`), with the partition behind it or not (`partitioned_paths`).
-    """
+    """The layout of a table's data files: `context` begins names below another folder, `object_storage` puts a hash
+    before names, and `partitioned_paths` the partition behind that."""
 
     folder: str
     context: str | None

@@ -64,11 +64,8 @@ class ParsedLocation:
 
 
 def parse_location(location: str) -> ParsedLocation:
-    """Takes a location apart; for object stores the path starts with the bucket or container, as pyarrow wants it.
-
-    Text is taken literally, as Java's file systems do: `%20` in a path stays three characters. As Hadoop's `Path` does,
-    `..` takes the segment before it away, also if that is a link.
-    """
+    """Takes a location apart, with the bucket before the path as pyarrow wants it. As in Java, `%20` stays three
+    characters; as in Hadoop, `..` takes the segment before it away."""
     if "\0" in location:
         raise StorageError(f"Cannot use the location {location!r}: it has a null character, so the text is damaged.")
     scheme, authority, path = split_location(location)

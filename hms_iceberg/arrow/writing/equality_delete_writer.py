@@ -35,12 +35,8 @@ def write_equality_deletes(
     spec: PartitionSpec | None = None,
     on_create: Callable[[str], None] | None = None,
 ) -> list[DataFile]:
-    """Writes the keys of rows to delete.
-
-    In a partitioned spec the rows also have to hold the columns that the partitions are made of, since such a delete
-    only applies to its partition; deletes of an unpartitioned spec apply to the whole table. `on_create` gets each
-    location before the file is made.
-    """
+    """Writes the keys of rows to delete: of the rows' partition where the spec has any, whose source columns they then
+    hold too, else of the whole table. `on_create` gets each location before its file is made."""
     spec = spec or metadata.spec()
     schema = metadata.schema()
     _check_key(schema, equality_ids, table)

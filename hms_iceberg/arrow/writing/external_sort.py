@@ -62,13 +62,9 @@ def sorted_parts(
     parts: int = 1,
     readers: int = 1,
 ) -> Iterator[list[Iterable[pa.RecordBatch]]]:
-    """All rows in order, in parts that follow one another and can be read side by side while the context is open.
-
-    Rows that do not fit into `memory_bytes` are kept as sorted runs in the temporary folder of the machine, which needs
-    room for them, and then merged one range of keys after the other, so that memory holds one range at a time of each
-    part that is read. Parts have about as many rows each unless rows are equal in the order; `readers` of them are read
-    side by side.
-    """
+    """All rows in order, in consecutive parts of about as many rows each, `readers` of which are read side by side
+    while the context is open. Rows beyond `memory_bytes` become sorted runs in the machine's temporary folder, merged
+    one range of keys after the other."""
     sort = _Sort(schema, order)
     with room_for(_SORTED):
         folder = temporary_folder("sort")
@@ -206,11 +202,8 @@ _SHARES = 64
 
 
 class PartitionSpill:
-    """Keeps rows, and gives them back in shares that each hold all rows of some of the partitions.
-
-    Rows beyond `memory_bytes` are kept in a file without a name in the machine's temporary folder, uncompressed. Each
-    `level` of spills deals the partitions out anew.
-    """
+    """Keeps rows, beyond `memory_bytes` in a temporary file without a name, and gives them back in shares that hold all
+    rows of some partitions; each `level` deals the partitions out anew."""
 
     def __init__(self, memory_bytes: int, level: int) -> None:
         self._memory_bytes = memory_bytes

@@ -21,10 +21,8 @@ ArrowInput = Any
 
 
 def batches_of(data: ArrowInput) -> tuple[Iterable[pa.RecordBatch], pa.Schema]:
-    """The batches of anything that can be written, and their schema.
-
-    A named index of a pandas frame is a column; an unnamed one is told by `arrow_schema.unnamed_index`.
-    """
+    """The batches of anything that can be written, and their schema. A named index of a pandas frame is a column; an
+    unnamed one is told by `arrow_schema.unnamed_index`."""
     if _is_pandas(data):
         data = _of_pandas(data)
     elif was_left_behind(data) and hasattr(data, "get_columns"):

@@ -84,11 +84,8 @@ class _PartitionRows:
 
 @dataclass(frozen=True)
 class WriteRules:
-    """The rules by which rows become files: formats, sizes, order and metrics.
-
-    Write options go before the table's properties. `file_schema` are the columns of the files, if they are fewer than
-    those of the rows; `fields` are further ones of `DataFile`: without `content` the files hold data.
-    """
+    """How rows become files: formats, sizes, order and metrics, by write options, then the table's properties.
+    `file_schema` are the columns of files that have fewer than the rows, `fields` further ones of `DataFile`."""
 
     spec: PartitionSpec
     properties: Mapping[str, str]
@@ -98,12 +95,8 @@ class WriteRules:
 
 
 class FileRouter:
-    """Routes rows to one file a partition, rolling files at the target size.
-
-    A group of rows is encoded in the background while the rows after it come in. `buffer_bytes` counts rows that are
-    split, wait for their row group or are being written, over all partitions; rows of very many partitions that do not
-    fit wait in the machine's temporary folder.
-    """
+    """Routes rows to one file a partition, rolled at the target size and encoded in the background; `buffer_bytes`
+    bounds waiting rows over all partitions, and rows beyond it wait in the machine's temporary folder."""
 
     def __init__(
         self,
@@ -327,8 +320,7 @@ class FileRouter:
 
     def _finish_all(self) -> Iterator[DataFile]:
         """Writes all waiting rows and closes the files, several at once: encoding and compressing needs no interpreter
-        lock.
-        """
+        lock."""
         self._adapt()
         partitions = list(self._partitions.values())
         self._closed.update(self._partitions)
@@ -377,8 +369,7 @@ def _key(partition: Partition) -> _Key:
 
 def _owned(rows: pa.RecordBatch) -> pa.RecordBatch:
     """The rows copied into memory of their own if they are a small part of a larger buffer, which they would keep
-    alive.
-    """
+    alive."""
     if rows.get_total_buffer_size() <= 2 * rows.nbytes:
         return rows
     return pa.concat_batches([rows, rows.slice(0, 0)])
@@ -397,13 +388,9 @@ def write_data_files(
     on_create: Callable[[str], None] | None = None,
     buffer_bytes: int = BUFFER_BYTES,
 ) -> Iterator[DataFile]:
-    """Writes rows to new data files of a table, each yielded once it is complete; the table itself is not changed.
-
-    Columns are matched by name. A table in memory is checked as a whole before the first file is written, a stream
-    batch by batch. Write options in `properties` go before the table's. `on_create` gets each location before the file
-    is made, so that a failed write can be cleaned up. Rows of very many partitions beyond `buffer_bytes` wait in the
-    temporary folder. When a write fails, files that were yielded stay, unfinished ones are removed.
-    """
+    """Writes rows (columns by name) to new data files, each yielded once it is complete; the table is not changed. A
+    table in memory is checked whole before the first file, a stream batch by batch; `on_create` gets each location
+    before its file is made; after a failure, yielded files stay and unfinished ones go."""
     options = {**metadata.properties, **(properties or {})}
     schema = schema or metadata.schema()
     rules = WriteRules(spec or metadata.spec(), options, metadata.sort_order() if order is None else order)

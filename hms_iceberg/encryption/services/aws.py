@@ -12,11 +12,9 @@ from hms_iceberg.errors import KeyUnavailableError, MissingDependencyError, Tamp
 
 
 class AwsKeys:
-    """Encrypts and decrypts by keys of AWS; `encryption.key-id` is a key's id, alias or ARN.
-
-    The properties are `kms.endpoint`, `kms.encryption-algorithm-spec`, `client.region`, `client.access-key-id`,
-    `client.secret-access-key` and `client.session-token`; what is not set, boto3 looks for itself.
-    """
+    """Encrypts and decrypts by AWS keys; `encryption.key-id` is an id, alias or ARN. Properties: `kms.endpoint`,
+    `kms.encryption-algorithm-spec`, `client.region`, `client.access-key-id`, `client.secret-access-key`,
+    `client.session-token`; boto3 finds the rest."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         try:

@@ -17,8 +17,7 @@ KEYSTORE_PATH = "kms.keystore.path"
 
 class KeystoreFile:
     """Keys of tables in the JSON file `kms.keystore.path`: names, and 16, 24 or 32 bytes in base64. Only its owner may
-    read it.
-    """
+    read it."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         path = properties.get(KEYSTORE_PATH)

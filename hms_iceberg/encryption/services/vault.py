@@ -17,11 +17,9 @@ _SECONDS = 30
 
 
 class VaultKeys:
-    """Encrypts and decrypts by keys of Vault; `encryption.key-id` is a key's name.
-
-    The properties are `kms.vault.address` (or `$VAULT_ADDR`), `kms.vault.token` (or `$VAULT_TOKEN`),
-    `kms.vault.namespace` (or `$VAULT_NAMESPACE`) and `kms.vault.mount`, where the transit engine is (`transit`).
-    """
+    """Encrypts and decrypts by the Vault key that `encryption.key-id` names. Properties: `kms.vault.address`,
+    `kms.vault.token` and `kms.vault.namespace`, or `$VAULT_ADDR`, `$VAULT_TOKEN`, `$VAULT_NAMESPACE`, and
+    `kms.vault.mount` (`transit`)."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         def setting(name: str, variable: str) -> str:

@@ -93,10 +93,8 @@ class Capability:
 
 
 def compares_by_release(client: HmsClient) -> bool | None:
-    """Whether a server compares, as far as its release says; None if it does not.
-
-    No release of Hive 3 compares. Builds of vendors may, so that False is good for commits that hold the lock.
-    """
+    """Whether a server compares, as far as its release says; None if it does not. No release of Hive 3 compares. Builds
+    of vendors may, so that False is good for commits that hold the lock."""
     try:
         release = client.release()
     except MetastoreUnavailableError:

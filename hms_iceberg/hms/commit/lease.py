@@ -175,10 +175,8 @@ def rename_row(
     guard: Guard,
     compare: bool,
 ) -> None:
-    """Gives a row another, lower-case name; with `compare` the server compares once more while it alters.
-
-    Only a MetastoreAnswerLostError leaves the outcome unknown.
-    """
+    """Gives a row another, lower-case name; with `compare` the server compares once more while it alters. Only a
+    MetastoreAnswerLostError leaves the outcome unknown."""
     row = client.get_table(*source)
     pointer = pointer_of(row)
     row.dbName, row.tableName = target

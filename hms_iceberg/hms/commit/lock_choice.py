@@ -21,10 +21,8 @@ _MODES = ("true", "false", "auto")
 
 @dataclass(frozen=True)
 class LockChoice:
-    """Decides whether the commits to a metastore take its lock, or compare and swap.
-
-    `default` is `true`, `false`, or `auto` for no lock if the server can compare.
-    """
+    """Decides whether the commits to a metastore take its lock, or compare and swap. `default` is `true`, `false`, or
+    `auto` for no lock if the server can compare."""
 
     client: HmsClient
     capability: Capability

@@ -89,11 +89,8 @@ class PointerSwap(ABC, Generic[V]):
     # --------------------------------------------------------------------------------------------- create
 
     def create(self, identifier: Identifier, new: V) -> None:
-        """Creates the row of a new table; of several creates at once one gets the name, so no lock is needed.
-
-        The state is unknown if the answer was lost and the table is not there (yet), or after an error that may be
-        about our own table, if that cannot be looked at or is not as it was created.
-        """
+        """Creates a new table's row; of several creates one gets the name, so no lock is needed. The state is unknown
+        if the answer was lost and the row is not there, not as it was created, or cannot be read."""
         name = self.named(identifier)
         try:
             self.client.create_table(self._new_row(identifier, new))
@@ -127,12 +124,9 @@ class PointerSwap(ABC, Generic[V]):
         row: ttypes.Table | None = None,
         more: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Makes the row of an existing table show `new` instead of `base`.
-
-        `row` is the present row, if it was read a moment ago under the guard, and is changed; with `compare` the server
-        compares once more while it alters (see `capability`). `more` are further parameters for the row. After a
-        StaleBaseError, CommitFailedError or MetastoreError nothing was changed.
-        """
+        """Makes the row of an existing table show `new` instead of `base`, with the parameters `more`; `row` is the
+        present one if it was just read under the guard; `compare` has the server compare once more. After
+        StaleBaseError, CommitFailedError or MetastoreError nothing was changed."""
         name = self.named(identifier)
         row = row or self.read(identifier)
         pointer = self.pointer(row)
@@ -203,10 +197,8 @@ class PointerSwap(ABC, Generic[V]):
             ) from error
 
     def _await_empty(self, identifier: Identifier, compare: bool) -> None:
-        """Waits until a lost request to remove the columns has arrived, or is not to be expected any more.
-
-        The request shows the base: if the server does not compare, it would undo the replay that follows.
-        """
+        """Waits until a lost request to remove the columns has arrived, or is not to be expected any more. The request
+        shows the base: if the server does not compare, it would undo the replay that follows."""
         for row in self._polled_rows(identifier, compare):
             if row is None or not row.sd.cols:
                 return
@@ -290,10 +282,8 @@ class PointerSwap(ABC, Generic[V]):
 
 
 def _shows(row: ttypes.Table, new: Version, base: Version | None = None) -> bool:
-    """Whether the row names a version as the current one, or as the one before the current.
-
-    A swap back to the version before the base finds it there already: as long as the base is current, nothing was made.
-    """
+    """Whether the row names a version as the current one, or as the one before the current. A swap back to the version
+    before the base finds it there already: as long as the base is current, nothing was made."""
     parameters = row.parameters or {}
     current, previous = parameters.get(METADATA_LOCATION), parameters.get(PREVIOUS_METADATA_LOCATION)
     return current == new.location or (previous == new.location and (base is None or current != base.location))

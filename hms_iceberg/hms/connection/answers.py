@@ -72,11 +72,8 @@ def typed_error(error: TException, method: str, subject: str, server: str) -> Ic
 
 
 def polls(what: str, compares: bool) -> Iterator[None]:
-    """Pauses between looks at the effect of a request whose answer was lost.
-
-    If the server does not compare, a request that arrives late would undo what others commit meanwhile. So the caller,
-    and with it the lock that it holds, waits for longer there.
-    """
+    """Pauses between looks at the effect of a request whose answer was lost: longer if the server does not compare,
+    since a late request would then undo what others commit meanwhile."""
     began = time.monotonic()
     for pause in _LOOKS:
         time.sleep(pause)

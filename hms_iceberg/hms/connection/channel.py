@@ -33,9 +33,7 @@ _START, _OK, _BAD, _ERROR, _COMPLETE = range(1, 6)
 
 class Channel(Protocol):
     @property
-    def socket(self) -> socket.socket:
-        """The socket that the bytes go over."""
-        ...
+    def socket(self) -> socket.socket: ...
 
     def framed(self, data: bytes) -> bytes:
         """The bytes to send for the data; raises EOFError if the channel can make no more frames."""

@@ -29,12 +29,8 @@ _SETTING_OF_HIVE_3 = "metastore.thrift.uris"
 
 
 class HmsClient:
-    """Calls of a Hive Metastore 2.3, 3 or 4. Thread safe.
-
-    Every method raises `MetastoreUnavailableError` if no metastore answers, and `MetastoreError` if it
-    refuses for a reason that has no class of its own; the Thrift exception is its cause. Methods that change something
-    are sent at most once and may raise `MetastoreAnswerLostError`.
-    """
+    """Calls of a Hive Metastore 2.3, 3 or 4, safe for threads. MetastoreUnavailableError: none answers; MetastoreError:
+    it refuses, with the Thrift exception as the cause; changes are sent at most once (MetastoreAnswerLostError)."""
 
     def __init__(self, settings: ClientSettings) -> None:
         self.pool = ConnectionPool(settings)
@@ -138,10 +134,7 @@ class HmsClient:
         self, requests: Sequence[tuple[str, str, ttypes.Table]]
     ) -> list[tuple[IcebergError | None, float]]:
         """Alters rows (namespace, name, new row), all sent before the first answer is read; the server does them in
-        order.
-
-        Returns the error of each, None for a success, and the time of its answer (`time.monotonic`, seconds).
-        """
+        order. Returns the error of each, None for a success, and the time of its answer (`time.monotonic`, seconds)."""
         method = "alter_table_with_environment_context"
         context = ttypes.EnvironmentContext(dict(KEEP_STATISTICS))
         replies = self.pool.send([(method, (*request, context)) for request in requests]).replies()

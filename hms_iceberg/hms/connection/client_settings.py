@@ -43,8 +43,6 @@ def parse_uri(uri: str) -> tuple[Address, ...]:
 
 @dataclass(frozen=True)
 class ClientSettings:
-    """Settings of the connections to a metastore."""
-
     addresses: tuple[Address, ...]  # the next one is tried when one does not answer
     connect_timeout: float = 10.0  # seconds to wait for a connection (`hive.metastore.client.connection.timeout`)
     socket_timeout: float = 600.0  # seconds to wait for an answer (`hive.metastore.client.socket.timeout`)

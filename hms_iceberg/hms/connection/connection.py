@@ -15,11 +15,8 @@ from hms_iceberg.hms.connection.thrift_types import ThriftClient
 
 
 class ChannelTransport(TTransportBase, CReadableTransport):
-    """Thrift's transport over a channel, one packet a request.
-
-    `request_left` says whether a byte of the current request may have reached the server: after that a failure
-    says nothing about what the server did.
-    """
+    """Thrift's transport over a channel, one packet a request. `request_left` says whether a byte of the current
+    request may have reached the server: after that a failure says nothing about what the server did."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -38,14 +35,11 @@ class ChannelTransport(TTransportBase, CReadableTransport):
         return not is_idle(self._channel.socket)
 
     def set_timeout(self, seconds: float) -> None:
-        """Sets how long an answer is waited for."""
         self._channel.socket.settimeout(seconds)
 
     def acknowledge_at_once(self) -> None:
-        """Acknowledges the next packets at once, without waiting for something to send.
-
-        A server that holds a second answer back until the first one was acknowledged would wait 40 ms for that.
-        """
+        """Acknowledges the next packets at once, without waiting for something to send. A server that holds a second
+        answer back until the first one was acknowledged would wait 40 ms for that."""
         option = getattr(socket, "TCP_QUICKACK", None)  # Linux
         if option is not None:
             self._channel.socket.setsockopt(socket.IPPROTO_TCP, option, 1)

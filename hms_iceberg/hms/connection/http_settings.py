@@ -43,8 +43,6 @@ class Bearer:
 
 @dataclass(frozen=True)
 class HttpSettings:
-    """Settings of a connection by HTTP."""
-
     path: str = "/metastore"  # path of the server's end point, from `/`
     bearer: Bearer | None = None  # the client's token; None if a name is enough
     user: str = ""  # the name that the calls act for if there is no token

@@ -36,9 +36,7 @@ _BROKEN = (OSError, EOFError, TTransportException, TProtocolException, UnicodeDe
 @dataclass(frozen=True)
 class Reply:
     """The outcome of one request of several: its value or error, and the time (`time.monotonic`, seconds) of it.
-
-    `error` is a `TException` of the server, or `MetastoreAnswerLostError`; None for a success.
-    """
+    `error` is a `TException` of the server, or `MetastoreAnswerLostError`; None for a success."""
 
     value: Any
     error: TException | MetastoreAnswerLostError | None
@@ -135,12 +133,9 @@ class ConnectionPool:
         return result
 
     def _called(self, name: str, *arguments: Any, repeatable: bool, timeout: float | None = None) -> Any:
-        """Calls a method of the metastore; `repeatable` if sending it twice does no more than sending it once.
-
-        A TException: it refused, and the request is not pending. A MetastoreUnavailableError: nothing was sent, or only
-        what may be repeated. A MetastoreTimeoutError: it stayed silent on a request that only reads. A
-        MetastoreAnswerLostError: a request that may not be repeated was sent, and its answer did not come.
-        """
+        """Calls a method of the metastore, again if it is `repeatable`. TException: it refused;
+        MetastoreUnavailableError: nothing was sent, or only what may be repeated; MetastoreTimeoutError: it did not
+        answer a read; MetastoreAnswerLostError: the fate of the request is not known."""
         for attempt in range(self.settings.attempts):
             connection = self._acquire()
             try:
@@ -169,10 +164,8 @@ class ConnectionPool:
         raise AssertionError("unreachable")
 
     def send(self, requests: Sequence[tuple[str, Sequence[Any]]]) -> SentRequests:
-        """Sends several requests (method and arguments) over one connection; their answers must be fetched.
-
-        The server carries them out one after the other, and each of them whether or not one before it failed.
-        """
+        """Sends several requests (method and arguments) over one connection; their answers must be fetched. The server
+        carries them out one after the other, and each of them whether or not one before it failed."""
         connection = self._acquire()
         connection.transport.set_timeout(self.settings.socket_timeout)
         connection.transport.request_left = False

@@ -24,10 +24,8 @@ _SECONDS = 8.0
 
 
 def check_reach(properties: Mapping[str, str], seconds: float = _SECONDS) -> None:
-    """Checks that a metastore answers: one small request, a connection of its own, a short time-out for all together.
-
-    A time-out for connections in the properties counts instead: nothing is checked then.
-    """
+    """Checks that a metastore answers: one small request, a connection of its own, a short time-out for all together. A
+    time-out for connections in the properties counts instead: nothing is checked then."""
     if CONNECT_TIMEOUT in properties:
         return
     settings = ClientSettings.from_properties(properties)

@@ -120,13 +120,9 @@ class Login:
 
 
 def login_from_properties(properties: Mapping[str, str]) -> Login | None:
-    """Reads the login from a catalog's properties; None if none of them asks for a login.
-
-    `hive.kerberos-authentication` (or Hive's `hive.metastore.sasl.enabled`) takes the ticket of the process (`kinit`,
-    `KRB5CCNAME`, `KRB5_CLIENT_KTNAME`), or its token (`HADOOP_TOKEN_FILE_LOCATION`);
-    `hive.metastore.client.auth.mode` = `PLAIN` a name and a password;
-    `hive.metastore.delegation-token` a token that the metastore gave out.
-    """
+    """The login of a catalog's properties, None without one: Kerberos or the process's token
+    (`hive.kerberos-authentication`, `hive.metastore.sasl.enabled`), a name and password
+    (`hive.metastore.client.auth.mode`=`PLAIN`), or `hive.metastore.delegation-token`."""
     reader = PropertyReader(properties)
     mode = properties.get(AUTH_MODE, "NOSASL").strip().upper()
     if mode not in _MODES:

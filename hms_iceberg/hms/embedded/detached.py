@@ -47,11 +47,8 @@ def start(
     host: str = LOOPBACK,
     properties: Mapping[str, str] | None = None,
 ) -> MetastoreStatus:
-    """Starts a metastore that runs until `stop`, unless one runs on this folder already.
-
-    The folder is `default_data_dir()` by default, the port a free one, the warehouse `warehouse` in the data folder. A
-    metastore has no passwords: it listens on loopback unless `host` says otherwise.
-    """
+    """Starts a metastore that runs until `stop`, unless one runs on this folder (by default `default_data_dir()`)
+    already, on a free port by default; it has no passwords, and so listens on loopback by default."""
     folder = Path(data_dir or default_data_dir()).absolute()
     current = status(folder)
     if current.running:
@@ -111,10 +108,8 @@ def stop(data_dir: str | os.PathLike[str] | None = None, timeout: float = 15.0) 
 
 
 def _is_metastore(pid: int) -> bool | None:
-    """Whether the process lives and is a metastore of ours: a pid may have been given to another program since.
-
-    None if that cannot be found out, as the process of another user may be hidden.
-    """
+    """Whether the process lives and is a metastore of ours: a pid may have been given to another program since. None if
+    that cannot be found out, as the process of another user may be hidden."""
     if pid <= 0 or not exists(pid):
         return False
     if Path("/proc/self/cmdline").exists():

@@ -104,10 +104,8 @@ def _quoted(option: str) -> str:
 
 
 def template_path(jars: Sequence[Path]) -> Path | None:
-    """Where the prepared empty database for these jars is cached; None if there is no writable cache folder.
-
-    A change of the jars or of the launcher makes another template.
-    """
+    """Where the prepared empty database for these jars is cached; None if there is no writable cache folder. A change
+    of the jars or of the launcher makes another template."""
     parts = [jar.name for jar in jars if jar.name.startswith(("hive-metastore-", "derby", "datanucleus"))]
     key = hashlib.sha256("\n".join([*parts, LAUNCHER.read_text()]).encode()).hexdigest()[:16]
     folder = cache_folder()
@@ -126,11 +124,8 @@ _LITTLE = 1 / 60  # of one processor; an idle Java takes less
 
 
 class EmbeddedMetastore:
-    """Hive Metastore 2.3.10 out of PySpark's jars, on Derby, as a context manager.
-
-    It listens on loopback only, and it ends when its owner ends, even if that is killed: the server reads a pipe that
-    the owner holds open. A program that forks while it holds one should close it in the child.
-    """
+    """Hive Metastore 2.3.10 out of PySpark's jars, on Derby and loopback, as a context manager. It ends with its owner,
+    even a killed one, whose pipe it reads; a forked child should close it."""
 
     def __init__(
         self,
@@ -192,12 +187,10 @@ class EmbeddedMetastore:
 
     @property
     def pid(self) -> int | None:
-        """Process id of the running server."""
         return self._process.pid if self._process is not None and self.is_running() else None
 
     @property
     def log(self) -> Path:
-        """The file of the server's log."""
         return self.data_dir / "metastore.log"
 
     def is_running(self) -> bool:
@@ -355,11 +348,8 @@ class EmbeddedMetastore:
         )
 
     def _signs_of_life(self) -> tuple[int, ...]:
-        """Sizes of the server's log and its errors, and its processor time, which change while it starts.
-
-        An idle server takes a little processor time as well, so that time counts in steps that would be little for the
-        whole start.
-        """
+        """Sizes of the server's logs, and its processor time in coarse steps (an idle server takes a little), which
+        change while it starts."""
         assert self._process is not None
         sizes = [_size(self.log), _size(self.data_dir / "metastore.err")]
         return (*sizes, int(_processor_seconds(self._process.pid) / (self._start_timeout * _LITTLE)))

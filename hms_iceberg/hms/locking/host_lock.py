@@ -79,10 +79,8 @@ class HostLock:
 
 
 class HostLocks:
-    """The locks of several keys, always taken in one order, so that nobody waits for himself.
-
-    Whoever waits for one of them has no lock of the metastore yet.
-    """
+    """The locks of several keys, always taken in one order, so that nobody waits for himself. Whoever waits for one of
+    them has no lock of the metastore yet."""
 
     def __init__(self, keys: Iterable[str]) -> None:
         self._locks = [HostLock(key) for key in sorted(keys)]
@@ -104,10 +102,8 @@ class HostLocks:
 
 
 class _Waiter:
-    """Waits for a file lock in a thread, since the operating system has no such wait with a time-out.
-
-    The system wakes it when its turn has come, in the order of the requests; nothing is asked again and again.
-    """
+    """Waits for a file lock in a thread, since the operating system has no such wait with a time-out. The system wakes
+    it when its turn has come, in the order of the requests; nothing is asked again and again."""
 
     def __init__(self, file: int) -> None:
         self._file = file

@@ -55,12 +55,8 @@ def blocked_by(lock: LockInfo, locks: list[LockInfo]) -> list[LockInfo]:
 
 
 def release_lock(client: HmsClient, lock_id: int, *, force: bool = False, silence: float = 240.0) -> LockInfo:
-    """Releases the lock of a dead holder, and returns it as it was.
-
-    A holder counts as dead after `silence` seconds without a heartbeat: the longest time that Iceberg's writers are
-    silent by default. With `force` the lock is taken away although its holder may live: a commit that it is about to
-    make may then be lost, or undo another one. A lock of a Hive transaction is refused: only Hive can end it.
-    """
+    """Releases the lock of a holder that was silent for `silence` seconds (writers are for 240 at most), and returns
+    it; with `force` a living holder's commit may be lost, or undo another. Locks of Hive transactions are refused."""
     lock = next((lock for lock in list_locks(client) if lock.lock_id == lock_id), None)
     if lock is None:
         raise LockError(f"There is no lock {lock_id} (any more) in the metastore at {client.pool}.")

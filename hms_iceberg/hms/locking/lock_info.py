@@ -50,10 +50,8 @@ AGENTS = LockAgents()
 
 
 def is_dead(host: str | None, agent: str | None) -> bool:
-    """Whether the holder of a lock certainly runs no more.
-
-    A killed process leaves its lock behind, and the metastore drops it only after `hive.txn.timeout` (300 s).
-    """
+    """Whether the holder of a lock certainly runs no more. A killed process leaves its lock behind, and the metastore
+    drops it only after `hive.txn.timeout` (300 s)."""
     holder = Process.find(host, agent)
     return holder is not None and not holder.may_be_alive()
 

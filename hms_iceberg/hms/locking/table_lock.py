@@ -40,11 +40,8 @@ _RETRY_SECONDS = 1.0
 
 @dataclass(eq=False)
 class Heartbeat:
-    """The heartbeat of one lock.
-
-    `beat` sends it, and raises if the metastore cannot be reached or does not know the lock; the first is due after
-    half of `interval` seconds; `describe` names the lock in the log.
-    """
+    """The heartbeat of one lock. `beat` sends it, and raises if the metastore cannot be reached or does not know the
+    lock; the first is due after half of `interval` seconds; `describe` names the lock in the log."""
 
     beat: Callable[[], None]
     interval: float
@@ -80,11 +77,8 @@ class Heartbeat:
 
 
 class HeartbeatThread:
-    """Sends the heartbeats of all locks; starts with the first lock and ends when there has been none for a while.
-
-    A metastore drops a lock without a heartbeat for `hive.txn.timeout` (five minutes by default). Most commits are over
-    long before, so a lock costs an entry in a list here, and no thread and no call.
-    """
+    """Sends the heartbeats of all locks, while there are any: a metastore drops a lock that has none for
+    `hive.txn.timeout` (five minutes by default), long after most commits are over."""
 
     def __init__(self, idle_seconds: float = 30.0) -> None:
         self._idle_seconds = idle_seconds
@@ -185,10 +179,8 @@ class TableLock:
         return self._granted
 
     def acquire(self) -> None:
-        """Takes the lock, waiting for it as long as `iceberg.hive.lock-timeout-ms` allows in all.
-
-        Does nothing if it is held already, and keeps the place in the queue that `try_acquire` took.
-        """
+        """Takes the lock, waiting for it as long as `iceberg.hive.lock-timeout-ms` allows in all. Does nothing if it is
+        held already, and keeps the place in the queue that `try_acquire` took."""
         if self._granted:
             return
         began = time.monotonic()
@@ -332,10 +324,7 @@ class TableLock:
 
     def _wait_until_granted(self, began: float, deadline: float) -> bool:
         """Watches the queue, which is cheap for the server, and asks for the lock once no other writer is before this
-        one.
-
-        Returns False if the metastore does not know the request any more.
-        """
+        one. Returns False if the metastore does not know the request any more."""
         wait, position, moved = self._settings.check_min_wait, -1, time.monotonic()
         while True:
             ahead = self._ahead(deadline)
@@ -370,11 +359,8 @@ class TableLock:
         return sum(row.lockid < self._lock_id and not self._taken_from_nobody(row, used) for row in rows)
 
     def _taken_from_nobody(self, row: ttypes.ShowLocksResponseElement, used: frozenset[str]) -> bool:
-        """Releases an abandoned lock that would block the table until the metastore's time-out.
-
-        It is of an earlier request of ours, one that this process could not give back, or of a killed process of this
-        machine. The last request of such a process is given a moment to be over.
-        """
+        """Releases an abandoned lock that would block the table until the metastore's time-out: an earlier request of
+        ours, or of a killed process of this machine, whose last request is given a moment."""
         agent = row.agentInfo
         if agent != self._agent and (agent in used or not AGENTS.is_left_behind(agent)):
             if not is_dead(row.hostname, agent):

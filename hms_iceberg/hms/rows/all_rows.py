@@ -140,11 +140,8 @@ class HiveTableRows:
             self._client.get_table(database, name)
 
     def _listed(self, names: Callable[[], Mapping[str, Sequence[str]]]) -> Iterator[Any]:
-        """The rows of the given names, also if they are renamed during the search, into any namespace.
-
-        The server lists the names first and the tables after. So names are asked for again until none is new. A table
-        may also take the name of one that was listed before: all are asked for once more if one is not found.
-        """
+        """The rows of the given names, whatever is renamed meanwhile: the server lists names first and tables after, so
+        names are asked for until none is new, and all again if one is not found."""
         found: set[tuple[str, str]] = set()
         tries: Counter[tuple[str, str]] = Counter()
         again = True

@@ -71,9 +71,7 @@ _warned: set[tuple[str, int, str]] = set()
 @dataclass(frozen=True)
 class ColumnOptions:
     """How columns are shown; types longer than `max_type_length` are shown as `string` (0 for no limit).
-
-    `local_time_zone` shows a timestamp with zone as `timestamp with local time zone` rather than `timestamp`.
-    """
+    `local_time_zone` shows a timestamp with zone as `timestamp with local time zone` rather than `timestamp`."""
 
     local_time_zone: bool = False
     max_type_length: int = 32672
@@ -106,9 +104,7 @@ def _member(field: NestedField, kind: str) -> str:
 
 def check_column_names(before: Schema | None, after: Schema, table: str) -> None:
     """Refuses new names that differ from another column's in case only: names of a metastore's columns have no case.
-
-    Names of fields within a struct are part of its type, whose text the metastore does not read.
-    """
+    Names of fields within a struct are part of its type, whose text the metastore does not read."""
     had = set() if before is None else {field.name for field in before.fields}
     alike: dict[str, str] = {}
     for name in (field.name for field in after.fields):
@@ -121,11 +117,8 @@ def check_column_names(before: Schema | None, after: Schema, table: str) -> None
 
 
 def hive_columns(schema: Schema, options: ColumnOptions, table: str) -> list[ttypes.FieldSchema]:
-    """The columns of a row of the metastore.
-
-    Names that differ in case only are one name to a metastore: all but the first get their field id appended. Comments
-    are cut at the metastore's limit.
-    """
+    """The columns of a row of the metastore. Names that differ in case only are one name to a metastore: all but the
+    first get their field id appended. Comments are cut at the metastore's limit."""
     taken: set[str] = set()
     columns = []
     for field in schema.fields:

@@ -49,11 +49,8 @@ class HivePartition:
 
 @dataclass(frozen=True)
 class HiveTable:
-    """A row of the metastore, of any kind of table; names are lower-case, as the metastore has them.
-
-    `table_type` is `MANAGED_TABLE`, `EXTERNAL_TABLE`, `VIRTUAL_VIEW` ...; `columns` are without the partition keys;
-    `create_time` is in seconds from 1970-01-01 UTC.
-    """
+    """A row of the metastore for any kind of table (`MANAGED_TABLE`, `VIRTUAL_VIEW` …), names in lower case; `columns`
+    are without the partition keys, `create_time` in seconds since 1970-01-01 UTC."""
 
     database: str
     name: str
@@ -67,7 +64,6 @@ class HiveTable:
 
     @property
     def location(self) -> str:
-        """The table's own location."""
         return self.storage.location
 
     @property

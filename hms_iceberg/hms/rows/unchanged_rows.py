@@ -38,14 +38,10 @@ class _Kept:
 
 
 class UnchangedRows:
-    """Pointers of tables whose rows are read again only if the metastore has changed. Safe for threads.
-
-    A pointer is right if the number of the last change is still what it was *before* its row was read: a change that
-    the row lacks was committed later, so its number is higher. Servers draw numbers one after the other, under a lock
-    in the database that they keep until the change is committed (HIVE-16886, since Hive 3). Nothing of this holds if
-    somebody changes the database without the listener: another server of the same metastore, or a session whose
-    metastore is in its own process. Nobody can see that from here, so users say it by a property.
-    """
+    """Pointers of tables whose rows are read again only if the metastore has changed. Safe for threads. A pointer is
+    right while the number of the last change is what it was *before* its row was read: servers draw numbers one after
+    the other until the change is committed (HIVE-16886, Hive 3). Changes past the listener (another server, a metastore
+    in a session's process) go unseen, so users say by a property that there are none."""
 
     def __init__(self, client: HmsClient) -> None:
         self._client = client

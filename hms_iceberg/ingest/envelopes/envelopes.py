@@ -54,16 +54,8 @@ _OPERATIONS: Mapping[str, Operation] = MappingProxyType(
 
 
 def envelope_of(kind: str, registry: Mapping[str, str], operation_column: str | None) -> Envelope:
-    """The envelope of a format.
-
-    Args:
-        kind: one of `FORMATS`.
-        registry: settings of the schema registry, for Avro.
-        operation_column: the field of a plain value that says what happens to its row; none if every value is a row.
-
-    Raises:
-        InvalidInputError: an unknown format, or settings that do not fit it.
-    """
+    """The envelope of a format of `FORMATS`; `registry` are settings of the schema registry, for Avro,
+    `operation_column` is the field of a plain value that says what happens to its row."""
     if kind not in FORMATS:
         raise InvalidInputError(f"Format {kind!r} is unknown; there are {', '.join(FORMATS)}.")
     if operation_column is not None and kind.startswith("debezium"):

@@ -21,15 +21,8 @@ _NUMBERS = (
 
 
 def avro_schemas(settings: Mapping[str, str]) -> AvroSchemas:
-    """The schemas of a registry.
-
-    Args:
-        settings: of confluent-kafka's client, such as `url`, `basic.auth.user.info`, `ssl.ca.location`.
-
-    Raises:
-        MissingDependencyError: confluent-kafka is not installed with its client of registries.
-        ConfigurationError: a setting is missing or unknown.
-    """
+    """The schemas of a registry, by settings of confluent-kafka's client (`url`, `basic.auth.user.info`,
+    `ssl.ca.location`)."""
     try:
         from confluent_kafka.schema_registry import SchemaRegistryClient
     except ImportError as error:

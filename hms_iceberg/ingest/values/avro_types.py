@@ -65,12 +65,8 @@ _LOGICAL: Mapping[str, Callable[[dict[str, Any]], SourceType]] = MappingProxyTyp
 
 
 def avro_type(schema: Any, named: Mapping[str, Any]) -> SourceType:
-    """The type that an Avro schema describes.
-
-    Args:
-        schema: as fastavro has parsed it, so that names are full ones.
-        named: the schemas that it names.
-    """
+    """The type that an Avro schema describes, as fastavro has parsed it (with full names), given the schemas that it
+    names."""
     return _AvroTypes(named).of(schema)
 
 

@@ -48,13 +48,8 @@ _BITS: dict[type[IcebergType], int] = {IntegerType: 32, LongType: 64}
 
 
 def fit(target: IcebergType, source: SourceType, time_unit: int | None = None) -> Fit:
-    """What makes values of a source fit a column; nothing is rounded, cut off or guessed.
-
-    Args:
-        target: the column's type.
-        source: the type of the values.
-        time_unit: of numbers in columns of times if the values have no type, in nanoseconds; None refuses them.
-    """
+    """Makes values of a source fit a column, or refuses; nothing is rounded, cut off or guessed. `time_unit`
+    (nanoseconds) is that of numbers without a type in columns of times, None refuses them."""
     if source is UNTYPED and isinstance(target, (TimeType, *TIMESTAMPS)) and time_unit is not None:
         return _either(_counts(target, time_unit), _times(target))
     if source is UNTYPED and isinstance(target, DateType):

@@ -44,10 +44,8 @@ def type_of_value(value: Any) -> IcebergType | None:
 
 
 def widened(old: IcebergType | None, new: IcebergType | None, format_version: int) -> IcebergType | None:
-    """The type for values of both: the wider one, a struct with the fields of both; the old one if there is none.
-
-    None stands for no type yet.
-    """
+    """The type for values of both: the wider one, a struct with the fields of both; the old one if there is none. None
+    stands for no type yet."""
     if old is None or new is None:
         return new if old is None else old
     if old == new:

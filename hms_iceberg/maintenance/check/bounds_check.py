@@ -39,8 +39,6 @@ _BATCH_ROWS = 65_536
 
 
 class Bounds:
-    """Looks for wrong bounds of a table's files."""
-
     def __init__(self, metadata: TableMetadata, storage: Storage) -> None:
         self._metadata = metadata
         self._storage = storage

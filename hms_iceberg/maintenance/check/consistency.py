@@ -146,11 +146,8 @@ class _Read:
 
 
 class _Check:
-    """Collects findings; manifests and files that several snapshots share are looked at once.
-
-    Manifests are read a few at a time, and their files are looked at before the next ones are read. What is kept is a
-    digest of each manifest, and a hash of each file: some 150 bytes a file.
-    """
+    """Collects findings. Manifests are read a few at a time, and once for all snapshots that share them: a digest of
+    each, and a hash of each file, are kept, some 150 bytes a file."""
 
     def __init__(self, metadata: TableMetadata, storage: Storage, progress: Progress) -> None:
         self.metadata = metadata

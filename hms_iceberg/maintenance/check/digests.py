@@ -44,7 +44,6 @@ def _hash(text: str) -> bytes:
 
 
 def digest(entries: Sequence[ManifestEntry]) -> ManifestDigest:
-    """The digest of a manifest's entries."""
     live = [(place, entry.data_file) for place, entry in enumerate(entries) if entry.is_live]
     files = pl.DataFrame(
         {

@@ -117,10 +117,7 @@ class Values:
 
     def _decode(self, file: DataFile) -> set[int]:
         """Decodes columns that no column of the table reads (dropped ones, and those of delete files), to find damage
-        in them.
-
-        Returns the columns of the table that the file has: others read as null, or as their default.
-        """
+        in them. Returns the columns of the table that the file has: others read as null, or as their default."""
         mapping = self._metadata.name_mapping()
         reader = open_reader(self._storage, file.file_path, file.file_format, mapping, file.key_metadata)
         try:

@@ -262,11 +262,8 @@ class WrongStatistics(Finding):
 
 
 def check_owner(version: MetadataVersion, pointer: TablePointer, storage: Storage) -> OtherTable | None:
-    """The evidence that a metadata file belongs to another table; None if there is none.
-
-    Of a metastore's row that is the UUID, or the location of tables without one (format version 1 does not need it). A
-    table that is a folder has the location of its folder, and the UUID of the versions before.
-    """
+    """The evidence that a metadata file belongs to another table, or None: its UUID, or without one (format version 1)
+    its location; for a table that is a folder, that folder and the UUID of the versions before."""
     row, own = pointer.properties.get("uuid"), version.metadata.table_uuid
     if row and own:
         return None if row == own else OtherTable(version.location, row, own)

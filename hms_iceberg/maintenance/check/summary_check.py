@@ -28,7 +28,6 @@ class EntryCounts:
 
     @classmethod
     def of(cls, entries: Iterable[ManifestEntry]) -> EntryCounts:
-        """The counts of some entries."""
         live: list[DataFile] = []
         added: dict[int | None, list[DataFile]] = {}
         removed: dict[int | None, list[DataFile]] = {}
@@ -57,10 +56,8 @@ class EntryCounts:
 
 
 def check_summary(snapshot: Snapshot, counts: EntryCounts) -> Iterator[Finding]:
-    """Finds totals of a snapshot's summary that differ from those of its entries.
-
-    Totals that the summary leaves out are not missed: a writer must, if the parent's are unknown.
-    """
+    """Finds totals of a snapshot's summary that differ from those of its entries. Totals that the summary leaves out
+    are not missed: a writer must, if the parent's are unknown."""
     summary = snapshot.summary
     yield from (
         _compared(snapshot, key, count) for key, count in counts.live.items() if _differs(summary.get(key), count)

@@ -35,7 +35,6 @@ class Diagnosis:
 
 
 def good(subject: str, said: str) -> Diagnosis:
-    """The diagnosis of something that works."""
     return Diagnosis(subject, Health.GOOD, said)
 
 

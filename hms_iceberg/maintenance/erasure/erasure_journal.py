@@ -63,7 +63,6 @@ class ErasureJournal:
 
     @classmethod
     def begin(cls, intent: ErasureIntent, metadata: TableMetadata, storage: Storage) -> ErasureJournal:
-        """Writes the journal of a new erasure."""
         folder = metadata_folder(metadata.location, metadata.properties)
         journal = cls(intent, folder, storage)
         journal._write(_BEGUN, asdict(intent))

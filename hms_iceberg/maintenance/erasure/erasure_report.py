@@ -38,16 +38,12 @@ def is_about(report: Mapping[str, Any], where: str) -> bool:
 
 
 def is_digest_of(digest: Mapping[str, str], where: str) -> bool:
-    """Whether a digest is that of a predicate."""
     return hmac.compare_digest(digest["sha256"], digest_of(where, digest["salt"])["sha256"])
 
 
 def signed(report: Mapping[str, Any], key: bytes) -> dict[str, Any]:
-    """A report with a signature over all else in it.
-
-    With a private Ed25519 key (PEM) whoever has the public one can verify it; with any other key of at least 16 bytes
-    (HMAC-SHA256) whoever has the same key.
-    """
+    """A report with a signature over all else in it. With a private Ed25519 key (PEM) whoever has the public one can
+    verify it; with any other key of at least 16 bytes (HMAC-SHA256) whoever has the same key."""
     content = {name: value for name, value in report.items() if name != _SIGNATURE}
     private = _private_key(key)
     if private is None:

@@ -44,7 +44,6 @@ class Reading:
 
     @cached_property
     def bound(self) -> BooleanExpression:
-        """The predicate bound to the schema."""
         return bind(self.schema, self.predicate, self.case_sensitive)
 
     @cached_property
@@ -56,12 +55,8 @@ class Reading:
 def readings_of(
     metadata: TableMetadata, predicate: BooleanExpression, name: str, case_sensitive: bool = True
 ) -> tuple[Reading, ...]:
-    """The readings of a predicate that together say which rows it means.
-
-    The first is that of the current schema, or of the newest one that has all names. Of other schemas those count in
-    which a name stands for a column that was dropped since: nobody can mean another column by it today. A column that
-    lives on under another name is not meant by its old one. UnknownColumnError if no schema has all names.
-    """
+    """The readings of a predicate that together say which rows it means: by the newest schema that has all its names,
+    and by others in which a name stands for a column dropped since. UnknownColumnError if no schema has them all."""
     current = metadata.schema()
     older = sorted(metadata.schemas, key=lambda each: each.schema_id, reverse=True)
     found: list[Reading] = []
@@ -88,10 +83,8 @@ def readings_of(
 
 
 def _as_named(metadata: TableMetadata, schema: Schema, field_ids: Iterable[int]) -> Schema:
-    """Columns under the names that a schema has for them, of the widest type that they came to have.
-
-    Those that partitions are made of come with them. Files need not have them.
-    """
+    """Columns under the names that a schema has for them, of the widest type that they came to have. Those that
+    partitions are made of come with them. Files need not have them."""
     sources = {source for spec in metadata.partition_specs for each in spec.fields for source in each.source_ids or ()}
     sources |= {each.source_id for spec in metadata.partition_specs for each in spec.fields}
     wanted = {*field_ids, *filter(schema.has_field, sources)}

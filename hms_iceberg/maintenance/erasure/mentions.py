@@ -18,7 +18,6 @@ _NAMED = (Operator.EQ, Operator.IN, Operator.STARTS_WITH)
 
 
 def texts_of(readings: Iterable[Reading]) -> frozenset[str]:
-    """The texts that a predicate asks for."""
     tests = (each for reading in readings for each in bound_predicates(reading.bound) if each.operation in _NAMED)
     values = (value for each in tests for value in values_of(each))
     return frozenset(value for value in values if isinstance(value, str) and len(value) >= _LEAST)

@@ -117,10 +117,8 @@ class DataFileWriter:
         return Schema(*(each for each in fields if each is not None))
 
     def _column(self, stored: pa.Field, schema: pa.Schema, location: str) -> NestedField | None:
-        """A column of a file in the narrowest form that any schema gives it and that the file fits.
-
-        None for one that no schema has: no version of the table can read it.
-        """
+        """A column of a file in the narrowest form that any schema gives it and that the file fits. None for one that
+        no schema has: no version of the table can read it."""
         field_id = field_id_of(stored)
         own = set(_nested_ids(stored))
         known: list[NestedField] = []
@@ -173,10 +171,8 @@ def _groups(rows: Iterable[pa.RecordBatch], properties: Mapping[str, str]) -> It
 
 @dataclass(frozen=True)
 class RewrittenData:
-    """What became of a data file: the rows that go, and the new files by the first row id that they are read with.
-
-    One file may be read with several: branches of a table that was upgraded number its rows each on their own.
-    """
+    """What became of a data file: the rows that go, and the new files by the first row id that they are read with. One
+    file may be read with several: branches of a table that was upgraded number its rows each on their own."""
 
     gone: FoundRows
     files: Mapping[int | None, DataFile]
@@ -188,16 +184,13 @@ class RewrittenData:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Where the new files are."""
         return tuple(dict.fromkeys(each.file_path for each in self.files.values()))
 
 
 @dataclass(frozen=True)
 class DeleteFileWriter:
-    """Writes delete files anew, for data files that were written anew.
-
-    `rewritten` are these by their old location, `data_files` all that any version of the table names.
-    """
+    """Writes delete files anew, for data files that were written anew. `rewritten` are these by their old location,
+    `data_files` all that any version of the table names."""
 
     data: DataFileWriter
     finder: RowFinder
@@ -210,9 +203,7 @@ class DeleteFileWriter:
 
     def positions(self, file: DataFile) -> tuple[DataFile, ...] | None:
         """The position delete file for the new data files: none if nothing is left of it, None if it stays as it is.
-
-        Rows that it repeats beside their positions are left out: no reader needs them.
-        """
+        Rows that it repeats beside their positions are left out: no reader needs them."""
         if self.finder.matches_partition(file):
             return ()
         found = read_position_deletes(self._storage, file)

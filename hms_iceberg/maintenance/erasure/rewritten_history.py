@@ -207,10 +207,8 @@ class FileRewriting:
 
 @dataclass(frozen=True)
 class ForgetRows(Update):
-    """Lets every snapshot read the files without the rows that match; ids, times, order and refs of snapshots stay.
-
-    On a newer version of the table it does the same for what came meanwhile.
-    """
+    """Lets every snapshot read the files without the rows that match; ids, times, order and refs of snapshots stay. On
+    a newer version of the table it does the same for what came meanwhile."""
 
     predicate: BooleanExpression
     name: str

@@ -89,11 +89,8 @@ class Duplicates:
 
 
 def find_duplicates(examination: Examination) -> Duplicates:
-    """The entries of live files that are one too many, in every snapshot that can be read whole.
-
-    Of a data file the oldest entry stays, as all deletes apply to it; of a delete file the newest, which applies to
-    most.
-    """
+    """The entries of live files that are one too many, in every snapshot that can be read whole. Of a data file the
+    oldest entry stays, as all deletes apply to it; of a delete file the newest, which applies to most."""
     found = Duplicates()
     for snapshot_id in examination.lists:
         listed = examination.listed(snapshot_id)

@@ -163,11 +163,8 @@ def check_owner(manifest: ManifestFile, entries: Sequence[ManifestEntry]) -> Non
 
 
 class ManifestEntries:
-    """The entries of each whole manifest, by its location.
-
-    Of a manifest only a digest is kept; its entries are read again when they are asked for. Manifests that a repair
-    makes count as whole ones.
-    """
+    """The entries of each whole manifest, by its location. Of a manifest only a digest is kept; its entries are read
+    again when they are asked for. Manifests that a repair makes count as whole ones."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -216,7 +213,6 @@ class ManifestEntries:
             yield from self.each(location, metrics=metrics)
 
     def digest(self, location: str) -> ManifestDigest:
-        """The digest of a whole manifest."""
         return self._digests[location]
 
     def digests(self, manifests: Iterable[ManifestFile]) -> list[tuple[ManifestFile, ManifestDigest]] | None:

@@ -128,10 +128,8 @@ def _odd(files: Sequence[DataFile]) -> list[RepairStep]:
 
 
 def without_snapshots(metadata: TableMetadata, lost: Collection[int]) -> tuple[TableMetadata, str, str]:
-    """The metadata without some snapshots, what was done, and what is lost, as sentences.
-
-    Branches go back to the newest ancestor that is left, tags go.
-    """
+    """The metadata without some snapshots, what was done, and what is lost, as sentences. Branches go back to the
+    newest ancestor that is left, tags go."""
     done, loses = [], [f"the snapshots {', '.join(map(str, sorted(lost)))} for time travel"]
     for name, ref in list(metadata.refs.items()):
         if ref.snapshot_id not in lost:

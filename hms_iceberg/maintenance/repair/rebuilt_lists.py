@@ -28,10 +28,8 @@ _NUMBERS = re.compile(r"\d+")
 
 
 def rebuild_lists(examination: Examination) -> dict[int, list[ManifestFile]]:
-    """The manifests of snapshots whose list is damaged, as far as they can be told.
-
-    Rebuilt lists help to rebuild those beside them: this goes on until nothing more is found.
-    """
+    """The manifests of snapshots whose list is damaged, as far as they can be told. Rebuilt lists help to rebuild those
+    beside them: this goes on until nothing more is found."""
     found: dict[int, list[ManifestFile]] = {}
     snapshots = [each for each in examination.metadata.snapshots if each.snapshot_id in examination.damaged_lists]
     unlisted = _unlisted(examination) if snapshots else []

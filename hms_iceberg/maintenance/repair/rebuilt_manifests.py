@@ -32,9 +32,7 @@ def doubts(
     examination: Examination, made: Mapping[str, Sequence[ManifestEntry]], counted: Mapping[str, ManifestFile]
 ) -> dict[str, str]:
     """By manifest location: why the rebuilt entries may be wrong, or that nothing confirms them, as part of a sentence.
-
-    As many files and rows prove little: a failed attempt wrote as many as the one that was committed.
-    """
+    As many files and rows prove little: a failed attempt wrote as many as the one that was committed."""
     found = {place: "of other partitions" for place in made if not _same_partitions(examination, counted[place])}
     proven: set[str] = set()
     for snapshot_id, listed in examination.lists.items():
@@ -81,8 +79,6 @@ def _same_partitions(examination: Examination, counted: ManifestFile) -> bool:
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """A rebuilt manifest."""
-
     entries: tuple[ManifestEntry, ...]  # what it holds
     source: str  # from what it was made, in words
     loses: str | None = None  # what of the old one is lost

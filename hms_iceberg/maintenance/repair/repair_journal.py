@@ -29,8 +29,6 @@ _BEFORE = ".before"
 
 @dataclass(frozen=True)
 class DoneRepair:
-    """A repair that was carried out."""
-
     journal: str  # location of its journal
     before: str  # location of the metadata file that the metastore named before
     copy: str  # location of a copy of that file, as commits may delete old ones; empty if it could not be read
@@ -59,10 +57,8 @@ def write_done(done: DoneRepair, storage: Storage) -> None:
 
 
 def state_of(metadata: TableMetadata) -> str:
-    """A digest of a table's metadata without times and metadata file names, to recognise the same state.
-
-    What the maintenance service notes in the properties is left out, too: its visit changes nothing.
-    """
+    """A digest of a table's metadata without times and metadata file names, to recognise the same state. What the
+    maintenance service notes in the properties is left out, too: its visit changes nothing."""
     content = metadata_to_dict(metadata)
     for name in ("metadata-log", "last-updated-ms"):
         content.pop(name, None)

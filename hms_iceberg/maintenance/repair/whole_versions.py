@@ -31,10 +31,8 @@ def current_version(pointer: TablePointer, storage: Storage) -> tuple[MetadataVe
 
 
 def newest_whole_version(pointer: TablePointer, storage: Storage) -> MetadataVersion | None:
-    """The newest version whose metadata can be read, before the one that the metastore names if that is damaged.
-
-    None also if two files could be it, one of which was never committed: if one is damaged, the other may be that one.
-    """
+    """The newest version whose metadata can be read, before the one that the metastore names if that is damaged. None
+    also if two files could be it, one of which was never committed: if one is damaged, the other may be that one."""
     for candidates in _candidates(pointer, storage):
         found = [version for location in candidates if (version := _version_of(pointer, location, storage)) is not None]
         if found:
@@ -75,10 +73,8 @@ def _version_of(pointer: TablePointer, location: str, storage: Storage) -> Metad
 
 
 def _candidates(pointer: TablePointer, storage: Storage) -> Iterator[list[str]]:
-    """Locations of the table's other versions by their number, the newest first.
-
-    A newer one than a damaged file was never committed; a file elsewhere tells nothing of how far the table came.
-    """
+    """Locations of the table's other versions by their number, the newest first. A newer one than a damaged file was
+    never committed; a file elsewhere tells nothing of how far the table came."""
     location, previous = pointer.metadata_location, pointer.properties.get(_PREVIOUS, "")
     elsewhere = names_elsewhere(pointer, Places(storage))
     lost = -1 if elsewhere else _number(location.rpartition("/")[2])

@@ -24,7 +24,6 @@ class Mended:
 
     @property
     def step(self) -> RepairStep:
-        """The repair step for it."""
         rest = len(self.files) - _SHOWN
         shown = ", ".join(self.files[:_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
         damage = (
@@ -35,10 +34,8 @@ class Mended:
 
 
 def mended_bounds(examination: Examination, record_counts: bool) -> Iterator[Mended]:
-    """The manifests with wrong bounds; of tables without files of others only if `record_counts` opens every file.
-
-    A file that is gone or damaged is left as it is.
-    """
+    """The manifests with wrong bounds; of tables without files of others only if `record_counts` opens every file. A
+    file that is gone or damaged is left as it is."""
     metadata = examination.metadata
     bounds = Bounds.to_check(metadata, examination.storage, record_counts)
     known: dict[bytes, DataFile | None] = {}

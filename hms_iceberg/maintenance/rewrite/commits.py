@@ -44,11 +44,8 @@ class Written:
 
 
 class GroupCommits:
-    """Commits groups of rewritten files, based on the version of the table that was planned.
-
-    New data files get the data sequence number that is given, by default that of the commit. `removed_deletes` counts
-    delete files that went with data files.
-    """
+    """Commits groups of rewritten files, based on the planned version; new data files get the given data sequence
+    number, or the commit's. `removed_deletes` counts delete files that went with data files."""
 
     def __init__(self, table: Table, rules: CommitRules, branch: str, data_sequence_number: int | None = None) -> None:
         self.table = table
@@ -161,11 +158,8 @@ def rewrite_groups(
     workers: int,
     stop: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Rewrites and commits all groups; once `stop` says True, those not begun are left for another run.
-
-    `write` calls its second argument with each location before the file is made. With partial progress errors are kept
-    until too many commits failed.
-    """
+    """Rewrites and commits all groups, none that has not begun once `stop` says True; `write` calls its second argument
+    with each location before the file is made. Partial progress keeps errors until too many commits failed."""
     commits.begin(len(groups))
     try:
         with closing(_Pool(commits, write, stop).written(groups, workers)) as done:

@@ -33,10 +33,8 @@ class Layout:
 def layout_of(
     metadata: TableMetadata, strategy: str, sort_order: str | SortOrder | None, table: str, case_sensitive: bool
 ) -> Layout:
-    """The layout that a strategy and an order ask for; without an order, `sort` takes the table's.
-
-    An order may be text: `a desc nulls last, bucket(4, b)`, or `zorder(a, b)`.
-    """
+    """The layout that a strategy and an order ask for; without an order, `sort` takes the table's. An order may be
+    text: `a desc nulls last, bucket(4, b)`, or `zorder(a, b)`."""
     what = f"Cannot rewrite the data files of table {table}"
     wanted = strategy.strip().lower()
     if wanted not in ("binpack", "sort"):

@@ -78,11 +78,8 @@ class SizeRules:
         return self.target_bytes + (self.max_bytes - self.target_bytes) // 2
 
     def output_files(self, size: int) -> int:
-        """How many files so many bytes become.
-
-        What is left over after whole files gets one of its own where that is large enough, and otherwise goes into
-        the others unless they become too large.
-        """
+        """How many files so many bytes become. What is left over after whole files gets one of its own where that is
+        large enough, and otherwise goes into the others unless they become too large."""
         if size < self.target_bytes:
             return 1
         whole, rest = divmod(size, self.target_bytes)
@@ -171,7 +168,6 @@ class RewriteOptions:
         )
 
     def commits(self) -> CommitRules:
-        """The rules for committing groups."""
         most = self._int("partial-progress.max-commits", CommitRules.max_commits, 1)
         return CommitRules(
             workers=self._int("max-concurrent-file-group-rewrites", CommitRules.workers, 1),
@@ -181,7 +177,6 @@ class RewriteOptions:
         )
 
     def data_files(self) -> DataFileRules:
-        """The options that only data files have."""
         for name in (*_ZORDER_OPTIONS, "shuffle-partitions-per-file"):
             self._int(name, 1, 1)
         ratio = self._float("delete-ratio-threshold", DataFileRules.delete_ratio_threshold)

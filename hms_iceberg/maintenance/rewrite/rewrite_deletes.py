@@ -153,7 +153,6 @@ def _group(metadata: TableMetadata, files: list[DataFile], sizes: SizeRules) -> 
 
 
 def live_deletes(snapshot: Snapshot | None, storage: Storage) -> list[DataFile]:
-    """All delete files and vectors of a snapshot."""
     return [
         entry.data_file
         for manifest in manifest_list_of(snapshot, storage)
@@ -206,11 +205,8 @@ class _Rewriter:
 
 
 def dangling_deletes(metadata: TableMetadata, storage: Storage, branch: str = MAIN_BRANCH) -> tuple[DataFile, ...]:
-    """The delete files and deletion vectors of a branch that apply to no data file.
-
-    Which delete applies to which file is what a scan is planned with, so that none is named that any row needs: by
-    sequence numbers and partitions as in Apache Iceberg, and by the bounds of keys and paths besides.
-    """
+    """The delete files and deletion vectors of a branch that apply to no data file, by the rules that a scan is planned
+    with."""
     snapshot = parent_on(metadata, branch)
     if snapshot is None:
         return ()

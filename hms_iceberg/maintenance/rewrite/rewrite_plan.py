@@ -110,10 +110,8 @@ def plan_rewrite(
     row_filter: BooleanExpression,
     case_sensitive: bool,
 ) -> RewritePlan:
-    """The groups to rewrite, in job order, and how many files were looked at.
-
-    All rows are rewritten of each file that may hold rows that the filter matches.
-    """
+    """The groups to rewrite, in job order, and how many files were looked at. All rows are rewritten of each file that
+    may hold rows that the filter matches."""
     spec_id = metadata.default_spec_id if rules.output_spec_id is None else rules.output_spec_id
     if snapshot is None:
         return RewritePlan(None, (), spec_id, 0)
@@ -145,11 +143,8 @@ def _files_with_deletes(plan: ScanPlan) -> pl.DataFrame:
 def _runs(
     files: pl.DataFrame, partition_columns: Sequence[str], spec_id: int, sizes: SizeRules, rules: DataFileRules
 ) -> Iterator[list[int]]:
-    """Row numbers of files that go together.
-
-    Files of another partition spec than the table's have no partition in common with the new files: all of them go
-    together, as in Apache Iceberg.
-    """
+    """Row numbers of files that go together. Files of another partition spec than the table's have no partition in
+    common with the new files: all of them go together, as in Apache Iceberg."""
     size = pl.col("file_size_in_bytes")
     too_many = pl.col("delete_files") >= rules.delete_file_threshold
     ratio = pl.min_horizontal("deleted", "record_count") / pl.col("record_count").clip(lower_bound=1)

@@ -65,7 +65,6 @@ class DataFileRewrite:
         self.commits.take(Written(group, Replaced(removed, added), created))
 
     def result(self) -> RewriteResult:
-        """The result, once all groups are done."""
         table, done = self.table.refresh(), self.commits
         removed = done.removed_deletes
         if self.remove_dangling_deletes:

@@ -59,13 +59,9 @@ class _Looked:
 def needs_of(
     table: Table, policy: Policy, rows: TableRows | None = None, clock: Callable[[], float] = time.time
 ) -> Iterator[Need]:
-    """The maintenance that a table needs, in the order in which to do it; ages and days are told by the clock (seconds
-    since 1970).
-
-    A policy that does not fit the table's columns is a ConfigurationError before the first of them. A table whose files
-    may belong to others (`gc.enabled=false`), or that follows a Hive table (`snapshot=true`), needs nothing: whoever
-    keeps it up refuses what somebody else wrote to it.
-    """
+    """The maintenance that a table needs, in the order in which to do it, with ages by the clock (seconds since 1970).
+    A policy that does not fit the columns is a ConfigurationError; a table whose files may be others'
+    (`gc.enabled=false`), or that follows a Hive table (`snapshot=true`), needs nothing."""
     is_own = GC_ENABLED.of(table.properties) and not IS_SNAPSHOT_TABLE.of(table.properties)
     if not policy.enabled or not is_own:
         return

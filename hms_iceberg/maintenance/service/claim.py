@@ -22,8 +22,6 @@ _RENEWED_AFTER_SECONDS = 10 * 60
 
 
 class Claim:
-    """A claim that is held."""
-
     def __init__(self, table: Table, owner: str) -> None:
         self._table = table
         self._owner = owner
@@ -64,10 +62,7 @@ def new_owner() -> str:
 @contextmanager
 def claimed(table: Table, owner: str) -> Iterator[Claim | None]:
     """A claim of a table for the time of the block; None if another service has it. The table moves to its newest
-    version.
-
-    A claim that the owner could not give back, as the metastore was away, is its own still.
-    """
+    version. A claim that the owner could not give back, as the metastore was away, is its own still."""
     claim = Claim(table, owner)
     if not claim.renew():
         yield None

@@ -61,14 +61,12 @@ class ServiceMetrics:
         )
 
     def step(self, step: Step) -> None:
-        """Counts a step that is over."""
         self._actions.labels(step.action, step.outcome).inc()
         if step.outcome in ("done", "failed") and step.action:
             self._action_seconds.labels(step.action).observe(step.seconds)
             self._input_bytes.labels(step.action).inc(step.input_bytes)
 
     def report(self, report: RunReport) -> None:
-        """Counts a run that is over."""
         self._not_ready = None
         self._ended("failed" if report.failed else "done")
         self._run_seconds.observe(report.seconds)
@@ -76,7 +74,6 @@ class ServiceMetrics:
         self._debt.set(report.debt_seconds)
 
     def failure(self, error: Exception) -> None:
-        """Counts a run that failed as a whole."""
         self._not_ready = f"The last run failed: {error}"
         self._ended("failed")
 

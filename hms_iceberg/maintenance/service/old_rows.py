@@ -59,11 +59,8 @@ class OldRows:
     looked_for: str
 
     def delete(self, table: Table) -> str:
-        """Deletes the rows by the table's `write.delete.mode`, and tells what went.
-
-        Files that may have such rows and have none are remembered, so that they are not read again until the table or
-        the day changes.
-        """
+        """Deletes the rows by the table's `write.delete.mode`, and tells what went. Files that may have such rows and
+        have none are remembered, so that they are not read again until the table or the day changes."""
         before = table.refresh().metadata.current_snapshot_id
         table.delete(self.row_filter, snapshot_properties={"hms_iceberg.retain": f"before {self.before}"})
         current = table.refresh().current_snapshot()
@@ -80,10 +77,8 @@ class OldRows:
 
 
 def retained_column(table: Table, policy: Policy) -> NestedField | None:
-    """The column that tells the age of rows; None if the policy has none.
-
-    A ConfigurationError if the table has no such column, or one that tells no age.
-    """
+    """The column that tells the age of rows; None if the policy has none. A ConfigurationError if the table has no such
+    column, or one that tells no age."""
     if policy.retain_age is None:
         return None
     name, unit = policy.retain_column, policy.retain_unit

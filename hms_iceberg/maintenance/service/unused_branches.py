@@ -50,12 +50,9 @@ class UnusedBranches:
 
 
 def unused_branches(metadata: TableMetadata, policy: Policy, now_ms: int) -> UnusedBranches:
-    """The branches without use, and those to be noted; nothing without a policy for them.
-
-    Main stays, and a branch with an age of its own (`max-ref-age-ms`), which expires by that. So does one for
-    write-audit-publish unless the policy says otherwise: any branch of a table of `write.wap.enabled`, and one with a
-    snapshot of its own that has a `wap.id`.
-    """
+    """The branches without use, and those to be noted; none without a policy. Main and branches with `max-ref-age-ms`
+    stay, and unless the policy says otherwise those for write-audit-publish (`write.wap.enabled`, or a snapshot with
+    `wap.id`)."""
     age = policy.branches_unused_age
     if age is None:
         return UnusedBranches((), {}, ())

@@ -40,11 +40,8 @@ _ACID_COLUMNS = {"operation", "originalTransaction", "bucket", "rowId", "current
 
 @dataclass
 class FileSchemaFacts:
-    """A file's schema compared with the table's columns: names, kinds of timestamps (by field id), and problems.
-
-    `mapped` are the table's columns under the names that the file has for them; `problems` say why the file cannot be
-    read as the table.
-    """
+    """A file's schema compared with the table's: its columns under the file's names (`mapped`), kinds of timestamps by
+    field id, and `problems`, for which the file cannot be read as the table."""
 
     mapped: tuple[MappedField, ...] = ()
     timestamps: dict[int, str] = field(default_factory=dict)
@@ -59,9 +56,7 @@ def examine(
     avro_names: AvroNames | None = None,
 ) -> FileSchemaFacts:
     """Compares a file's columns with the table's; `int96` names the file's top-level columns with INT96 timestamps.
-
-    `avro_names` are names by which Hive finds its columns in Avro files; None for the columns' own.
-    """
+    `avro_names` are names by which Hive finds its columns in Avro files; None for the columns' own."""
     facts = FileSchemaFacts()
     examiner = _Examiner(facts, int96, file_format)
     if file_format == AVRO:

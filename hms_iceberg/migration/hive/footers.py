@@ -142,11 +142,8 @@ class FooterReader:
         return found
 
     def _name_mapping(self) -> tuple[NameMapping, list[str]]:
-        """The name mapping for the names of all files, and the names that stand for two columns.
-
-        If files hold a partition column too, it has no name in the mapping: Hive takes its value from the
-        partition, and so must Iceberg's readers.
-        """
+        """The name mapping for the names of all files, and the names that stand for two columns. Partition columns have
+        none: Hive takes their values from the partition, and so must Iceberg's readers."""
         own = create_name_mapping(self._schema).fields
         data = [
             own[: len(self._columns)],

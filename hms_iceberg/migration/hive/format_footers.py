@@ -85,10 +85,8 @@ def provider_of(table: HiveTable) -> str:
 
 
 def format_of(table: HiveTable, partition: HivePartition | None = None) -> str | None:
-    """The format of a table's files, or of a partition's; None if it is not one that Iceberg has.
-
-    A partition of a Hive table is stored as its own descriptor says; a Spark data source has one format for all.
-    """
+    """The format of a table's files, or of a partition's; None if it is not one that Iceberg has. A partition of a Hive
+    table is stored as its own descriptor says; a Spark data source has one format for all."""
     provider = provider_of(table)
     if provider != "hive":
         name = provider.upper()
@@ -115,8 +113,6 @@ Metrics = Callable[[Sequence[FileLeaf], Schema, Mapping[int, MetricsMode]], Colu
 
 @dataclass(frozen=True)
 class SourceFooter:
-    """The footer of a data file."""
-
     schema: pa.Schema  # its columns as Arrow reads them
     int96: frozenset[str]  # names of top-level columns that hold, or contain, INT96 timestamps
     columns: int  # how many columns hold values

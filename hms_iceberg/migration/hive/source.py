@@ -70,7 +70,6 @@ class Listing:
 
     @property
     def total_bytes(self) -> int:
-        """Size of all files in bytes."""
         return sum(file.size for file in self.files)
 
 
@@ -148,7 +147,6 @@ class SourceTable:
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
-        """Names of the partition columns, in order."""
         count = len(self.table.partition_keys)
         return tuple(field.name for field in self.schema.fields[len(self.schema.fields) - count :])
 
@@ -166,10 +164,8 @@ def inspect_source(
 def source_or_refusal(
     table: HiveTable, partitions: Sequence[HivePartition], options: TypeOptions, avro_schema: str | None = None
 ) -> SourceTable | Refusal:
-    """A Hive table's columns and partition values, or every reason against its migration with its remedy.
-
-    `avro_schema` is the text behind the table's `avro.schema.url`.
-    """
+    """A Hive table's columns and partition values, or every reason against its migration with its remedy. `avro_schema`
+    is the text behind the table's `avro.schema.url`."""
     reasons = reasons_against(table, partitions)
     columns: tuple[NestedField, ...] = ()
     try:

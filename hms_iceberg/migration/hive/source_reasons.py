@@ -38,8 +38,6 @@ class Remedy(enum.Enum):
 
 @dataclass(frozen=True)
 class Reason:
-    """A reason, and its remedy."""
-
     text: str
     remedy: Remedy = Remedy.NOTHING
 
@@ -53,7 +51,6 @@ class Refusal:
 
     @property
     def remedy(self) -> Remedy:
-        """The remedy for all reasons together."""
         remedies = {reason.remedy for reason in self.reasons}
         for remedy in (Remedy.NOTHING, Remedy.REWRITE):
             if remedy in remedies:
@@ -61,7 +58,6 @@ class Refusal:
         return Remedy.OPTION
 
     def error(self) -> UnsupportedError:
-        """The error that names every reason."""
         texts = [reason.text for reason in self.reasons]
         text = texts[0] if len(texts) == 1 else "".join(f"\n  - {each}" for each in texts)
         hint = "\nWith --rewrite, Spark copies it into a new table." if self.remedy is Remedy.REWRITE else ""

@@ -12,8 +12,6 @@ class Body(msgspec.Struct, rename="kebab"):
 
 
 class CreateNamespace(Body):
-    """The body of `POST /v1/namespaces`."""
-
     namespace: list[str]
     properties: dict[str, str] | None = None
 
@@ -58,16 +56,12 @@ class Rename(Body):
 
 
 class Commit(Body):
-    """The body of a commit to a table or a view."""
-
     requirements: list[dict[str, Any]] | None = None
     updates: list[dict[str, Any]] | None = None
     identifier: Name | None = None
 
 
 class CommitTransaction(Body):
-    """The body of `POST /v1/transactions/commit`."""
-
     table_changes: list[Commit]
 
 

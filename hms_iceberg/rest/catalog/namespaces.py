@@ -52,7 +52,6 @@ def load_namespace(served: ServedCatalog, call: Call) -> Answer:
 
 
 def namespace_exists(served: ServedCatalog, call: Call) -> Answer:
-    """Answers 204 if the namespace exists."""
     served.catalog.load_namespace_properties(call.namespace)
     return NOTHING
 

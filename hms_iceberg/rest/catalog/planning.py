@@ -58,7 +58,6 @@ def cancel_plan(served: ServedCatalog, call: Call) -> Answer:
 
 
 def fetch_tasks(served: ServedCatalog, call: Call) -> Answer:
-    """A page of a plan."""
     task = call.read(_Fetch).plan_task
     plan_id, part, row = _parsed(task)
     try:

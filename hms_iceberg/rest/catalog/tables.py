@@ -88,7 +88,6 @@ def load_table(served: ServedCatalog, call: Call) -> Answer:
 
 
 def table_exists(served: ServedCatalog, call: Call) -> Answer:
-    """Answers 204 if the table exists."""
     served.check_exists(call.table)
     return NOTHING
 

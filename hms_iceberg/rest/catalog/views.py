@@ -52,7 +52,6 @@ def load_view(served: ServedCatalog, call: Call) -> Answer:
 
 
 def view_exists(served: ServedCatalog, call: Call) -> Answer:
-    """Answers 204 if the view exists."""
     served.catalog.load_view(call.view)
     return NOTHING
 

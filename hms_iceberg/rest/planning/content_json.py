@@ -30,11 +30,8 @@ _METRICS = ("value-counts", "null-value-counts", "nan-value-counts", "lower-boun
 def tasks_json(
     plan: ScanPlan, start: int, length: int, stats: Collection[int] = (), left: Any = None
 ) -> dict[str, Any]:
-    """The data files `start` to `start + length` of a plan, and the delete files that apply to them.
-
-    `stats` are ids of the fields whose metrics are included, which the plan must have. `left` is a filter in JSON that
-    the client must apply to all rows, instead of the plan's residuals.
-    """
+    """The data files `start` to `start + length` of a plan, with metrics of the fields `stats`, and the delete files
+    that apply to them; `left` is a filter for all rows instead of the plan's residuals."""
     rows = plan.files.slice(start, length)
     types = {spec_id: _partition_types(plan, spec_id) for spec_id in plan.metadata.specs_by_id}
     files = content_files(rows, plan.partitions)

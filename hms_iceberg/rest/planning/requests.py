@@ -34,8 +34,6 @@ _BESIDE = frozenset((*METADATA_COLUMNS, *(each.name for each in CHANGELOG_COLUMN
 
 
 class PlanBody(msgspec.Struct, rename="kebab", frozen=True):
-    """The body of `POST …/plan`."""
-
     snapshot_id: int | None = None
     select: tuple[str, ...] | None = None
     filter: Any = None
@@ -49,9 +47,7 @@ class PlanBody(msgspec.Struct, rename="kebab", frozen=True):
 
 class StoredPlan(msgspec.Struct, frozen=True):
     """A scan plan that the server keeps: the request, and the table's version by its metadata file; immutable.
-
-    `snapshot_id` is None for a table without a snapshot, or a scan of appends.
-    """
+    `snapshot_id` is None for a table without a snapshot, or a scan of appends."""
 
     table: tuple[str, str]
     location: str
@@ -128,7 +124,6 @@ def part_of(plan: StoredPlan, part: int, version: MetadataVersion, storage: Stor
 
 
 def count_parts(plan: StoredPlan, version: MetadataVersion, storage: Storage, entries: int) -> int:
-    """The number of parts of a plan, at least one."""
     if plan.body.start_snapshot_id is not None or plan.snapshot_id is None:
         return 1
     return begin_plan(_scan_request(plan, version), storage).count_parts(entries)

@@ -145,10 +145,7 @@ class Namespaces:
 
     def check(self, access: Access, name: str, locations: Iterable[Location], places: Places, everywhere: bool) -> None:
         """Refuses locations in or around the folder of somebody else's namespace and, unless `everywhere`, outside of
-        all namespaces.
-
-        A folder that holds other namespaces, such as a warehouse's root, is nobody's own.
-        """
+        all namespaces. A folder that holds other namespaces, such as a warehouse's root, is nobody's own."""
         exactly = [places.of(folder) for folder in self.folders.values()]
         known = {each: places.anywhere(folder) for each, folder in self.folders.items()}
         for location in locations:
@@ -179,11 +176,8 @@ class Namespaces:
 def check_tables(
     access: Access, identifier: Identifier, locations: Sequence[Location], rows: TableRows | None, places: Places
 ) -> None:
-    """Refuses locations in or around the folders of tables that the caller may not manage.
-
-    Every table of the metastore is looked at; without `rows`, nobody can tell, and the locations are refused. A Hive
-    table's partitions count where they are in its folder.
-    """
+    """Refuses locations in or around the folders of any table of the metastore (and its partitions outside) that the
+    caller may not manage, and all of them without `rows`, as nobody can tell then."""
     if rows is None:
         raise locations[0].refused("this server's catalog does not tell whose folder it is. Choose none.")
     asked = [(location, places.anywhere(location.text)) for location in locations]

@@ -31,7 +31,6 @@ class Login(Protocol):
 
 
 def bearer_token(header: str) -> str:
-    """The token of a header."""
     scheme, _, token = header.partition(" ")
     if scheme.lower() != "bearer" or not token.strip():
         raise not_authorized("This server wants a token: Authorization: Bearer …")
@@ -44,17 +43,12 @@ def not_authorized(message: str) -> RefusedError:
 
 @dataclass(frozen=True)
 class StaticTokens:
-    """Tokens that do not change, each of one caller.
-
-    Attributes:
-        hashes: the caller of each token by its SHA-256; tokens themselves are not kept.
-    """
+    """Tokens that do not change, each of one caller, by their SHA-256; tokens themselves are not kept."""
 
     hashes: Mapping[bytes, Caller]
 
     @classmethod
     def of(cls, tokens: Mapping[str, Caller]) -> StaticTokens:
-        """Logins for some tokens."""
         return cls({token_hash(token): caller for token, caller in tokens.items()})
 
     def caller(self, header: str) -> Caller:
@@ -86,7 +80,6 @@ class AnyOf:
 
 
 def token_hash(token: str) -> bytes:
-    """SHA-256 of a token."""
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
 
 
@@ -108,8 +101,7 @@ def read_yaml(path: Path, what: str) -> Mapping[str, Any]:
 
 def read_tokens(path: Path) -> StaticTokens:
     """The tokens of a file; refused if an entry is not complete, or a token too short to be safe. Errors hold no
-    token.
-    """
+    token."""
     entries = read_yaml(path, "file of tokens").get("tokens")
     if not isinstance(entries, list) or not entries:
         raise ConfigurationError(f"The file of tokens {path} has no list 'tokens'.")

@@ -99,10 +99,8 @@ class IdempotentRequests:
             return made.rowcount == 1 or self._inherited(connection, key, request)
 
     def _inherited(self, connection: sqlite3.Connection, key: str, request: str) -> bool:
-        """Takes over a request whose process died before it answered, and returns whether it did.
-
-        A commit that the dead process made is recognised by its snapshots; any other fails its requirements.
-        """
+        """Takes over a request whose process died before it answered, and returns whether it did. A commit that the
+        dead process made is recognised by its snapshots; any other fails its requirements."""
         row = connection.execute(
             "select owner from requests where key = ? and request = ? and status is null", (key, request)
         ).fetchone()

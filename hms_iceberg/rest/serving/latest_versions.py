@@ -18,10 +18,7 @@ _SHARED_SECONDS = 60.0
 @dataclass(frozen=True)
 class _LatestVersion:
     """A version's metadata file, when it was the latest, and when another writer was last seen to have changed the
-    table.
-
-    `own` gives the table's folders, from the metastore's row.
-    """
+    table. `own` gives the table's folders, from the metastore's row."""
 
     location: str
     own: Callable[[], Iterable[Place]]

@@ -31,13 +31,8 @@ CACHE_BYTES = IntProperty(
 
 
 class ManifestFrame:
-    """Decoded manifests: their live files as a frame, and their metrics column by column.
-
-    Attributes:
-        frame: the files, in the columns of :class:`hms_iceberg.scan.manifests.manifest_frames.ManifestDecoder`.
-        source: where metrics are that nobody has asked for yet.
-        metrics: those that were asked for.
-    """
+    """Decoded manifests: their live files as a frame of `ManifestDecoder`'s columns, and metrics column by column, made
+    of `source` when they are asked for."""
 
     __slots__ = ("frame", "metrics", "source")
 
@@ -52,10 +47,8 @@ class ManifestFrame:
         return int(self.frame.estimated_size()) + self.metrics.size + self.source.size
 
     def without_file(self) -> ManifestFrame:
-        """A frame that keeps its columns and drops what is large: the manifest's bytes, and whole maps of metrics.
-
-        What it lacks is read from storage again.
-        """
+        """A frame that keeps its columns and drops what is large: the manifest's bytes, and whole maps of metrics. What
+        it lacks is read from storage again."""
         source = self.source.without_file()
         return ManifestFrame(self.frame, source, self.metrics.on(source))
 
@@ -68,7 +61,6 @@ class FrameMetrics:
 
     @property
     def record_counts(self) -> pl.Series:
-        """Rows in each file."""
         return self._files["record_count"]
 
     @property
@@ -82,7 +74,6 @@ class FrameMetrics:
         return 0
 
     def load(self, metrics: Sequence[Metric]) -> Mapping[Metric, pl.Series]:
-        """Loads metrics of fields."""
         return {}
 
     def without_file(self) -> FrameMetrics:
@@ -113,11 +104,9 @@ class EncodedMetrics(FrameMetrics):
         return 0 if self._data is None else len(self._data)
 
     def bytes(self) -> bytes:
-        """The bytes of the manifest file."""
         return self._read(self.manifest) if self._data is None else self._data
 
     def load(self, metrics: Sequence[Metric]) -> Mapping[Metric, pl.Series]:
-        """Loads metrics of fields."""
         return _load([self], metrics)[0]
 
     def without_file(self) -> EncodedMetrics:
@@ -133,7 +122,6 @@ class _JoinedMetrics(FrameMetrics):
         self._parts = parts
 
     def load(self, metrics: Sequence[Metric]) -> Mapping[Metric, pl.Series]:
-        """Loads metrics of fields."""
         lacking = [each for each in self._parts if not each.metrics.has(metrics)]
         for part, loaded in zip(lacking, _load([each.source for each in lacking], metrics), strict=True):
             part.metrics.keep(loaded)
@@ -217,7 +205,6 @@ class ManifestCache:
 
     @property
     def size(self) -> int:
-        """Bytes kept now."""
         return self._slots.size
 
     def begin_plan(self) -> int:
@@ -240,7 +227,6 @@ class ManifestCache:
         self._slots.put(key, _Slot(kept, kept.size, plan))
 
     def clear(self) -> None:
-        """Forgets everything."""
         self._slots.clear()
 
 
@@ -276,10 +262,8 @@ _LIBRARY = "polars"
 
 @contextmanager
 def planning_ready() -> Iterator[None]:
-    """Imports the libraries that planning needs in a thread, while the block runs; once in a process.
-
-    The thread ends with the block, so that it never meets a fork or the end of the interpreter.
-    """
+    """Imports the libraries that planning needs in a thread, while the block runs; once in a process. The thread ends
+    with the block, so that it never meets a fork or the end of the interpreter."""
     if _LIBRARY in sys.modules:
         yield
         return

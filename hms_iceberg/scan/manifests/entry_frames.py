@@ -192,11 +192,8 @@ def _of_maps(frame: pl.DataFrame, columns: list[str], metrics: Sequence[Metric])
 
 
 def _read_avro(blocks: Sequence[bytes], rows: int, schema: bytes, columns: list[str]) -> pl.DataFrame | None:
-    """Some columns of decompressed blocks, which are put together as one; None if polars refuses them.
-
-    Blocks are decompressed before because ISA-L is faster at it than polars, because polars need not put one block
-    together from parts, and because it believes a block whatever it says of its size.
-    """
+    """Some columns of decompressed blocks, put together as one; None if polars refuses them. ISA-L inflates faster than
+    polars, which would also believe a block whatever it says of its size."""
     sync = bytes(SYNC_SIZE)
     head = [write_header(schema, "null", {}, sync), encode_long(rows), encode_long(sum(map(len, blocks)))]
     avro = io.BytesIO(b"".join([*head, *blocks, sync]))

@@ -23,13 +23,8 @@ _SIZES = {"boolean": 1, "float": 4, "double": 8}
 
 
 class EntryBytes:
-    """The entries of one manifest.
-
-    Attributes:
-        body: the bytes of all entries, inflated, one after the other.
-        files: one row for each entry, removed files included, in the columns of `ManifestDecoder.entries` without
-            metrics; inherited values are filled in.
-    """
+    """The entries of one manifest: their inflated bytes one after the other, and one row for each, removed ones
+    included, in the columns of `ManifestDecoder.entries` without metrics."""
 
     def __init__(self, body: bytes, files: pl.DataFrame, types: Mapping[str, Any], places: np.ndarray) -> None:
         self.body = body

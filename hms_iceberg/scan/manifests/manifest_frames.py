@@ -42,9 +42,8 @@ _ADDED = int(ManifestEntryStatus.ADDED)
 
 
 class ManifestDecoder:
-    """The bytes of one manifest, or of several of one partition spec and one `columnar_schema`, and the columns that
-    can be made of them. Several small manifests are decoded as one, because most of the cost of a small one is the
-    call."""
+    """The columns of one manifest's bytes, or of several small ones of one spec and `columnar_schema` as one, because
+    most of the cost of a small one is the call."""
 
     def __init__(self, files: Sequence[tuple[bytes, ManifestFile]], partitions: PartitionColumns) -> None:
         self.manifests = [manifest for _, manifest in files]
@@ -55,13 +54,11 @@ class ManifestDecoder:
 
     @property
     def size(self) -> int:
-        """Bytes of the files."""
         return sum(len(each.data) for each in self._containers)
 
     def files(self, metrics: Sequence[Metric] = ()) -> pl.DataFrame:
-        """One row for each live file, inherited values filled in: `FILE_COLUMNS` (of data manifests without
-        `DELETE_ONLY`), partition columns, metrics by their `metric_name`, and `MANIFEST`, the number of the manifest
-        among those of the decoder."""
+        """One row for each live file, inherited values filled in: `FILE_COLUMNS` (without `DELETE_ONLY` for data),
+        partition columns, metrics by `metric_name`, and the number of its manifest."""
         rows = self._checked((), metrics)
         live = self._without_removed(rows)
         dtypes = {**file_dtypes(), **{name: self._partitions.dtypes[name] for name in self._names}}
@@ -100,10 +97,8 @@ class ManifestDecoder:
             raise CorruptManifestError(str(error)) from error
 
     def every_column(self) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """All entries as they are in the file, and as `entries` has them, without metrics.
-
-        Fields that the specification does not know are left out where polars cannot read the file.
-        """
+        """All entries as they are in the file, and as `entries` has them, without metrics. Fields that the
+        specification does not know are left out where polars cannot read the file."""
         names = [field["name"] for field in json.loads(self._flat.text)["fields"]]
         rows = self._all(names)
         check_frame(rows, self.manifests, self._partitions)
@@ -232,10 +227,8 @@ def _check_sequence_numbers(frame: pl.DataFrame, manifests: Sequence[ManifestFil
 
 
 def check_frame(entries: pl.DataFrame, manifests: Sequence[ManifestFile], partitions: PartitionColumns) -> None:
-    """Compares entries with the rows of the manifest list: counts, contents, and the range of partitions.
-
-    Source: Iceberg specification, "Manifest Lists".
-    """
+    """Compares entries with the rows of the manifest list: counts, contents, and the range of partitions. Source:
+    Iceberg specification, "Manifest Lists"."""
     fields = _ordered_fields(entries, manifests[0], partitions)
     width = len(partitions.columns(manifests[0].partition_spec_id))
     found: list[dict[int, Count]] = [{} for _ in manifests]

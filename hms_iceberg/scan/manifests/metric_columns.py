@@ -87,7 +87,6 @@ class ObjectMetrics:
 
     @property
     def record_counts(self) -> pl.Series:
-        """Rows in each file."""
         return pl.Series([each.record_count for each in self._files], dtype=pl.Int64)
 
     @property
@@ -96,7 +95,6 @@ class ObjectMetrics:
         return pl.Series([len(getattr(each, "split_offsets", None) or ()) for each in self._files], dtype=pl.UInt32)
 
     def load(self, metrics: Sequence[Metric]) -> Mapping[Metric, pl.Series]:
-        """Loads metrics of fields."""
         return {metric: self._column(metric) for metric in metrics}
 
     def _column(self, metric: Metric) -> pl.Series:
@@ -107,11 +105,8 @@ class ObjectMetrics:
 
 
 class MetricColumns:
-    """Metrics by field id, one row for each file; each column is made once, and `loaded` is there already.
-
-    A value of a file is unknown, and so possible, if metrics are missing: none were written, or the file lacks the
-    column (its rows then have the column's initial default).
-    """
+    """Metrics by field id, one row for each file, each column made once. A missing value is unknown, and so possible:
+    nothing was written, or rows have the column's initial default."""
 
     def __init__(self, source: MetricSource, loaded: Mapping[Metric, pl.Series] | None = None) -> None:
         self._source = source
@@ -124,16 +119,13 @@ class MetricColumns:
 
     @property
     def record_counts(self) -> pl.Series:
-        """Rows in each file."""
         return self._source.record_counts
 
     @property
     def loaded(self) -> Mapping[Metric, pl.Series]:
-        """The metrics that are loaded."""
         return self._values
 
     def has(self, metrics: Sequence[Metric]) -> bool:
-        """Whether metrics are loaded."""
         return self._values.keys() >= set(metrics)
 
     def on(self, source: MetricSource) -> MetricColumns:
@@ -162,7 +154,6 @@ class MetricColumns:
 
     @property
     def size(self) -> int:
-        """Bytes of these columns."""
         return sum(int(each.estimated_size()) for each in (*self._values.values(), *self._bounds.values()))
 
     def value_counts(self, field_id: int) -> pl.Series:
@@ -170,11 +161,9 @@ class MetricColumns:
         return self._column("value_counts", field_id)
 
     def null_counts(self, field_id: int) -> pl.Series:
-        """Nulls of a field in each file."""
         return self._column("null_value_counts", field_id)
 
     def nan_counts(self, field_id: int) -> pl.Series:
-        """NaN of a field in each file."""
         return self._column("nan_value_counts", field_id)
 
     def stored_bounds(self, field_id: int) -> tuple[pl.Series, pl.Series]:

@@ -21,7 +21,6 @@ METADATA_TABLES: dict[str, Callable[[MetadataRequest], MetadataTable]] = {
 
 
 def metadata_table(name: str, request: MetadataRequest) -> MetadataTable:
-    """A metadata table by its name."""
     make = METADATA_TABLES.get(name.lower())
     if make is None:
         raise InvalidInputError(f"No metadata table {name!r}: expected one of {', '.join(sorted(METADATA_TABLES))}")

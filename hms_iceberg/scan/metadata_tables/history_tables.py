@@ -80,7 +80,6 @@ def history(request: MetadataRequest) -> MetadataTable:
 
 
 def refs(request: MetadataRequest) -> MetadataTable:
-    """One row for each branch and tag."""
     rows = [
         (
             name,

@@ -22,10 +22,8 @@ from hms_iceberg.storage import Storage
 
 @dataclass(frozen=True)
 class MetadataTable:
-    """A metadata table: its columns as Apache Iceberg (Java) has them, and its rows as stored values.
-
-    Dates and timestamps are integers, UUIDs bytes; a map is a list of structs of ``key`` and ``value``.
-    """
+    """A metadata table: its columns as Apache Iceberg (Java) has them, and its rows as stored values. Dates and
+    timestamps are integers, UUIDs bytes; a map is a list of structs of ``key`` and ``value``."""
 
     schema: Schema
     frame: pl.DataFrame
@@ -33,8 +31,6 @@ class MetadataTable:
 
 @dataclass(frozen=True)
 class MetadataRequest:
-    """Which metadata is wanted."""
-
     metadata: TableMetadata
     storage: Storage
     snapshot_id: int | None = None  # for tables about one; None takes the current one
@@ -82,7 +78,6 @@ class MetadataRequest:
 
     @cached_property
     def partitions(self) -> PartitionColumns:
-        """The table's partition columns."""
         return partition_columns(self.metadata)
 
     @cached_property

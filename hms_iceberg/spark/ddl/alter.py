@@ -38,8 +38,6 @@ _SAID_OTHERWISE = {
 
 
 class TableChange(msgspec.Struct, frozen=True):
-    """One of Spark's changes of a table."""
-
     # of columns `add`, `delete`, `rename`, `type`, `nullability`, `comment`, `default` or `move`; of properties `set`
     # or `remove`
     kind: str
@@ -60,7 +58,6 @@ class AlterTable(msgspec.Struct, frozen=True):
 
 
 def alter_table(question: AlterTable, transaction: TableTransaction) -> None:
-    """Makes all changes part of a transaction."""
     _refuse_reserved(question)
     for of_columns, group in groupby(question.changes, lambda change: bool(change.path)):
         changes = list(group)
@@ -72,10 +69,8 @@ def alter_table(question: AlterTable, transaction: TableTransaction) -> None:
 
 
 def may_change(metadata: TableMetadata, storage: Storage, question: AlterTable) -> dict[str, Any]:
-    """Whether it is `possible` to change columns so that rows of a statement fit.
-
-    False as well if the table would stay as it is, since the rows then need no change of it.
-    """
+    """Whether it is `possible` to change columns so that rows of a statement fit. False as well if the table would stay
+    as it is, since the rows then need no change of it."""
     try:
         edits = tuple(edit for change in question.changes for edit in _edits(change, question.name))
         return {"possible": SchemaUpdate(edits).edited_metadata(metadata) is not metadata}

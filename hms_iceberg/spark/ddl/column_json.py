@@ -38,8 +38,6 @@ _COLLATIONS = "__COLLATIONS"
 
 
 class ColumnDefinition(msgspec.Struct, frozen=True):
-    """A column that is new."""
-
     name: str
     type: Any  # in Spark's JSON
     nullable: bool = True

@@ -88,7 +88,6 @@ class DefineTable(msgspec.Struct, frozen=True):
 
     @property
     def identifier(self) -> Identifier:
-        """The name in the catalog."""
         return (self.namespace, self.table)
 
     def arguments(self) -> dict[str, Any]:

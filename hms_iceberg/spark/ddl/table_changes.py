@@ -51,7 +51,6 @@ class RenameTable(msgspec.Struct, frozen=True):
 
     @property
     def target(self) -> Identifier:
-        """The new name."""
         return tuple(self.to[-2:]) if len(self.to) > 1 else (self.namespace, self.to[0])
 
 

@@ -27,11 +27,9 @@ class ViewQuestion(msgspec.Struct, frozen=True):
 
     @property
     def identifier(self) -> Identifier:
-        """The name in the catalog."""
         return (self.namespace, self.table)
 
     def catalog_of(self, targets: Targets) -> Catalog:
-        """The catalog of the view."""
         return targets.catalogs.numbered(self.catalog)
 
 
@@ -86,7 +84,6 @@ class AlterView(ViewQuestion, frozen=True, kw_only=True):
 
 
 def alter_view(question: AlterView, targets: Targets) -> None:
-    """Sets or removes properties of a view."""
     view = question.catalog_of(targets).load_view(question.identifier)
     for key in (*question.updates, *question.removals):
         if key in RESERVED:

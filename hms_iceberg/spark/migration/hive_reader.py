@@ -82,8 +82,7 @@ class SparkHiveReader:
 
     def unlike_rows(self, hive: str, table: Table, most: int) -> Iterator[str]:
         """A sentence for each row, up to `most` of each side, that is in one table only; workers with this package read
-        Iceberg's.
-        """
+        Iceberg's."""
         left = _comparable(_as(hive_rows(self._spark, hive), table.schema(), hive))
         right = _comparable(self._iceberg_rows(table))
         for side, only in (("Hive", left.exceptAll(right)), ("Iceberg", right.exceptAll(left))):

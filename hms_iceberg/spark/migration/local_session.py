@@ -16,10 +16,8 @@ if TYPE_CHECKING:
 
 @contextmanager
 def session_on(uri: str, properties: Mapping[str, str], settings: Mapping[str, str]) -> Iterator[SparkSession]:
-    """An extended session on a metastore: the one that runs already, else a new one that is stopped at the end.
-
-    Of `settings`, `spark.master` is `local[*]` unless given.
-    """
+    """An extended session on a metastore: the one that runs already, else a new one that is stopped at the end. Of
+    `settings`, `spark.master` is `local[*]` unless given."""
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")

@@ -14,10 +14,8 @@ _TASK_BYTES = 800_000  # compressed: Spark warns of tasks that are larger than a
 
 
 def written(encoded: Iterable[Iterable[tuple[pa.Buffer, int]]]) -> dict[str, Any]:
-    """Writes parts, with the numbers of their rows, into a file that the caller deletes: its `path` and `parts`.
-
-    Of each part the answer tells how many bytes and how many rows it has.
-    """
+    """Writes parts, with the numbers of their rows, into a file that the caller deletes: its `path` and `parts`. Of
+    each part the answer tells how many bytes and how many rows it has."""
     handle, path = tempfile.mkstemp(prefix="hms-iceberg-", suffix=".arrows")
     try:
         with os.fdopen(handle, "wb") as file:

@@ -18,9 +18,7 @@ _NUMBER = re.compile(r"[-+]?\d+")
 
 def commits_of(metadata: TableMetadata, head_id: int | None, wanted: ChangelogRange, table: str) -> Sequence[Snapshot]:
     """The commits of a range, oldest first; `head_id` is the snapshot with which it ends if it does not say another.
-
-    Commits without sequence numbers, as those of format version 1, are refused.
-    """
+    Commits without sequence numbers, as those of format version 1, are refused."""
     lineage = _lineage(metadata, head_id)
     found = (
         _by_version(metadata, lineage, wanted, table)
@@ -33,10 +31,8 @@ def commits_of(metadata: TableMetadata, head_id: int | None, wanted: ChangelogRa
 def commits_after(
     metadata: TableMetadata, head_id: int | None, start: ChangesOffset, wanted: ChangelogRange, table: str
 ) -> Sequence[Snapshot]:
-    """The commits of a range that a stream has not read, oldest first; where the range begins is known no more.
-
-    If what the stream has read last has expired, perhaps what came next has, too.
-    """
+    """The commits of a range that a stream has not read, oldest first; where the range begins is known no more. If what
+    the stream has read last has expired, perhaps what came next has, too."""
     lineage = _lineage(metadata, head_id)
     ids = [each.snapshot_id for each in lineage]
     known = start.changes_until

@@ -59,12 +59,9 @@ _FIELDS = (CHANGE_TYPE, _COMMIT_VERSION, _COMMIT_TIMESTAMP)
 
 
 def describe_changes(metadata: TableMetadata, storage: Storage, asked: DescribeChanges) -> dict[str, Any]:
-    """Describes the changes of a table for Spark's analyzer: `schema` in Spark's JSON, `schema_id`, `size_in_bytes`.
-
-    The size is large as it is unknown, so that Spark does not broadcast it; `filtered_by` names the columns that rows
-    may be filtered by before changes are told. A table with a column of a name that every changelog has is refused, and
-    so are updates where nothing identifies a row.
-    """
+    """Describes a table's changes for Spark's analyzer: `schema` in Spark's JSON, `schema_id`, `size_in_bytes` (large,
+    lest Spark broadcast it), and the columns that rows may be `filtered_by` early. Refuses a column with a changelog's
+    name, and updates where nothing identifies a row."""
     if asked.changelog is None:
         scan, columns = metadata_table_scan(metadata, storage, asked), OF_ICEBERG
         scan.plan()  # so that what is wrong is told now
@@ -184,10 +181,8 @@ def _identifiers(metadata: TableMetadata, options: Mapping[str, str]) -> tuple[s
 
 
 def _filtered_by(scan: ChangelogScan) -> list[str] | None:
-    """The columns by which rows may be left out before changes are told; None for all.
-
-    What was copied, or came and went, has the same values on both sides. The two sides of an update have not.
-    """
+    """The columns by which rows may be left out before changes are told; None for all. What was copied, or came and
+    went, has the same values on both sides. The two sides of an update have not."""
     if not scan.compute_updates:
         return None
     schema = scan.table_schema

@@ -20,9 +20,7 @@ _SWITCHES = (UPDATES, NET, CARRYOVERS)
 
 def metadata_table_scan(metadata: TableMetadata, storage: Storage, asked: LoadTable) -> ChangelogScan:
     """The scan of ``db.t.changes``: all that was inserted and deleted, rows that were only copied to other files too.
-
-    So Apache Iceberg has it. Further options make of it what the views of its procedure create_changelog_view have.
-    """
+    So Apache Iceberg has it. Further options make of it what the views of its procedure create_changelog_view have."""
     name = asked.name
     options = {key: value for key, value in asked.options.items() if key != "path"}
     travels = [each for each in TRAVELS if each in options]
@@ -90,10 +88,8 @@ def _number(name: str, value: str, table: str) -> int:
 
 
 def _snapshot_before(metadata: TableMetadata, time_ms: int) -> int | None:
-    """The snapshot after which a changelog from a time begins.
-
-    A snapshot of that very millisecond is left out, as Apache Iceberg does.
-    """
+    """The snapshot after which a changelog from a time begins. A snapshot of that very millisecond is left out, as
+    Apache Iceberg does."""
     first: int | None = None
     for snapshot in metadata.ancestors_of(metadata.current_snapshot_id):
         if snapshot.timestamp_ms <= time_ms:

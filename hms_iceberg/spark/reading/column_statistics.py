@@ -34,11 +34,8 @@ _SKETCH = "apache-datasketches-theta-v1"
 
 
 def column_statistics(plan: ScanPlan, columns: Sequence[str], storage: Storage) -> dict[str, dict[str, Any]]:
-    """Statistics of the rows of a plan's files, deleted ones among them, by the column's name as far as they are known.
-
-    ``min`` and ``max`` are JSON for the bridge's class Values; distinct values are those of the snapshot's sketch, or
-    there are no more of them than integers between the bounds.
-    """
+    """Statistics of the rows of a plan's files, deleted ones among them, by column as far as they are known, in JSON
+    for the bridge's class Values; distinct counts are the sketch's, or bounded by the integers between the bounds."""
     fields = [
         field
         for field in plan.schema.fields

@@ -64,9 +64,7 @@ def row_filter(
     condition: Mapping[str, Any] | None, schema: Schema, nanoseconds: str | None = None
 ) -> tuple[BooleanExpression, bool]:
     """The predicate of a condition as the bridge's class FilterText wrote it, and whether it says all of it.
-
-    `nanoseconds` is what the session takes such timestamps for.
-    """
+    `nanoseconds` is what the session takes such timestamps for."""
     if condition is None:
         return AlwaysTrue(), True
     converter = _ConditionConverter(schema, nanoseconds)

@@ -36,11 +36,8 @@ def release() -> dict[str, Any]:
 
 
 def describe(metadata: TableMetadata, storage: Storage, asked: LoadTable) -> dict[str, Any]:
-    """Describes the version of a table that a read asks for, as `described` tells it.
-
-    If nothing says which, the session's `wap_branch` is read of a table that allows that, once it is there, as in
-    Apache Iceberg.
-    """
+    """Describes the version of a table that a read asks for, as `described` tells it. If nothing says which, the
+    session's `wap_branch` is read of a table that allows that, once it is there, as in Apache Iceberg."""
     read = selected(metadata, storage, asked, asked.options)
     snapshot, schema = read.scan.snapshot(), read.scan.table_schema
     return described(metadata, schema, snapshot, asked.name, read.start_snapshot_id, asked.lacking_types)
@@ -72,12 +69,8 @@ def described(
     start_snapshot_id: int | None = None,
     lacking_types: Collection[str] = (),
 ) -> dict[str, Any]:
-    """Describes one schema and snapshot, such as those of a table that is not committed yet, for the bridge's class
-    IcebergTable.
-
-    Ids of table, snapshot and schema, columns and metadata columns in Spark's JSON, partitioning, shown properties, how
-    rows are changed, and sizes. `start_snapshot_id` is that after which changes are read.
-    """
+    """Describes one schema and snapshot, perhaps of a table not committed yet, for the bridge's class IcebergTable,
+    with types in Spark's JSON; `start_snapshot_id` is that after which changes are read."""
     return {
         "uuid": str(metadata.table_uuid),
         "snapshot_id": snapshot.snapshot_id if snapshot else None,
@@ -169,12 +162,9 @@ RESERVED = ("provider", "location", "format-version", QUERY_COLUMN_NAMES)
 
 
 def describe_view(asked: LoadView, storage: Storage) -> dict[str, Any]:
-    """The current version of a view.
-
-    Its `sql`, the `catalog` (null for the view's own) and `namespace` of its names, its `schema`, its `properties`,
-    those that statements show (`shown_properties`), and the names of its query's columns (`query_columns`; none if no
-    engine left them).
-    """
+    """The current version of a view: `sql`, the `catalog` (null for its own) and `namespace` of its names, `schema`,
+    `properties`, those shown (`shown_properties`), and its query's columns (`query_columns`, if any engine left
+    them)."""
     metadata = read_view(asked.metadata_location, storage).metadata
     version = metadata.current_version()
     return {

@@ -70,10 +70,8 @@ def describe_inspection(metadata: TableMetadata, storage: Storage, asked: Descri
 
 
 def inspection_rows(metadata: TableMetadata, storage: Storage, asked: InspectRows) -> dict[str, Any]:
-    """The rows of some columns of a metadata table, in a file that the caller deletes.
-
-    The answer has its path and its parts: how many bytes and how many rows each has, each an Arrow stream in Zstandard.
-    """
+    """The rows of some columns of a metadata table, in a file that the caller deletes. The answer has its path and its
+    parts: how many bytes and how many rows each has, each an Arrow stream in Zstandard."""
     kind = asked.kind.lower()
     held = _schema(metadata, storage, kind, asked.name, asked.metrics)
     wanted = Schema(*(held.find_field(name) for name in asked.columns))

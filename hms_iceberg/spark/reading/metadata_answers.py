@@ -41,10 +41,8 @@ _FIXED_SIZE = (BooleanType, IntegerType, LongType, DateType, *MICRO_TIMESTAMPS, 
 
 
 def row_counts(snapshot: Snapshot | None, asked: Sequence[Mapping[str, str]], storage: Storage) -> list[Any] | None:
-    """The answers to all aggregates over all rows of a snapshot, as its manifest list alone tells them.
-
-    None if more than rows are counted, something is deleted, or the list does not tell (format version 1).
-    """
+    """The answers to all aggregates over all rows of a snapshot, as its manifest list alone tells them. None if more
+    than rows are counted, something is deleted, or the list does not tell (format version 1)."""
     if any("column" in each for each in asked):
         return None
     rows = 0
@@ -59,12 +57,8 @@ def row_counts(snapshot: Snapshot | None, asked: Sequence[Mapping[str, str]], st
 
 
 def metadata_answers(plan: ScanPlan, asked: Sequence[Mapping[str, str]], storage: Storage) -> list[Any] | None:
-    """The answers to all aggregates over the rows of a plan, as JSON for the bridge's class Values; None if one is not
-    known.
-
-    Each has an ``op`` (count, min or max), and the ``column`` unless rows are counted; the plan's filter says all that
-    the query's condition says.
-    """
+    """The answers to all aggregates (``op`` count, min or max, and ``column``) over a plan's rows, as JSON for the
+    bridge's class Values; None if one is not known. The plan's filter must be the whole condition."""
     rows = _row_count(plan)
     if rows is None:
         return None
@@ -98,11 +92,8 @@ def metadata_answers(plan: ScanPlan, asked: Sequence[Mapping[str, str]], storage
 
 
 def _row_count(plan: ScanPlan) -> int | None:
-    """How many rows match, if metadata alone says so.
-
-    It does if partitions decide the filter, and nothing is deleted, or only by deletion vectors: the same position
-    may stand in several delete files, but a vector is the only one of its file and counts each position once.
-    """
+    """How many rows match, if partitions decide the filter, and nothing is deleted but by deletion vectors: of position
+    delete files, several may name one row."""
     if plan.delete_files.filter(pl.col("content_size_in_bytes").is_null()).height:
         return None
     if not isinstance(plan.row_filter, AlwaysTrue) and not _partitions_decide(plan):

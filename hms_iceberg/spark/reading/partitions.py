@@ -17,10 +17,8 @@ _NULLS = ("null", "__HIVE_DEFAULT_PARTITION__")
 
 
 def list_partitions(metadata: TableMetadata, storage: Storage, asked: ListPartitions) -> dict[str, Any]:
-    """The partitions that have files in a snapshot, by their paths (`city=Ulm/ts_day=2026-01-31`).
-
-    Each has its `path`, `spec_id`, `records`, `files`, `bytes`, `delete_files` and `changed_ms`.
-    """
+    """The partitions that have files in a snapshot, by their paths (`city=Ulm/ts_day=2026-01-31`). Each has its `path`,
+    `spec_id`, `records`, `files`, `bytes`, `delete_files` and `changed_ms`."""
     request = MetadataRequest(metadata, storage, asked.snapshot_id, asked.metadata_location)
     fields = {field.field_id: field.name for field in request.partition_type.fields}
     if not fields:

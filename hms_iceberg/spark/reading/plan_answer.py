@@ -56,11 +56,8 @@ def plan_answer(
     aggregates: Sequence[Any] | None = None,
     statistics: Mapping[str, Any] | None = None,
 ) -> bytes:
-    """The bridge's answer for a plan: a header, then columns of paths, sizes and numbers of files and deletes.
-
-    `aggregates` are the answers to the query's, if metadata knows them; `statistics` are as `column_statistics` has
-    them.
-    """
+    """The bridge's answer for a plan: a header, then columns of paths, sizes and numbers of files and deletes;
+    `aggregates` are the query's answers if metadata knows them, `statistics` as of `column_statistics`."""
     plan, in_workers = split(whole, form.lacking_types)
     partitions = _Partitions(plan, table, form.partition_column, form.constants)
     groups = _EqualityGroups(plan, table)
@@ -158,12 +155,9 @@ def _spread(answer: AnswerWriter, count: int, owners: pl.Series, numbers: pl.Ser
 
 
 class _Partitions:
-    """The distinct partitions of the planned files, and what they say of columns.
-
-    A column by whose own value every file is partitioned need not be read at all, and Spark prunes by it at run time;
-    it becomes a partition column of Spark's relation. If only some files are partitioned by it, the others have it
-    in their content, and files that were taken over from Hive find it among their partition's constants.
-    """
+    """The distinct partitions of the planned files, and what they say of columns: one by whose own value every file is
+    partitioned becomes a partition column of Spark's relation, which need not be read, and prunes at run time; other
+    columns are found in the files."""
 
     def __init__(
         self, plan: ScanPlan, table: str, whole: bool, constants: tuple[tuple[NestedField, Any], ...] = ()

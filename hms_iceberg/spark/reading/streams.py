@@ -39,11 +39,8 @@ def check_stream(metadata: TableMetadata, storage: Storage, asked: CheckStream) 
 
 
 def first_offset(metadata: TableMetadata, storage: Storage, asked: FirstOffset) -> dict[str, Any]:
-    """Where a stream begins: before the oldest snapshot, or the oldest since the time from which it is wanted.
-
-    The `offset` stays in the checkpoint. Where there is no such snapshot yet, it is Java's offset of an empty table,
-    and `after_snapshot_id` is the newest one that the stream is to pass over.
-    """
+    """The `offset` where a stream begins, before the oldest snapshot since the wanted time, as the checkpoint keeps it;
+    without one it is Java's for an empty table, and `after_snapshot_id` the newest to pass over."""
     wanted, _ = _wanted(metadata, metadata.current_snapshot(), asked.options)
     if wanted:
         return {"offset": _text((wanted[0].snapshot_id, 0))}
@@ -51,10 +48,8 @@ def first_offset(metadata: TableMetadata, storage: Storage, asked: FirstOffset) 
 
 
 def latest_offset(metadata: TableMetadata, storage: Storage, asked: LatestOffset) -> dict[str, Any]:
-    """How far the next batch of a stream goes: its `offset`, null if there is nothing new.
-
-    Deleted or overwritten rows are refused unless the options say to pass over them.
-    """
+    """How far the next batch of a stream goes: its `offset`, null if there is nothing new. Deleted or overwritten rows
+    are refused unless the options say to pass over them."""
     options, name = asked.options, asked.name
     start = _offset(asked.start, name)
     limits = {} if asked.everything else options
@@ -75,9 +70,7 @@ def latest_offset(metadata: TableMetadata, storage: Storage, asked: LatestOffset
 
 def plan_batch(metadata: TableMetadata, storage: Storage, name: str, schema_id: int, batch: StreamBatch) -> ScanPlan:
     """The files between two offsets of a stream, without the rows' filter; the last snapshot is that of the end.
-
-    Deleted or overwritten rows are refused unless the options say to pass over them.
-    """
+    Deleted or overwritten rows are refused unless the options say to pass over them."""
     started = time.perf_counter()
     start, end = _offset(batch.start, name), _offset(batch.end, name)
     last = None if end == _NOWHERE else _snapshot(metadata, end[0], name)
@@ -115,10 +108,8 @@ def _text(offset: tuple[int, int]) -> dict[str, Any]:
 def _wanted(
     metadata: TableMetadata, last: Snapshot | None, options: Mapping[str, str]
 ) -> tuple[list[Snapshot], int | None]:
-    """The snapshots since the time from which a stream is wanted, oldest first; and which comes before them.
-
-    That one is None if there is none, or if it is known to be too old to be wanted.
-    """
+    """The snapshots since the time from which a stream is wanted, oldest first; and which comes before them. That one
+    is None if there is none, or if it is known to be too old to be wanted."""
     since = int(options.get("stream-from-timestamp", 0))
     found: list[Snapshot] = []
     for snapshot in metadata.ancestors_of(None if last is None else last.snapshot_id):

@@ -12,11 +12,8 @@ Read = Callable[[Iterator["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
 
 
 class Checked:
-    """A function that a worker gets only if it can import what the function needs.
-
-    It is a function within a function, which imports as it runs; `what` it reads is for the error of a worker that
-    lacks this package or Arrow.
-    """
+    """A function that a worker gets only if it can import what the function needs. It is a function within a function,
+    which imports as it runs; `what` it reads is for the error of a worker that lacks this package or Arrow."""
 
     def __init__(self, function: Read, what: str) -> None:
         self._function = function

@@ -57,10 +57,8 @@ _VARIANT = [
 
 
 def for_spark(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
-    """A batch with UUIDs as text, fixed bytes as bytes, times in nanoseconds, and variants and shapes marked.
-
-    A batch without columns gets one of nulls: between Spark and its workers, rows are counted by their columns.
-    """
+    """A batch with UUIDs as text, fixed bytes as bytes, times in nanoseconds, and variants and shapes marked. A batch
+    without columns gets one of nulls: between Spark and its workers, rows are counted by their columns."""
     if not schema.fields:
         return pa.RecordBatch.from_arrays([pa.nulls(batch.num_rows, pa.bool_())], names=["row"])
     columns = [
@@ -189,12 +187,9 @@ def what_to_read(
     nanoseconds: str | None = None,
     types: Sequence[Any] = (),
 ) -> bytes:
-    """Pickles what every task of a scan has in common, for `read_in_worker`.
-
-    Tasks' filters are bound to `schema`; `columns`, in order, may be metadata columns; with `marks_deleted` deleted
-    rows come too, as the query uses ``_deleted``; `nanoseconds` is what the session takes such timestamps for; `types`
-    are those of the columns in Spark's JSON, in which structs have the fields that are read (none for all).
-    """
+    """Pickles what every task of a scan has in common, for `read_in_worker`: filters are bound to `schema`, `columns`
+    come in order (metadata columns too) with Spark's `types` of nested fields; `marks_deleted` reads deleted rows, and
+    `nanoseconds` is what the session takes such timestamps for."""
     filter_schema = with_metadata_columns(metadata, schema)
     projected = _projected(metadata, schema, columns)
     if types:

@@ -68,10 +68,8 @@ Rows = Sequence[Sequence[Any]]
 
 
 class SparkRewrite:
-    """A planned rewriting of which Spark writes the groups.
-
-    `rows` makes a procedure's rows of the result; `failure` is what ended the rewriting before its end.
-    """
+    """A planned rewriting of which Spark writes the groups. `rows` makes a procedure's rows of the result; `failure` is
+    what ended the rewriting before its end."""
 
     def __init__(self, rewrite: DataFileRewrite, rows: Callable[[RewriteResult], Rows] = lambda result: ()) -> None:
         self.rewrite = rewrite

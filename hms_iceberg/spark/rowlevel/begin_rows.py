@@ -50,10 +50,8 @@ def row_distribution(
     command: str,
     copies: bool,
 ) -> Distribution:
-    """The distribution of the new rows of a `delete`, `update` or `merge`; empty if they come as they are.
-
-    `copies` writes whole files anew (copy-on-write); `has_functions` is as of `write_distribution`.
-    """
+    """The distribution of the new rows of a `delete`, `update` or `merge`; empty if they come as they are. `copies`
+    writes whole files anew (copy-on-write); `has_functions` is as of `write_distribution`."""
     if command == "delete" and not copies:
         return Distribution()
     if not settings.switch("use-table-distribution-and-ordering", True):

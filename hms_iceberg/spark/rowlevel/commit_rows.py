@@ -66,8 +66,6 @@ logger = logging.getLogger(__name__)
 
 
 class CommitRows(CommitWrite, frozen=True, kw_only=True):
-    """Changed rows are to be committed."""
-
     command: str  # `delete`, `update` or `merge`
     counts: dict[str, int]  # of a MERGE, what became of the table's rows, if Spark has counted them
     replaced: tuple[str, ...] = ()  # of a copy-on-write operation, the files that the new ones take the place of
@@ -76,10 +74,8 @@ class CommitRows(CommitWrite, frozen=True, kw_only=True):
 
 
 def commit_rows(asked: CommitRows, target: TableTransaction) -> None:
-    """Makes what a DELETE, UPDATE or MERGE wrote part of a transaction, which then owns its files.
-
-    Its filter is that of the rows which were read, or by which copy-on-write chose files.
-    """
+    """Makes what a DELETE, UPDATE or MERGE wrote part of a transaction, which then owns its files. Its filter is that
+    of the rows which were read, or by which copy-on-write chose files."""
     counts = {f"spark.merge-into.{name}": str(count) for name, count in asked.counts.items()}
     change = change_of(asked, target, asked.command, counts)
     transaction = change.transaction

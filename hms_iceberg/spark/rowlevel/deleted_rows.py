@@ -38,10 +38,8 @@ class DeletedRows:
 
 
 def bitmaps(deleted: Iterable[Mapping[str, str]]) -> dict[str, Any]:
-    """Deleted positions of all tasks, by data file; several tasks may have read parts of one file.
-
-    Each has the file's `path` and the `positions`: the portable form of a 64-bit Roaring bitmap, in base64.
-    """
+    """Deleted positions of all tasks, by data file; several tasks may have read parts of one file. Each has the file's
+    `path` and the `positions`: the portable form of a 64-bit Roaring bitmap, in base64."""
     found: dict[str, Any] = {}
     for each in deleted:
         positions = pyroaring.BitMap64.deserialize(base64.b64decode(each["positions"]))

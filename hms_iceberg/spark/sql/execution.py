@@ -48,11 +48,8 @@ class RunStatement(msgspec.Struct, frozen=True):
 
 
 def read_statement(question: ReadStatement) -> dict[str, Any]:
-    """Reads a statement: its `table`, its `command` and itself as JSON (`statement`); nothing if it is none of ours.
-
-    Where it begins as one of Iceberg's statements and does not go on so, that is the answer too: the `problem`, and
-    where it is, for Spark's own kind of error.
-    """
+    """Reads a statement: its `table`, its `command` and itself as JSON (`statement`); nothing if it is none of ours,
+    and the `problem` and its place if it begins as one of Iceberg's and goes wrong."""
     try:
         parsed = parse_statement(question.text)
     except SqlParseError as error:

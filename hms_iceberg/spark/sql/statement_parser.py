@@ -39,10 +39,7 @@ _UNITS = {"DAYS": 86_400_000, "HOURS": 3_600_000, "MINUTES": 60_000}
 
 def parse_statement(text: str) -> TableStatement | None:
     """The statement of a text, with or without a semicolon; None if it does not begin as one does: Spark's error
-    stands.
-
-    A text that begins so and does not go on so is refused, with a message that points at the place.
-    """
+    stands. A text that begins so and does not go on so is refused, with a message that points at the place."""
     return _StatementParser(text).whole()
 
 

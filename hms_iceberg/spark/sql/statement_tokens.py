@@ -27,10 +27,8 @@ _COMMENT_EDGE = re.compile(r"/\*|\*/")
 
 
 class StatementToken(NamedTuple):
-    """One token: its kind ("name", "quoted", "string", "number", "symbol" or "end"), its value, and its place.
-
-    The value of a quoted name is without quotes, that of a number without the suffix L.
-    """
+    """One token: its kind ("name", "quoted", "string", "number", "symbol" or "end"), its value, and its place. The
+    value of a quoted name is without quotes, that of a number without the suffix L."""
 
     kind: str
     value: str
@@ -44,11 +42,8 @@ class StatementToken(NamedTuple):
 
 
 def tokenize(text: str) -> list[StatementToken]:
-    """The tokens of a statement without white space and comments, one of kind "end" last.
-
-    Comments in brackets may hold further ones. Characters that have no meaning are tokens too: whoever looks at the
-    first few tokens only is not held up by what follows.
-    """
+    """The tokens of a statement without white space and (nested) comments, one of kind "end" last; characters without a
+    meaning are tokens too, for callers that look at the first few only."""
     tokens: list[StatementToken] = []
     position = 0
     while position < len(text):

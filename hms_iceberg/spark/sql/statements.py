@@ -43,8 +43,6 @@ class ReplacePartitionFieldStatement(Statement, frozen=True, tag=True):
 
 
 class SortTerm(msgspec.Struct, frozen=True):
-    """One term of ORDERED BY."""
-
     term: TransformOf
     descending: bool = False
     nulls_last: bool = False
@@ -84,8 +82,6 @@ class PutRefStatement(Statement, frozen=True, tag=True):
 
 
 class DropRefStatement(Statement, frozen=True, tag=True):
-    """DROP BRANCH or DROP TAG."""
-
     name: str
     is_branch: bool
     if_exists: bool = False

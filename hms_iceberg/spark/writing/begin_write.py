@@ -41,12 +41,8 @@ from hms_iceberg.transaction.workspace import refuse_previewed
 
 
 def begin_write(question: Mapping[str, Any], metadata: TableMetadata, storage: Storage) -> dict[str, Any]:
-    """Begins a write on the version that the query was resolved on: decides all that the bridge's class TableWrite has
-    to know.
-
-    The answer has `rules` for the bridge's class WriteRules, `distribution` for Layouts, and what is `decided` for the
-    commit.
-    """
+    """Begins a write on the version that the query was resolved on: the `rules` for the bridge's class WriteRules, the
+    `distribution` for Layouts, and what is `decided` for the commit."""
     asked = msgspec.convert(question, BeginWrite)
     columns = merged_columns(question, metadata)
     metadata = metadata if columns is None else with_columns(metadata, columns)
@@ -90,10 +86,8 @@ def begun(
 def decided(
     asked: BeginWrite, settings: WriteSettings, metadata: TableMetadata, distribution: Distribution
 ) -> dict[str, Any]:
-    """The choices that a write's commit keeps to: sort order, branch, properties, and when it began.
-
-    They go to the bridge as JSON, and come back with the commit's question.
-    """
+    """The choices that a write's commit keeps to: sort order, branch, properties, and when it began. They go to the
+    bridge as JSON, and come back with the commit's question."""
     return msgspec.to_builtins(
         Decided(
             sort_order_id=_sort_order_id(settings, metadata, metadata.sort_order(), distribution),
@@ -171,11 +165,8 @@ def write_rules(
     lacking_types: Collection[str] = (),
     suffix: str = "",
 ) -> dict[str, Any]:
-    """How rows become files of one kind, for the bridge's class WriteRules.
-
-    Rows that come without a partition go by the first spec; `properties` are the table's with those of the write before
-    them; names of files end with `suffix` before the extension.
-    """
+    """How rows become files of one kind, for the bridge's class WriteRules. Rows without a partition go by the first
+    spec; `properties` are the table's below those of the write; file names end with `suffix`."""
     file_format = format_name(properties, deletes=bool(suffix))
     names = LocationRules.of(metadata.location, properties)
     written = Schema(*rows.fields, schema_id=schema.schema_id)

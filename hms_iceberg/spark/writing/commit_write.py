@@ -48,8 +48,7 @@ def data_files(
     files: list[WrittenFile], metadata: TableMetadata, properties: Mapping[str, str], storage: Storage, **fields: Any
 ) -> tuple[DataFile, ...]:
     """The files of a write as manifests hold them, with further `fields` of `DataFile`; properties of the write go
-    first.
-    """
+    first."""
     modes = metrics_modes(metadata.schema(), properties, metadata.sort_order())
     return tuple(_data_file(each, metadata, modes, storage, fields) for each in files)
 
@@ -141,10 +140,8 @@ logger = logging.getLogger(__name__)
 def commit_write(
     asked: CommitWrite, target: TableTransaction, metadata: TableMetadata, *, is_staged: bool = False
 ) -> None:
-    """Makes a write part of a transaction, which then owns its files: where it is given up, it deletes them.
-
-    `metadata` is the table when the write began. A staged transaction is committed by the statement that made it.
-    """
+    """Makes a write part of a transaction, which then owns its files: where it is given up, it deletes them. `metadata`
+    is the table when the write began. A staged transaction is committed by the statement that made it."""
     transaction = target._transaction
     for file in asked.files:
         transaction.track(file.path)

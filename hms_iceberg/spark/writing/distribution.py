@@ -55,10 +55,8 @@ class Distribution:
 def write_distribution(
     settings: WriteSettings, schema: Schema, spec: PartitionSpec, order: SortOrder, has_functions: bool
 ) -> Distribution:
-    """The distribution that a table and a write ask for; empty if rows stay as they come.
-
-    Without a catalog that gives Spark Iceberg's transforms (`has_functions`), it can sort and cluster by columns only.
-    """
+    """The distribution that a table and a write ask for; empty if rows stay as they come. Without a catalog that gives
+    Spark Iceberg's transforms (`has_functions`), it can sort and cluster by columns only."""
     if not settings.switch("use-table-distribution-and-ordering", True):
         return Distribution(fanout=settings.switch("fanout-enabled", True, FANOUT_ENABLED))
     fanout = settings.switch("fanout-enabled", False, FANOUT_ENABLED)

@@ -91,8 +91,6 @@ def is_left_to_python(file_format: str, written: Schema, lacking_types: Collecti
 
 @dataclass(frozen=True)
 class FileSettings:
-    """How files are written."""
-
     codec: str  # the format's own name of it
     settings: dict[str, str]  # by the names that Hadoop's configuration has for them
     # the columns: of ORC, JSON of their type and of the attributes of each, by its number; of Avro, the schema; None of
@@ -140,9 +138,7 @@ def _orc_type(kind: IcebergType, attributes: list[dict[str, str]]) -> str:
 
 def counted_columns(file_format: str, metadata: TableMetadata, properties: Mapping[str, str]) -> dict[str, int]:
     """By field id, how many characters or bytes of its least and greatest value the JVM keeps; 0 for all, -1 for none.
-
-    It counts nulls and NaN besides; Parquet's footers tell of all but floats.
-    """
+    It counts nulls and NaN besides; Parquet's footers tell of all but floats."""
     schema = metadata.schema()
     modes = metrics_modes(schema, properties, metadata.sort_order())
     floats = {id_ for id_, field in schema.index_by_id.items() if isinstance(field.field_type, (FloatType, DoubleType))}

@@ -30,10 +30,8 @@ def _merges_schema(question: Mapping[str, Any]) -> bool:
 
 
 def merged_columns(question: Mapping[str, Any], metadata: TableMetadata) -> MergedColumns | None:
-    """The columns and wider types that a write is to bring; None if the table is to stay as it is.
-
-    Nothing is committed before the rows are: a write that fails leaves the table as it was.
-    """
+    """The columns and wider types that a write is to bring; None if the table is to stay as it is. Nothing is committed
+    before the rows are: a write that fails leaves the table as it was."""
     if not _merges_schema(question):
         return None
     asked = msgspec.convert(question, BeginWrite)
@@ -52,10 +50,7 @@ def with_columns(metadata: TableMetadata, columns: MergedColumns) -> TableMetada
 
 def add_columns(target: TableTransaction, table: str, start: TableMetadata, columns: MergedColumns) -> TableMetadata:
     """Makes the columns part of the transaction that commits the rows, and returns the table that they were written
-    for.
-
-    Another commit that took the columns' ids since `start` is a conflict, as the files have them.
-    """
+    for. Another commit that took the columns' ids since `start` is a conflict, as the files have them."""
     written = with_columns(start, columns)
     update = target.update_schema(case_sensitive=columns.case_sensitive)
     update.union_by_name(schema_from_json(columns.schema)).commit()

@@ -90,8 +90,6 @@ _DECIMAL = re.compile(r"decimal\((\d+),(-?\d+)\)")
 
 @dataclass(frozen=True)
 class Checks:
-    """The checks that rows must pass."""
-
     table: str
     case_sensitive: bool = False  # whether columns are named in their case
     nullability: bool = True  # whether columns that may have nulls are refused if the table's may not

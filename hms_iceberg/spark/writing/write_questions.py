@@ -27,8 +27,6 @@ class BeginWrite(msgspec.Struct, frozen=True):
 
 
 class WrittenFile(msgspec.Struct, frozen=True):
-    """A file that a task wrote."""
-
     path: str
     size: int  # in bytes
     spec_id: int

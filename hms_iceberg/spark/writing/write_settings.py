@@ -31,8 +31,7 @@ class WriteSettings:
 
     def text(self, name: str, table_property: TableProperty | None = None, of_session: bool = False) -> str | None:
         """The text of a setting: the option, then the session's (only if `of_session`), then the table's; None if
-        nobody sets it.
-        """
+        nobody sets it."""
         found = option(self.options, name)
         if found is None and of_session:
             found = self.session.get(_SESSION + name)

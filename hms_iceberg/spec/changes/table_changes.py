@@ -291,8 +291,7 @@ def _change(
     define: Callable[[TableMetadata, Value], TableMetadata] | None = None,
 ) -> Callable[[JsonObject], Step]:
     """An entry of the table of changes: `read` parses the request; `define` serves tables that are being made, None if
-    alike.
-    """
+    alike."""
 
     def entry(body: JsonObject) -> Step:
         value = read(body)

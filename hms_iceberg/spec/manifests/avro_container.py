@@ -78,10 +78,8 @@ class AvroContainer:
 
 @dataclass(frozen=True, slots=True)
 class AvroBlock:
-    """One block of a container: how many records, and its compressed bytes at ``data[start:end]``.
-
-    ``[first, last)`` is the block with its two counts and its sync marker, as it lies in the file.
-    """
+    """One block of a container: how many records, and its compressed bytes at ``data[start:end]``. ``[first, last)`` is
+    the block with its two counts and its sync marker, as it lies in the file."""
 
     records: int
     start: int

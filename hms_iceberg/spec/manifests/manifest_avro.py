@@ -53,12 +53,8 @@ def encode_manifest(
     manifest_path: str = "",
     codec: str = DEFAULT_CODEC,
 ) -> tuple[bytes, ManifestFile]:
-    """Writes a manifest to memory, and gives it with its row for the manifest list.
-
-    Entries with status ADDED may leave their sequence numbers None: they inherit those of the commit that adds the
-    manifest to a manifest list, so that the manifest survives a retry unchanged. So does the row, whose minimum is None
-    if every live entry inherits.
-    """
+    """Writes a manifest to memory, and its row for the manifest list. ADDED entries without sequence numbers, and so
+    perhaps the row's minimum, inherit the commit's, so that the manifest survives a retry unchanged."""
     if format_version == 1 and content is not ManifestContent.DATA:
         raise InvalidInputError("Cannot write a manifest of delete files for a v1 table: upgrade the table to v2 first")
     partition_type = spec.partition_type(schema)
@@ -81,11 +77,8 @@ def encode_entries(
 
 
 def decode_manifest(data: bytes, manifest: ManifestFile, *, checked: bool = True) -> list[ManifestEntry]:
-    """Reads all entries of a manifest, removed ones included, with snapshot ids, sequence numbers and row ids
-    inherited.
-
-    Sequence numbers stay None where the manifest is not committed yet. `checked` entries must be what `manifest` says.
-    """
+    """Reads all entries of a manifest, removed ones included, with inherited ids and numbers (None where it is not
+    committed yet); `checked` entries must be what `manifest` says."""
     entries = list(iterate_manifest(data, manifest))
     if checked:
         check_entries(manifest, entries)

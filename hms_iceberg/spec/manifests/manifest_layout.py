@@ -83,11 +83,8 @@ class PartitionFieldLayout:
 
 @dataclass(frozen=True, slots=True)
 class EntryLayout:
-    """The names under which a file holds the fields of manifest entries.
-
-    `parsed` is the schema for fastavro without logical types, so that values come out as they are stored: dates and
-    timestamps as integers, decimals and UUIDs as bytes. `bare` is the same as JSON.
-    """
+    """The names of manifest entries' fields in a file; `parsed` is its fastavro schema without logical types, so that
+    values come out as they are stored, and `bare` is that as JSON."""
 
     parsed: Any
     bare: dict[str, Any]

@@ -46,10 +46,7 @@ def encode_manifest_list(
     codec: str = DEFAULT_CODEC,
 ) -> tuple[bytes, int | None]:
     """Writes a manifest list to memory, assigning sequence numbers and first row ids; gives the next free row id too
-    (v3).
-
-    Manifests without a sequence number get the commit's (0 in v1); they must be of this snapshot.
-    """
+    (v3). Manifests without a sequence number get the commit's (0 in v1); they must be of this snapshot."""
     if format_version >= 3 and next_row_id is None:
         raise InvalidInputError("Cannot write a v3 manifest list without the table's next row id")
     first_row_id, free_row_id = next_row_id, next_row_id if format_version >= 3 else None
@@ -79,10 +76,8 @@ def encode_manifest_list(
 def decode_manifest_list(
     data: bytes, location: str = "", snapshot_id: int | None = None, *, checked: bool = True
 ) -> list[ManifestFile]:
-    """Reads a manifest list of any version in the file's order; v1 rows get content data and sequence number 0.
-
-    The list must be that of `snapshot_id` if it is given; `checked` refuses rows that contradict themselves.
-    """
+    """Reads a manifest list of any version in the file's order; v1 rows get content data and sequence number 0. The
+    list must be that of `snapshot_id` if it is given; `checked` refuses rows that contradict themselves."""
     what = f"manifest list {location}"
     try:
         container = read_container(data, what)

@@ -121,11 +121,8 @@ def replace_table_metadata(
     format_version: int | None = None,
     at_ms: int | None = None,
 ) -> TableMetadata:
-    """The metadata after a table was replaced by another definition: no current data, but all history kept.
-
-    Columns that have the name of a present column keep its id. Properties are added to the present ones. Spec and sort
-    order use the ids of `schema`.
-    """
+    """The metadata after a table was replaced: no current data, all history. Columns of a present name keep its id,
+    properties add to the present ones, spec and sort order use the ids of `schema`."""
     kept, asked = split_properties(properties or {})
     new = upgrade_format_version(metadata, format_version or asked or metadata.format_version, at_ms)
     refs = {name: ref for name, ref in new.refs.items() if name != "main"}

@@ -117,8 +117,7 @@ def metadata_from_json(
     data: bytes, location: str | None = None, *, preview: bool = False, limit: ReadLimit = DEFAULT_LIMIT
 ) -> TableMetadata:
     """The table metadata in a metadata file, gzip told by its content; `preview` reads format version 4 as far as its
-    draft is settled.
-    """
+    draft is settled."""
     return read_metadata_file(
         data, "table metadata", location, lambda parsed: _metadata(parsed, location, preview=preview), limit
     )
@@ -308,8 +307,7 @@ _NAMED_BY_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}[^/]*$"
 
 def is_never_reused(location: str) -> bool:
     """Whether a metadata file's name holds a UUID, so that it need not be read twice; `v1.metadata.json` may be another
-    table's tomorrow.
-    """
+    table's tomorrow."""
     return _NAMED_BY_UUID.search(location) is not None
 
 
@@ -335,8 +333,7 @@ def is_relative(path: str) -> bool:
 
 def resolved(path: str, base: str) -> str:
     """The location that a path in metadata of version 4 stands for; a separator at the end of `base` is kept, and
-    another one follows it.
-    """
+    another one follows it."""
     return f"{base}/{path}" if is_relative(path) else path
 
 

@@ -36,10 +36,8 @@ from hms_iceberg.spec.table_properties import METADATA_PREVIOUS_VERSIONS_MAX
 def add_snapshot(
     metadata: TableMetadata, snapshot: Snapshot, branch: str | None = MAIN_BRANCH, at_ms: int | None = None
 ) -> TableMetadata:
-    """The metadata with one more snapshot at the head of a branch, made if it is new; None stages it.
-
-    CommitFailedError if sequence number or first row id are behind the table's, because it moved on.
-    """
+    """The metadata with one more snapshot at the head of a branch, made if it is new; None stages it. CommitFailedError
+    if sequence number or first row id are behind the table's, because it moved on."""
     if snapshot.snapshot_id in metadata.snapshots_by_id:
         raise InvalidInputError(f"Cannot add snapshot {snapshot.snapshot_id}: {metadata.location} has it already")
     if metadata.format_version > 1:
@@ -108,12 +106,8 @@ def suppress_intermediate_snapshots(metadata: TableMetadata, base: TableMetadata
 
 
 def remove_snapshots(metadata: TableMetadata, ids: Collection[int], at_ms: int | None = None) -> TableMetadata:
-    """The metadata without some snapshots, their statistics, and the keys of their manifest lists; references must not
-    point there.
-
-    The snapshot log loses everything up to the last entry of a removed snapshot, since its gaps would make time travel
-    wrong.
-    """
+    """The metadata without some snapshots, their statistics and keys; no reference may point there. The snapshot log
+    loses all up to a removed snapshot's last entry, as gaps would make time travel wrong."""
     removed = metadata.snapshots_by_id.keys() & set(ids)
     if not removed:
         return metadata
@@ -271,8 +265,7 @@ def append_metadata_log(
     metadata: TableMetadata, previous_location: str | None, previous_updated_ms: int
 ) -> TableMetadata:
     """The metadata whose log names the replaced file (None for a new table), cut to
-    `write.metadata.previous-versions-max`.
-    """
+    `write.metadata.previous-versions-max`."""
     if previous_location is None:
         return metadata
     return replace(

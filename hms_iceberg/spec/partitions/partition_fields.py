@@ -42,11 +42,8 @@ def carry_field_ids(
     spec: PartitionSpec,
     last_partition_id: int,
 ) -> PartitionSpec:
-    """A spec with the field ids that it must have in a table.
-
-    From v2 on, fields that any spec of the table has keep their ids and others get new ones. In v1, all fields of the
-    current spec stay where they are, as void fields if the new spec lacks them, and new ones are added at the end.
-    """
+    """A spec with the field ids that it must have in a table: from v2 on those of any spec of the table, else new ones;
+    in v1 all fields of the current spec stay in place (void if dropped), and new ones follow."""
     ids = count(last_partition_id + 1)
     if format_version > 1:
         used = used_field_ids(specs)

@@ -166,11 +166,8 @@ def _escape(text: str) -> str:
 def check_spec(
     spec: PartitionSpec, schema: Schema, allow_missing_source: bool = False, kept: Collection[int] = ()
 ) -> None:
-    """Refuses a spec that cannot be used with a schema.
-
-    Fields of dropped columns are accepted in past specs (`allow_missing_source`). Only fields that are not `kept` may
-    not be redundant: a table may have hours of a column and get its days as well.
-    """
+    """Refuses a spec that cannot be used with a schema. `allow_missing_source` accepts fields of dropped columns, in
+    past specs; fields that are `kept` may be redundant (hours of a column, then its days)."""
     names: set[str] = set()
     ids: set[int] = set()
     kinds: dict[tuple[tuple[int, ...], str], str] = {}
@@ -275,13 +272,9 @@ def assign_fresh_spec_ids(
 
 
 def unified_partition_type(specs: Iterable[PartitionSpec], schema: Schema) -> StructType:
-    """The partition fields of all specs, by field id, as metadata tables and statistics show partitions.
-
-    A field keeps the name of the newest spec, and its type from a spec that still makes it (void fields give way). As
-    in Java, fields of columns that the schema lacks are left out. Of two fields of one name, which a replaced table can
-    have, the older one gets its id at the end, as Java renames removed fields of v1 tables; Java refuses to show these
-    tables' partitions.
-    """
+    """The partition fields of all specs, by field id, for metadata tables and statistics: the newest name, and the type
+    of a spec that still makes it. As in Java, fields of dropped columns are left out; of two fields of one name (a
+    replaced table's) the older one gets its id at the end."""
     chosen: dict[int, tuple[PartitionField, IcebergType]] = {}
     for spec in sorted(specs, key=lambda each: each.spec_id, reverse=True):
         for field in spec.fields:

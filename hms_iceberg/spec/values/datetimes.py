@@ -111,10 +111,7 @@ def parse_time(text: str) -> int:
 
 def parse_timestamp(text: str) -> tuple[int, int | None]:
     """Nanoseconds from 1970-01-01T00:00 as written, and the zone offset in seconds to subtract for UTC (None without a
-    zone).
-
-    The time may be left out, and stands for midnight then.
-    """
+    zone). The time may be left out, and stands for midnight then."""
     match = _TIMESTAMP.fullmatch(text.strip())
     if match is None:
         raise ValueError(f"{text!r} is not a timestamp; expected for example '2017-11-16T22:31:08.123456'")

@@ -30,11 +30,8 @@ _COUNTS = Struct(">I"), Struct("<I")
 
 
 class Run(NamedTuple):
-    """Coordinates that follow one another in a value.
-
-    `offset` is in bytes. `dimensions` is 0 for XY, 1 for XYZ, 2 for XYM, 3 for XYZM. They are `little`-endian or not,
-    may be a `ring` of a polygon, and may be joined by `edges`.
-    """
+    """Coordinates that follow one another in a value. `offset` is in bytes. `dimensions` is 0 for XY, 1 for XYZ, 2 for
+    XYM, 3 for XYZM. They are `little`-endian or not, may be a `ring` of a polygon, and may be joined by `edges`."""
 
     offset: int
     points: int
@@ -110,10 +107,8 @@ def _after(data: bytes, at: int, size: int) -> int:
 
 
 class Extent(NamedTuple):
-    """Least and greatest x, y, z and m of one shape or of many, NaN where there is none.
-
-    `east` is the least x of 0 and above, `west` the greatest below 0.
-    """
+    """Least and greatest x, y, z and m of one shape or of many, NaN where there is none. `east` is the least x of 0 and
+    above, `west` the greatest below 0."""
 
     low: Sequence[float]
     high: Sequence[float]
@@ -170,10 +165,8 @@ def interval(extent: Extent, kind: GeometryType | GeographyType) -> tuple[float,
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A box with its edges, to compare shapes with.
-
-    For geographies, edges are in degrees, and `xmax` may be less than `xmin`: the box then crosses the antimeridian.
-    """
+    """A box with its edges, to compare shapes with. For geographies, edges are in degrees, and `xmax` may be less than
+    `xmin`: the box then crosses the antimeridian."""
 
     xmin: float
     ymin: float

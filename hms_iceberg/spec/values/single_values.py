@@ -51,8 +51,7 @@ _SURROGATES = range(0xD800, 0xE000)
 
 def bounds_to_bytes(kind: IcebergType, low: Any, high: Any, width: int | None) -> tuple[bytes, bytes | None]:
     """The bounds of a column as manifests hold them, cut to `width` characters or bytes; no upper one if none is short
-    enough.
-    """
+    enough."""
     if width is not None:
         low, high = truncate_lower(kind, low, width), truncate_upper(kind, high, width)
     stored = BinaryType() if isinstance(kind, FixedType) else kind
@@ -66,8 +65,7 @@ def truncate_lower(kind: IcebergType, value: Any, width: int) -> Any:
 
 def truncate_upper(kind: IcebergType, value: Any, width: int) -> Any | None:
     """A value of at most `width` code points (or bytes) that is no smaller, None if there is none; other types come
-    back unchanged.
-    """
+    back unchanged."""
     if not isinstance(kind, _SHORTENED) or len(value) <= width:
         return value
     return _next_text(value[:width]) if isinstance(value, str) else next_bytes(bytes(value[:width]))
@@ -267,12 +265,8 @@ def _map_from_json(kind: MapType, value: Any) -> list[tuple[Any, Any]]:
 
 
 def from_python(kind: IcebergType, value: Any) -> Any:
-    """The stored value of a Python value: a struct as dict by field id, a map as list of (key, value) pairs.
-
-    Text is read for every type but fixed and binary: ISO 8601 for dates and times, digits for numbers. For a column
-    with time zone, a timestamp without zone is taken as UTC. Integers for dates and times are taken as stored. Numpy
-    scalars and pandas timestamps are understood.
-    """
+    """The stored value of a Python value (numpy, pandas too): a struct as dict by field id, a map as list of pairs.
+    Text is read as ISO 8601 or digits, but for fixed and binary; naive timestamps are UTC for columns with zone."""
     if value is None:
         return None
     try:

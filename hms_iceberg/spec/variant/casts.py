@@ -153,8 +153,7 @@ def caster(kind: IcebergType) -> Cast:
 
 def cast_bounds(lower: bytes | None, upper: bytes | None, kind: IcebergType) -> tuple[Any, Any, bool] | None:
     """Bounds of a field after a cast, and whether its values may be NaN; None if casts may fail or do not keep the
-    order.
-    """
+    order."""
     try:
         found = [None if each is None else primitive(each) for each in (lower, upper)]
     except ValueError:

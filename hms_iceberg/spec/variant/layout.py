@@ -112,8 +112,7 @@ def _places_of_names(metadata: bytes) -> tuple[int, list[int]]:
 
 def container_of(value: bytes, at: int = 0) -> tuple[list[int], list[int], int, int]:
     """The name ids (an array has none) and offsets of the values, where values begin, and where the object or array
-    ends.
-    """
+    ends."""
     first = unsigned(value, at, 1)
     header = first >> 2
     is_object = first & 3 == OBJECT

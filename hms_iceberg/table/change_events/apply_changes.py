@@ -74,10 +74,8 @@ def source_reader(
     since: Mapping[str, int] | None,
     applied: Callable[[str], Mapping[str, int]],
 ) -> SourceReader | None:
-    """The reader by the arguments of a call, which are checked; None if it has neither name nor offsets.
-
-    `applied` gives the offsets that are applied under a name.
-    """
+    """The reader by the arguments of a call, which are checked; None if it has neither name nor offsets. `applied`
+    gives the offsets that are applied under a name."""
     refused = f"Cannot apply changes to table {table}"
     if name is None and offsets is None and since is None:
         return None

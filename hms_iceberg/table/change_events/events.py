@@ -114,10 +114,8 @@ class ChangeEvents:
     # ---------------------------------------------------------------------------------------------- rows
 
     def fitted(self, rows: pa.Table, schema: Schema, places: Any | None = None) -> pa.Table:
-        """Rows of some events with the columns of a schema; an error names the event by its place.
-
-        `places` are those of the rows among all events, if they are not all.
-        """
+        """Rows of some events with the columns of a schema; an error names the event by its place. `places` are those
+        of the rows among all events, if they are not all."""
         fit = SchemaFit(rows.schema, schema, self._table)
         fitted, start = [], 0
         for batch in rows.to_batches():
@@ -131,10 +129,8 @@ class ChangeEvents:
         return pa.Table.from_batches(fitted, fit.schema)
 
     def key_values(self, keys: Sequence[KeyColumn]) -> list[pa.ChunkedArray]:
-        """The values of the key columns of all events, of the table's types; refuses nulls.
-
-        Source: Iceberg specification, "Identifier Field IDs": what identifies a row is never null.
-        """
+        """The values of the key columns of all events, of the table's types; refuses nulls. Source: Iceberg
+        specification, "Identifier Field IDs": what identifies a row is never null."""
         found = []
         for key in keys:
             raw = pa.table({key.name: key.values(self.rows)})

@@ -18,11 +18,8 @@ from hms_iceberg.updates.schema.schema_update import SchemaUpdate
 
 
 def grow(transaction: Transaction, incoming: pa.Schema, control: Collection[str]) -> None:
-    """Makes the growth that some columns need part of a transaction; nothing is dropped, nor made optional.
-
-    The `control` columns of events do not become columns. An InvalidSchemaChangeError if a type cannot become the
-    other.
-    """
+    """Makes the growth that some columns need part of a transaction; nothing is dropped, nor made optional. The
+    `control` columns of events do not become columns. An InvalidSchemaChangeError if a type cannot become the other."""
     metadata = transaction.metadata
     known = metadata.schema()
     names = {field.name for field in known.fields}

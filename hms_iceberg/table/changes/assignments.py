@@ -27,11 +27,8 @@ Evaluate = Callable[[pa.RecordBatch], pa.Array]
 
 
 class Assignments:
-    """The new values that an update gives to top-level columns.
-
-    A value is a constant (a Python value or `pyarrow.Scalar`), a `pyarrow.compute.Expression`, a polars expression, or
-    a function from a `pyarrow.RecordBatch` of the table's columns to an array of as many values.
-    """
+    """The new values of top-level columns: a constant (Python or `pyarrow.Scalar`), a `pyarrow.compute.Expression`, a
+    polars expression, or a function from a `pyarrow.RecordBatch` to an array of as many values."""
 
     def __init__(self, schema: Schema, assignments: Mapping[str, Any], table: str, case_sensitive: bool = True) -> None:
         if not assignments:

@@ -16,10 +16,8 @@ Self = TypeVar("Self", bound="PendingChange")
 
 @dataclass(frozen=True)
 class StartedChange:
-    """The transaction that a started change belongs to.
-
-    `finish` commits it; None if the transaction has more than this change, and is committed by its owner.
-    """
+    """The transaction that a started change belongs to. `finish` commits it; None if the transaction has more than this
+    change, and is committed by its owner."""
 
     transaction: Transaction
     finish: Callable[[], object] | None = None

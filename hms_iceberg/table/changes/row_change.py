@@ -96,10 +96,8 @@ def _refused(metadata: TableMetadata, given: str, why: str) -> InvalidInputError
 
 
 def write_rows(transaction: Transaction, rows: ArrowInput, schema: Schema | None = None) -> tuple[DataFile, ...]:
-    """Writes rows as data files of the transaction's table; a certain failure of the transaction deletes them.
-
-    The files are in the order in which they were begun; `schema` is by default the table's current one.
-    """
+    """Writes rows as data files of the transaction's table; a certain failure of the transaction deletes them. The
+    files are in the order in which they were begun; `schema` is by default the table's current one."""
     return tuple(
         write_data_files(
             transaction.metadata,
@@ -144,10 +142,8 @@ _ACTIONS = {"delete": "delete from", "update": "update rows of", "merge": "upser
 
 
 def row_deletes_refusal(metadata: TableMetadata, operation: str, change: str) -> str | None:
-    """Why rows of a table cannot be changed by merge-on-read (an error's message), or None.
-
-    `change` completes the message, such as "delete from table db.t".
-    """
+    """Why rows of a table cannot be changed by merge-on-read (an error's message), or None. `change` completes the
+    message, such as "delete from table db.t"."""
     if metadata.format_version >= 2:
         return None
     return (
@@ -157,12 +153,9 @@ def row_deletes_refusal(metadata: TableMetadata, operation: str, change: str) ->
 
 
 class RowChange:
-    """Reads a table as a transaction sees it, and adds the change of its rows to the transaction.
-
-    Mode and isolation level are those of the operation: `delete`, `update` or `merge`. `action` completes 'cannot … the
-    table' in messages; that of the operation by default. `mode` is another mode than the operation's, which may be
-    `BY_COST`; `wrap` gives the update a condition.
-    """
+    """Reads a table as a transaction sees it, and adds a change of its rows by the mode and isolation level of
+    `delete`, `update` or `merge`, or another `mode`; `action` completes 'cannot … the table', `wrap` gives the update a
+    condition."""
 
     def __init__(
         self,
@@ -222,7 +215,6 @@ class RowChange:
             self.transaction.add(RequireUnchanged(row_filter, self.options.branch, self.options.case_sensitive))
 
     def add(self, update: Update) -> None:
-        """Adds the change's update to the transaction."""
         self.transaction.add(update if self.wrap is None else self.wrap(update))
 
     def _is_copied(self, each: AffectedRows) -> bool:
@@ -240,11 +232,8 @@ class RowChange:
         added: Sequence[DataFile] = (),
         inserted: pa.Table | None = None,
     ) -> None:
-        """Writes new files and adds the update to the transaction.
-
-        Affected rows are deleted, or replaced if there is a `replacement`; `conflict_filter` is that of the rows which
-        the change has read; files of `whole` go with all of their rows; those of `added` are written already.
-        """
+        """Writes new files and adds the update: affected rows go, or get a `replacement`, files of `whole` go with all
+        rows, `added` are written already; `conflict_filter` is that of the rows which were read."""
         copied = [each for each in affected if self._is_copied(each)]
         marked = [each for each in affected if not self._is_copied(each)]
         refusal = row_deletes_refusal(self.metadata, self.operation, f"{self.action} table {self.table}")
@@ -324,7 +313,6 @@ def as_expression(row_filter: str | BooleanExpression) -> BooleanExpression:
 
 
 def rows_in(affected: Sequence[AffectedRows]) -> int:
-    """The number of affected rows."""
     return int(sum(len(each.positions) for each in affected))
 
 

@@ -22,11 +22,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TableDefinition:
-    """A table as its creator describes it.
-
-    Spec and order name columns by source ids of `schema`, whose field ids are assigned anew; without a location the
-    catalog, or the replaced table, decides.
-    """
+    """A table as its creator describes it. Spec and order name columns by source ids of `schema`, whose field ids are
+    assigned anew; without a location the catalog, or the replaced table, decides."""
 
     schema: Schema | pa.Schema | ArrowInput
     location: str | None = None

@@ -190,7 +190,6 @@ class _UpsertRows:
         return {place: combine(self.rows.column(place).take(chosen)) for place, _ in self._updated}
 
     def unmatched(self, matched: Sequence[AffectedRows]) -> pa.Table:
-        """The rows whose key no row of the table has."""
         new = np.ones(self.rows.num_rows, np.bool_)
         for each in matched:
             new[each.sources] = False

@@ -33,7 +33,6 @@ class OwnFolders:
 
     @classmethod
     def of(cls, metadata: TableMetadata, metadata_location: str, places: Places) -> OwnFolders:
-        """The folders of a table."""
         return cls.by_properties(metadata.location, metadata.properties, metadata_location, places)
 
     @classmethod
@@ -47,7 +46,6 @@ class OwnFolders:
         return cls(places.anywhere(location), metadata, places.anywhere(data))
 
     def all(self) -> Iterator[Place]:
-        """All folders of the table."""
         yield self.location
         yield from self.metadata
         yield self.data
@@ -78,7 +76,6 @@ class TableFiles:
     metadata: tuple[str, ...]  # statistics, manifests, manifest lists, earlier versions, and the version itself last
 
     def __iter__(self) -> Iterator[str]:
-        """The locations of all files."""
         yield from self.data
         yield from self.metadata
 
@@ -86,11 +83,8 @@ class TableFiles:
 def files_of(
     metadata: TableMetadata, metadata_location: str, storage: Storage, on_unreadable: OnUnreadable = None
 ) -> TableFiles:
-    """Every file that a version of a table names: of all snapshots, of its log, and statistics.
-
-    Data and delete files once each; then what describes them, in an order in which they can be deleted: the metadata
-    file is the last. Without `on_unreadable`, errors are raised.
-    """
+    """Every file that a version of a table names, once each, in an order in which they can be deleted: data and delete
+    files, then what describes them, the metadata file last. Without `on_unreadable`, errors are raised."""
     manifests = manifests_of_all(metadata.snapshots, storage, on_unreadable)
     data: dict[str, None] = {}
     for frame in live_files(manifests.values(), metadata, storage, on_unreadable):
@@ -143,10 +137,8 @@ def check_right_to_purge(metadata_location: str, storage: Storage) -> None:
 
 
 def check_rights_to_delete(files: Iterable[str], storage: Storage, kept: Mapping[str, str]) -> None:
-    """Finds out whether this user may delete files that may be of others, in folders with the sticky bit.
-
-    Of very many files a spread is asked for.
-    """
+    """Finds out whether this user may delete files that may be of others, in folders with the sticky bit. Of very many
+    files a spread is asked for."""
     if isinstance(storage, TellsRights):
         doomed = [location for location in files if location not in kept]
         for location in doomed[:: 1 + len(doomed) // _MOST_ASKED]:
@@ -154,11 +146,8 @@ def check_rights_to_delete(files: Iterable[str], storage: Storage, kept: Mapping
 
 
 def purge_files(files: Iterable[str], storage: Storage, name: str, kept: Mapping[str, str]) -> int:
-    """Deletes files of a dropped table in their order, and says how many; what stays, or cannot be deleted, is logged.
-
-    The metadata file comes last, so that a purge that was interrupted can be repeated from it. `kept` has those that
-    stay, each with who needs it.
-    """
+    """Deletes files of a dropped table in their order, the metadata file last so that it can be repeated, but for those
+    `kept` for others; returns how many, and logs what stays."""
     for who, count in Counter(kept.values()).items():
         logger.warning("Dropped table %s, and left %d of its files, which %s needs", name, count, who)
     doomed = [location for location in files if location not in kept]

@@ -67,7 +67,6 @@ class Search:
         self._earlier: set[str | None] = set()
 
     def found(self) -> Neighbours:
-        """The neighbours that were found."""
         hive = (HiveFolders(name, frozenset(places), self._own) for name, places in self._hive.items())
         return Neighbours(self._folders, tuple(hive), tuple(self._sharers))
 
@@ -119,11 +118,8 @@ class Search:
                     self._claim_place(own, own.path)
 
     def in_own_folders(self, unnamed: Iterable[FileInfo], storage: Storage) -> None:
-        """Finds tables that lived in the folder before this one did, by the metadata files that they left in it.
-
-        A table whose location was moved away still names the files that it wrote before. `unnamed` are files that this
-        table does not name.
-        """
+        """Finds tables that lived in the folder before this one, and may still name files here, by the metadata files
+        among those that this table does not name (`unnamed`)."""
         for file in unnamed:
             location = file.location
             if location.endswith(_METADATA_FILES) and self._places.anywhere(location).parent in self._own.metadata:

@@ -91,10 +91,8 @@ def hive_folders(row: TableRow, own: OwnFolders, rows: TableRows, places: Places
 def backup_of(
     identifier: Identifier, metadata: TableMetadata, metadata_location: str, rows: TableRows, places: Places
 ) -> HiveFolders | None:
-    """The Hive table that a migrated table was, while it is kept as the way back; None if there is none.
-
-    It is known by the mark of the migration in its row, or (of a migration by Apache Iceberg) by its name and place.
-    """
+    """The Hive table that a migrated table was, while it is kept as the way back; None if there is none. It is known by
+    the mark of the migration in its row, or (of a migration by Apache Iceberg) by its name and place."""
     own = OwnFolders.of(metadata, metadata_location, places)
     return looked_for(lambda: _backup_of(identifier, metadata, own, rows, places))
 
@@ -139,12 +137,9 @@ def needed_by_others(
     *,
     keep_backup: bool = True,
 ) -> dict[str, str]:
-    """Files of a table that others need, each with who does as part of a sentence; without `rows` no other is known.
-
-    Others are the Hive table that it was before its migration, while that is kept as the way back, tables that were
-    registered from metadata of it, and whoever has a file in its folder: the deepest folder decides, whether it is a
-    table's or a partition's. If it is the table's own and another Iceberg table's too, what that one names is its own.
-    """
+    """Files of a table that others need, each with who does as part of a sentence: its Hive backup, tables registered
+    from its metadata, and the owner of the deepest folder around a file; two Iceberg tables of one folder share what
+    both name. Without `rows` no other is known."""
     places = Places(storage)
     asked: dict[Place, list[str]] = {}
     for location in locations:
@@ -176,10 +171,8 @@ def needed_by_others(
 def files_of_others(
     identifier: Identifier, version: MetadataVersion, locations: Iterable[str], storage: Storage, rows: TableRows
 ) -> frozenset[str]:
-    """Files that are in the folders of other tables, or that another table in the same folder names.
-
-    Copies of the table that is asked about are no others, nor is the Hive table that it was.
-    """
+    """Files that are in the folders of other tables, or that another table in the same folder names. Copies of the
+    table that is asked about are no others, nor is the Hive table that it was."""
     places = Places(storage)
     asked = {location: places.anywhere(location) for location in locations}
     own, rows = OwnFolders.of(version.metadata, version.location, places), asked_once(rows)
@@ -193,11 +186,8 @@ def files_of_others(
 
 
 class Owners:
-    """Whose folders some files are in, on whatever server: the deepest folder decides.
-
-    Tables named in `but` (in lower case) do not count. All tables of the metastore are looked at: none can be asked for
-    by its place. `sharers` are Iceberg tables with a folder that is one of the table's own, and in which files are.
-    """
+    """Whose folders some files are in, on whatever server: the deepest decides, over all tables of the metastore `but`
+    some (lower case). `sharers` are Iceberg tables with one of the table's own folders."""
 
     def __init__(
         self, asked: Iterable[Place], own: Iterable[Place], but: Collection[str], rows: TableRows, places: Places
@@ -237,10 +227,7 @@ def locations_of_partitions(
     rows: TableRows, partitioned: Sequence[TableRow], kept: Callable[[Iterable[str]], Iterable[str]]
 ) -> Iterator[tuple[TableRow, list[str]]]:
     """Pairs, in order, of a table and what `kept` chose of the locations of its partitions, of which there may be very
-    many.
-
-    Several tables are asked for at once.
-    """
+    many. Several tables are asked for at once."""
     with ThreadPoolExecutor(_ASKED_AT_ONCE, thread_name_prefix="iceberg-partitions") as pool:
         asked = pool.map(lambda row: list(kept(rows.partition_locations(row.identifier))), partitioned)
         yield from zip(partitioned, asked, strict=True)
@@ -256,11 +243,8 @@ def copies_of(version: MetadataVersion, rows: TableRows, places: Places) -> tupl
 
 
 def may_be_copy(row: TableRow, table_uuid: str | None, folders: Collection[Place], places: Places) -> bool:
-    """Whether a row of a metastore may be a table, or a copy that was registered from its metadata.
-
-    Not all writers of rows tell the UUID: of theirs it counts whether the row's folder or metadata file is in one of
-    `folders`.
-    """
+    """Whether a row of a metastore may be a table, or a copy that was registered from its metadata. Not all writers of
+    rows tell the UUID: of theirs it counts whether the row's folder or metadata file is in one of `folders`."""
     if not row.is_iceberg:
         return False
     told = row.properties.get("uuid")

@@ -31,10 +31,8 @@ class RememberedRows:
         self._oldest = -math.inf
 
     def fresh(self) -> RememberedRows:
-        """Shares this cache, but ignores every answer that is older than this call.
-
-        Several who ask for it at a time share an answer that nobody had asked for before.
-        """
+        """Shares this cache, but ignores every answer that is older than this call. Several who ask for it at a time
+        share an answer that nobody had asked for before."""
         fresh = copy.copy(self)
         fresh._oldest = time.monotonic()
         return fresh
@@ -49,10 +47,8 @@ class RememberedRows:
         return self._rows.row(identifier)
 
     def partition_locations(self, identifier: Identifier) -> Iterator[str]:
-        """Where the partitions of a table are.
-
-        If the table is gone, its row is forgotten with all others: it may have another name now.
-        """
+        """Where the partitions of a table are. If the table is gone, its row is forgotten with all others: it may have
+        another name now."""
         try:
             return iter(self._remembered(identifier, lambda: tuple(self._rows.partition_locations(identifier))))
         except NoSuchTableError:

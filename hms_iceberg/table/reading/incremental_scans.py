@@ -32,11 +32,9 @@ class _IncrementalScan(RowSource):
     to_snapshot_id: int | None = None  # the last snapshot; None takes the current one
 
     def from_snapshot_id_exclusive(self: I, from_snapshot_id: int) -> I:
-        """Begins after this snapshot."""
         return replace(self, from_snapshot_id=from_snapshot_id)
 
     def to_snapshot_id_inclusive(self: I, to_snapshot_id: int) -> I:
-        """Ends with this snapshot."""
         return replace(self, to_snapshot_id=to_snapshot_id)
 
 

@@ -91,10 +91,8 @@ class RowSource(ABC):
         return f"{type(self).__name__}({printable(', '.join(told))})"
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The rows as a stream of Arrow's C interface, for `pa.table(scan)`, `pl.DataFrame(scan)`, DuckDB and others.
-
-        `requested_schema` is a capsule of the schema that the caller would like; rows are read as they are taken out.
-        """
+        """The rows as a stream of Arrow's C interface, read as they are taken, for `pa.table(scan)`,
+        `pl.DataFrame(scan)`, DuckDB and others; `requested_schema` is the capsule of a wanted schema."""
         return self.to_arrow_batch_reader().__arrow_c_stream__(requested_schema)
 
     # ----------------------------------------------------------------------------------------- narrowing

@@ -32,8 +32,7 @@ from hms_iceberg.updates.machinery.update import FileReader
 
 def snapshots_since(base: TableMetadata, branch: str, start_snapshot_id: int | None, what: str) -> list[Snapshot]:
     """The branch's snapshots after a start (None: the beginning), newest first; a conflict if that is not in its
-    history any more.
-    """
+    history any more."""
     head = parent_on(base, branch)
     since: list[Snapshot] = []
     for snapshot in base.ancestors_of(head.snapshot_id if head else None):
@@ -169,11 +168,8 @@ class Concurrent:
                 )
 
     def check_no_new_deletes_for(self, files: Collection[DataFile], ignore_equality_deletes: bool = False) -> None:
-        """Refuses delete files added since that may apply to one of `files`, whose rows are written anew without them.
-
-        Equality deletes may be ignored where they keep applying to the new files, as their data sequence number stays
-        that of the old ones (compaction).
-        """
+        """Refuses delete files added since that may apply to one of `files`; equality deletes may be ignored where they
+        still apply to the new files, of the same data sequence number (compaction)."""
         paths = {file.file_path for file in files}
         homes = {file.partition_key for file in files}
         if not paths:

@@ -56,11 +56,8 @@ class ContentChange:
 
 
 def commit_content(base: TableMetadata, change: ContentChange, workspace: Workspace) -> TableMetadata:
-    """The metadata with a snapshot that makes the change.
-
-    Manifests of added files are written once; a manifest that loses files is rewritten once as long as it is in the
-    base; so that a replay writes a manifest list and nothing else if the manifests involved are still there.
-    """
+    """The metadata with a snapshot that makes the change. Manifests are written once, and reused while they are in the
+    base, so that a replay writes little more than a manifest list."""
     check_added(change.added, base)
     parent = parent_on(base, change.branch or MAIN_BRANCH)
     manifests = [manifest for manifest in manifest_list_of(parent, workspace) if manifest.has_live_files()]
@@ -146,11 +143,8 @@ def _added_manifests(
 
 
 def check_added(files: Sequence[DataFile], base: TableMetadata) -> None:
-    """Refuses files that the table's specs or format version cannot have.
-
-    Source: Iceberg specification, "Delete Formats": deletes need v2, deletion vectors v3, and position delete files
-    must not be added from v3 on.
-    """
+    """Refuses files that the table's specs or format version cannot have. Source: Iceberg specification, "Delete
+    Formats": deletes need v2, deletion vectors v3, and position delete files must not be added from v3 on."""
     check_specs(files, base, base.location)
     vectors: set[str] = set()
     for file in files:

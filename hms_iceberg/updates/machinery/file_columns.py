@@ -42,7 +42,6 @@ class WholeFiles:
         self._removed = pl.Series([file.file_path for file in removed], dtype=pl.String)
 
     def __call__(self, spec_id: int, manifest: ManifestFrame) -> Collection[str]:
-        """The locations of the files."""
         files, _ = self._planner.keep_files(spec_id, manifest, {})
         files = files.filter(~files["file_path"].is_in(self._removed.implode()))
         partly = files.filter(~files[ALL_MATCH])
@@ -63,7 +62,6 @@ class FilesOfPartitions:
     is_wanted: Callable[[DataFile], bool]
 
     def __call__(self, spec_id: int, manifest: ManifestFrame) -> Collection[str]:
-        """The locations of the files."""
         files = manifest.frame
         names = [name for name in self.partitions.columns(spec_id) if files.schema[name] != pl.Null]
         # A join takes -0.0 and 0.0 for equal, which are two partitions.

@@ -14,10 +14,8 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 
 
 class HeldPartitions:
-    """Some partitions, of any specs.
-
-    Each field is looked at by itself: a manifest that has the values of two partitions may hold a third one.
-    """
+    """Some partitions, of any specs. Each field is looked at by itself: a manifest that has the values of two
+    partitions may hold a third one."""
 
     def __init__(self, partitions: Iterable[tuple[int, tuple[Any, ...]]], base: TableMetadata) -> None:
         by_spec: dict[int, set[tuple[Any, ...]]] = {}

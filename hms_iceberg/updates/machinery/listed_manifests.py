@@ -103,8 +103,7 @@ def manifests_of_all(
     snapshots: Collection[Snapshot], reader: FileReader, on_unreadable: OnUnreadable = None
 ) -> dict[str, ManifestFile]:
     """The manifests of snapshots by their location, without summaries of partitions; without `on_unreadable`, errors
-    are raised.
-    """
+    are raised."""
     found: dict[str, ManifestFile] = {}
     listed = [snapshot for snapshot in snapshots if snapshot.manifest_list is not None]
     for snapshot in snapshots:

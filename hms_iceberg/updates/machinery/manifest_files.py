@@ -47,11 +47,8 @@ def write_added(
     workspace: Workspace,
     data_sequence_number: int | None = None,
 ) -> tuple[ManifestFile, ...]:
-    """Manifests of newly added files, one or more for each spec and content.
-
-    Sequence numbers are left to be inherited, so that a retry reuses the manifests as they are. Only data files that
-    take the place of older ones get a data sequence number, which is not above that of the files they replace.
-    """
+    """Manifests of newly added files by spec and content. Sequence numbers are inherited, so that a retry reuses them;
+    files that replace older ones have a data sequence number, not above theirs."""
     entries = [
         ManifestEntry(
             ManifestEntryStatus.ADDED, snapshot_id, data_sequence_number if file.is_data else None, None, file
@@ -118,8 +115,7 @@ def _encode(
 
 def check_specs(files: Iterable[DataFile], base: TableMetadata, table: str) -> None:
     """Refuses files of a partition spec that the table does not have, or with a partition of the wrong length, and
-    files that are encrypted where the table is not, or the other way round.
-    """
+    files that are encrypted where the table is not, or the other way round."""
     needs_key = is_encrypted(base.properties)
     widths = {spec.spec_id: len(spec.fields) for spec in base.partition_specs}
     for file in files:

@@ -66,8 +66,6 @@ class Removal:
 
 @dataclass
 class Filtered:
-    """The manifests after a removal."""
-
     manifests: list[ManifestFile] = field(default_factory=list)  # those to keep, rewritten ones in their place
     removed: list[DataFile] = field(default_factory=list)  # files that were removed, once each
     duplicates: int = 0  # how many further entries of removed files there were
@@ -271,12 +269,8 @@ def cluster_manifests(
     snapshot_id: int,
     workspace: Workspace,
 ) -> tuple[tuple[ManifestFile, ...], int] | None:
-    """Manifests of the same live files, sorted by partition (nulls first), of the target size, and how many files they
-    hold.
-
-    None if entries have to be encoded anew: manifests of an older format, of several layouts, or of an unusual one. All
-    are of one content and spec.
-    """
+    """Manifests of the same live files (of one content and spec), sorted by partition, nulls first, of the target size,
+    and how many files they hold; None if entries must be encoded anew: an older format or other layouts."""
     with ThreadPoolExecutor(_READERS, thread_name_prefix="iceberg-read") as pool:
         contents = list(pool.map(lambda each: manifest_bytes(each, workspace), manifests))
     partitions = partition_columns(base)

@@ -37,11 +37,8 @@ _EXISTING, _DELETED = int(ManifestEntryStatus.EXISTING), int(ManifestEntryStatus
 
 
 class ManifestSplice:
-    """One manifest of data files, of the table's format version.
-
-    Attributes:
-        files: its live files; a row of each in `EntryBytes.files`.
-    """
+    """One manifest of data files, of the table's format version, with a row of `EntryBytes.files` for each live
+    file."""
 
     def __init__(
         self, manifest: ManifestFile, entries: EntryBytes, container: AvroContainer, base: TableMetadata
@@ -56,9 +53,7 @@ class ManifestSplice:
     @classmethod
     def of(cls, manifest: ManifestFile, base: TableMetadata, data: bytes) -> ManifestSplice | None:
         """The manifest; None if its entries are to be encoded anew: of an older format, an unusual layout, or few.
-
-        Entries with fields that nobody here knows are copied even if they are few, so that they keep them.
-        """
+        Entries with fields that nobody here knows are copied even if they are few, so that they keep them."""
         container = read_container(data, f"manifest {manifest.manifest_path}")
         if manifest.content is not ManifestContent.DATA:
             return None

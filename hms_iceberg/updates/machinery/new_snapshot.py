@@ -202,10 +202,8 @@ class SummaryBuilder:
 
 
 def with_totals(summary: Mapping[str, str], parent: Mapping[str, str] | None) -> dict[str, str]:
-    """The summary with `total-*` counts, carried on from the parent's; they start at zero without a parent.
-
-    A total that the parent does not have, or that would become negative, is left out rather than guessed.
-    """
+    """The summary with `total-*` counts, carried on from the parent's; they start at zero without a parent. A total
+    that the parent does not have, or that would become negative, is left out rather than guessed."""
     totals = {}
     for total, added, removed in _TOTALS:
         before = "0" if parent is None else parent.get(total)

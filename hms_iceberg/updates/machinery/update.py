@@ -18,9 +18,7 @@ T = TypeVar("T")
 class FileReader(Protocol):
     """The part of a storage that validation needs."""
 
-    def read(self, location: str) -> bytes:
-        """The whole object at `location`."""
-        ...
+    def read(self, location: str) -> bytes: ...
 
 
 class Workspace(FileReader, Protocol):
@@ -47,9 +45,7 @@ class Workspace(FileReader, Protocol):
         """0, 1, 2 … for each `kind` of file name."""
         ...
 
-    def now_ms(self) -> int:
-        """Milliseconds since the epoch."""
-        ...
+    def now_ms(self) -> int: ...
 
 
 @runtime_checkable

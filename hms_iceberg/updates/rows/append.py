@@ -17,11 +17,8 @@ from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 @dataclass(frozen=True)
 class FastAppend(Update):
-    """Adds data files in new manifests and keeps every manifest of the parent.
-
-    An append relies on nothing, so that it always replays; its manifests are written once and reused by every attempt,
-    and a retry writes a manifest list only.
-    """
+    """Adds data files in new manifests and keeps every manifest of the parent; it relies on nothing, so that it always
+    replays, and a retry writes a manifest list only."""
 
     files: tuple[DataFile, ...]  # data files, already written
     branch: str = MAIN_BRANCH  # the branch to append to; a new one starts at the current snapshot of main
@@ -31,7 +28,6 @@ class FastAppend(Update):
 
     @property
     def new_files(self) -> tuple[DataFile, ...]:
-        """The files that the append adds."""
         return self.files
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:

@@ -27,10 +27,8 @@ from hms_iceberg.updates.rows.append import check_data
 
 @dataclass(frozen=True)
 class DeleteFiles(Update):
-    """Removes data files: `files`, and every file all of whose rows match `row_filter`.
-
-    A delete by filter can always be replayed, on whatever files are there then; files by name must still be there.
-    """
+    """Removes data files: `files`, and every file all of whose rows match `row_filter`. A delete by filter can always
+    be replayed, on whatever files are there then; files by name must still be there."""
 
     files: tuple[DataFile, ...] = ()
     row_filter: BooleanExpression | None = None
@@ -79,7 +77,6 @@ class Overwrite(Update):
 
     @property
     def new_files(self) -> tuple[DataFile, ...]:
-        """The files that the overwrite adds."""
         return self.added
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
@@ -140,11 +137,8 @@ def _whole_files(
 
 @dataclass(frozen=True)
 class ReplacePartitions(Update):
-    """Removes everything in the partitions of `files` (of their spec), and adds the files.
-
-    A file of a spec without fields replaces all data of the table, that of other specs too, as in Apache Iceberg
-    (`BaseReplacePartitions`).
-    """
+    """Removes everything in the partitions of `files` (of their spec), and adds the files. A file of a spec without
+    fields replaces all data of the table, that of other specs too, as in Apache Iceberg (`BaseReplacePartitions`)."""
 
     files: tuple[DataFile, ...]  # data files, already written
     # `SERIALIZABLE` refuses data that was added to one of the partitions meanwhile, `SNAPSHOT` deletes; without
@@ -172,7 +166,6 @@ class ReplacePartitions(Update):
 
     @property
     def new_files(self) -> tuple[DataFile, ...]:
-        """The files that the overwrite adds."""
         return self.files
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:

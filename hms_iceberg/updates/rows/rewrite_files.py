@@ -17,11 +17,8 @@ from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 @dataclass(frozen=True)
 class RewriteFiles(Update):
-    """Removes data and delete files, and adds files that hold the same rows.
-
-    Deletes that were added to a removed data file meanwhile are a conflict, for the new file would lack them. With a
-    data sequence number, equality deletes that came meanwhile apply to the new files too, and are none.
-    """
+    """Removes data and delete files, and adds files that hold the same rows. Deletes added to a removed data file
+    meanwhile are a conflict, but equality deletes where the new files keep a data sequence number."""
 
     removed: tuple[DataFile, ...]  # data files, delete files and vectors to remove
     added: tuple[DataFile, ...] = ()  # the files that take their place
@@ -49,14 +46,11 @@ class RewriteFiles(Update):
 
     @property
     def new_files(self) -> tuple[DataFile, ...]:
-        """The files that the rewrite adds."""
         return self.added
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
-        """Refuses if replaced data files got new deletes since, or if new deletes need files that are gone.
-
-        A deletion vector is the only one of its data file: one that came meanwhile would be lost.
-        """
+        """Refuses if replaced data files got new deletes since, or if new deletes need files that are gone. A deletion
+        vector is the only one of its data file: one that came meanwhile would be lost."""
         replaced = [file for file in self.removed if file.is_data]
         vectors = frozenset(
             file.referenced_data_file for file in self.added if file.is_deletion_vector and file.referenced_data_file

@@ -41,7 +41,6 @@ class ColumnChange(SchemaChange):
     path: Path
 
     def touches(self) -> tuple[Path, ...]:
-        """The column's path."""
         return (self.path,)
 
 
@@ -56,11 +55,9 @@ class AddColumn(SchemaChange):
     default: Any = None
 
     def edit(self, editor: SchemaEditor) -> None:
-        """Makes the change."""
         editor.add(self.path, self.field_type, self.doc, self.required, self.default)
 
     def adds(self) -> tuple[Path, ...]:
-        """The path of the new column."""
         return (self.path,)
 
     def __str__(self) -> str:
@@ -72,7 +69,6 @@ class DeleteColumn(ColumnChange):
     """Drops a column."""
 
     def edit(self, editor: SchemaEditor) -> None:
-        """Makes the change."""
         editor.delete(self.path)
 
     def __str__(self) -> str:
@@ -86,11 +82,9 @@ class RenameColumn(ColumnChange):
     new_name: str
 
     def edit(self, editor: SchemaEditor) -> None:
-        """Makes the change."""
         editor.rename(self.path, self.new_name)
 
     def adds(self) -> tuple[Path, ...]:
-        """The column's new path."""
         return ((*self.path[:-1], self.new_name),)
 
     def __str__(self) -> str:
@@ -106,7 +100,6 @@ class UpdateColumn(ColumnChange):
     doc: str | None = None
 
     def edit(self, editor: SchemaEditor) -> None:
-        """Makes the change."""
         if self.field_type is not None:
             editor.retype(self.path, self.field_type)
         if self.required is not None:
@@ -127,7 +120,6 @@ class SetDefault(ColumnChange):
     default: Any
 
     def edit(self, editor: SchemaEditor) -> None:
-        """Makes the change."""
         editor.set_default(self.path, self.default)
 
     def __str__(self) -> str:
@@ -142,11 +134,9 @@ class MoveColumn(ColumnChange):
     after: bool = False
 
     def edit(self, editor: SchemaEditor) -> None:
-        """Makes the change."""
         editor.move(self.path, self.reference, self.after)
 
     def touches(self) -> tuple[Path, ...]:
-        """The column and its new neighbour."""
         return (self.path,) if self.reference is None else (self.path, self.reference)
 
     def __str__(self) -> str:
@@ -160,11 +150,9 @@ class SetIdentifierFields(SchemaChange):
     paths: tuple[Path, ...]
 
     def edit(self, editor: SchemaEditor) -> None:
-        """Makes the change."""
         editor.set_identifiers(self.paths)
 
     def touches(self) -> tuple[Path, ...]:
-        """The paths of the identifier fields."""
         return self.paths
 
     def __str__(self) -> str:
@@ -173,15 +161,12 @@ class SetIdentifierFields(SchemaChange):
 
 @dataclass(frozen=True)
 class UnionByName(SchemaChange):
-    """Adds the columns of another schema that are missing, promotes types, and makes columns optional if it has
-    them so. Columns are matched by name, ids do not matter; nothing is dropped, and nothing is narrowed. What somebody
-    else added already is not added again.
-    """
+    """Adds the columns of another schema that are missing, by name, promotes types, and makes columns optional if it
+    has them so; nothing is dropped or narrowed, and nothing added twice."""
 
     schema: Schema
 
     def edit(self, editor: SchemaEditor) -> None:
-        """Makes the changes that are still missing."""
         _union_struct(editor, (), editor.build().as_struct(), self.schema.as_struct())
 
     def __str__(self) -> str:

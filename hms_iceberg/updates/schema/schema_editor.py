@@ -136,9 +136,7 @@ class SchemaEditor:
 
     def _renumbered(self, kind: IcebergType) -> IcebergType:
         """The type with ids of its own, first those of a struct's fields, then what is nested in them, as Java does.
-
-        Ids that the caller gave do not matter, and need not even be unique.
-        """
+        Ids that the caller gave do not matter, and need not even be unique."""
         if not isinstance(kind, NestedType):
             return kind
         children = kind.children()
@@ -285,7 +283,6 @@ class SchemaEditor:
     # --------------------------------------------------------------------------------------------- result
 
     def build(self) -> Schema:
-        """The schema after all changes."""
         for field_id in self._identifiers:
             if field_id in self._deleted:
                 raise self._refused(

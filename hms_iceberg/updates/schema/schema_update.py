@@ -33,11 +33,8 @@ COLUMN_PROPERTY_PREFIXES = (
 
 @dataclass(frozen=True)
 class SchemaUpdate(Update):
-    """Changes of columns by name. Field ids of new columns are drawn when it is applied, and again at a replay.
-
-    Two updates commute if they touch different columns. A column that this one relies on and somebody else
-    changed, or a name that both bring, is a conflict.
-    """
+    """Changes of columns by name; field ids of new columns are drawn at each replay. Updates commute if they touch
+    different columns: what this one relies on, or a name that both bring, is a conflict."""
 
     changes: tuple[SchemaChange, ...]
     case_sensitive: bool = True
@@ -109,8 +106,7 @@ class SchemaUpdate(Update):
 
 def check_sources(base: TableMetadata, old: Schema, new: Schema) -> None:
     """Refuses to drop columns that the current partition spec or sort order needs, and to retype columns so that
-    partition values which are written already would mean something else.
-    """
+    partition values which are written already would mean something else."""
     uses = [(field.source_id, field.transform, f"partition field {field.name!r}") for field in base.spec().fields]
     uses += [(field.source_id, field.transform, "the table's sort order") for field in base.sort_order().fields]
     for source_id, transform, use in uses:

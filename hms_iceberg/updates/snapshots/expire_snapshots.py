@@ -31,10 +31,8 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ExpireSnapshots(Update):
-    """Removes snapshots that no branch or tag retains, and refs that are too old.
-
-    What is retained is decided anew on each base, so that a snapshot which somebody tagged meanwhile stays.
-    """
+    """Removes snapshots that no branch or tag retains, and refs that are too old. What is retained is decided anew on
+    each base, so that a snapshot which somebody tagged meanwhile stays."""
 
     # snapshots older than this go; None for the table's `history.expire.max-snapshot-age-ms`
     older_than_ms: int | None = None
@@ -50,11 +48,8 @@ class ExpireSnapshots(Update):
         """Nothing to check: which snapshots expire is decided on the newest metadata."""
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata without the expired snapshots; the same object if none expires.
-
-        An UnsupportedError if `gc.enabled` is false; an InvalidInputError if a ref points at a snapshot named by its
-        id.
-        """
+        """The metadata without the expired snapshots; the same object if none expires. An UnsupportedError if
+        `gc.enabled` is false; an InvalidInputError if a ref points at a snapshot named by its id."""
         if not self.of_others_files and not GC_ENABLED.of(base.properties):
             raise UnsupportedError(
                 f"Cannot expire snapshots of the table at {base.location}: its property gc.enabled is false, for its "
@@ -156,13 +151,9 @@ class UnreachableFiles:
 def unreachable_files(
     before: TableMetadata, after: TableMetadata, reader: FileReader, same: Callable[[str], Hashable] = str
 ) -> UnreachableFiles:
-    """Files that a snapshot of `before` uses, and no snapshot of `after` does; `same` makes spellings of one location
-    equal.
-
-    A file can only have become unreachable with a manifest in which it was live. Those manifests are read, and then the
-    ones that are left, until every candidate is found alive or none is left to read. What an expired snapshot used and
-    cannot be read any more is passed over.
-    """
+    """Files that a snapshot of `before` uses, and none of `after`; `same` makes spellings of a location equal.
+    Manifests that went are read, then those that are left, until every candidate is found alive or all are read; what
+    cannot be read of an expired snapshot is passed over."""
     if after.table_uuid != before.table_uuid:
         raise CommitConflictError(
             f"Snapshots of the table at {before.location} expired, and no file was deleted: its name belongs to the "

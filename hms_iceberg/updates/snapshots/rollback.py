@@ -19,20 +19,16 @@ from hms_iceberg.updates.snapshots.snapshot_refs import check_ref_unchanged
 
 @dataclass(frozen=True)
 class SetCurrentSnapshot(Update):
-    """Makes a snapshot, given by its id or by a ref, the current one. It need not be an ancestor.
-
-    Commits that came meanwhile would be lost, so that they are a conflict.
-    """
+    """Makes a snapshot, given by its id or by a ref, the current one. It need not be an ancestor. Commits that came
+    meanwhile would be lost, so that they are a conflict."""
 
     snapshot_id: int | None = None
     ref: str | None = None
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
-        """Refuses if main moved since."""
         check_ref_unchanged(MAIN_BRANCH, start, base, "set the current snapshot")
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata with main at the snapshot."""
         if (self.snapshot_id is None) == (self.ref is None):
             raise InvalidInputError("Set the current snapshot either by its id or by the name of a branch or tag.")
         target = self.snapshot_id if self.ref is None else require_ref(base, self.ref).snapshot_id
@@ -43,20 +39,16 @@ class SetCurrentSnapshot(Update):
 
 @dataclass(frozen=True)
 class Rollback(Update):
-    """Moves main back to an ancestor of the current snapshot: by its id, or to the last one before a time.
-
-    Commits that came meanwhile would be rolled back without having been seen, so that they are a conflict.
-    """
+    """Moves main back to an ancestor of the current snapshot: by its id, or to the last one before a time. Commits that
+    came meanwhile would be rolled back without having been seen, so that they are a conflict."""
 
     snapshot_id: int | None = None
     before_ms: int | None = None
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
-        """Refuses if main moved since."""
         check_ref_unchanged(MAIN_BRANCH, start, base, "roll back")
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata with main at the ancestor."""
         return set_branch_snapshot(base, self._target(base), MAIN_BRANCH, workspace.now_ms())
 
     def _target(self, base: TableMetadata) -> int:
@@ -88,11 +80,8 @@ REPLACE_PARTITIONS = "replace-partitions"
 
 @dataclass(frozen=True)
 class CherryPick(Update):
-    """Makes the change of a snapshot part of main.
-
-    A snapshot whose parent is main's head is fast-forwarded to. Otherwise an append is made again on main, and so is
-    a dynamic overwrite whose partitions did not change since; other operations cannot be.
-    """
+    """Makes the change of a snapshot part of main: a child of its head is fast-forwarded to, else an append, or a
+    dynamic overwrite of partitions unchanged since, is made again; other operations cannot be."""
 
     source_id: int
     snapshot_id: int = field(default_factory=new_snapshot_id)
@@ -101,7 +90,6 @@ class CherryPick(Update):
         """Nothing to check here: the change is checked when it is applied to the current main."""
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata with the change on main."""
         source = require_snapshot(base, self.source_id)
         self._check_not_published(base, source)
         added = self._files(source, ManifestEntryStatus.ADDED, workspace)

@@ -51,7 +51,6 @@ class CreateRef(Update):
         check_ref_unchanged(self.name, start, base, f"create {self.kind} {self.name!r}")
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata with the ref."""
         if self.name in base.refs:
             raise RefAlreadyExistsError(
                 f"Cannot create {self.kind} {self.name!r} of the table at {base.location}: there is "
@@ -81,7 +80,6 @@ class RemoveRef(Update):
         check_ref_unchanged(self.name, start, base, f"remove {self.kind} {self.name!r}")
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata without the ref."""
         if self.name == MAIN_BRANCH:
             raise InvalidInputError(f"Cannot remove branch 'main' of the table at {base.location}: a table needs it.")
         _require_kind(base, self.name, self.kind, "remove")
@@ -137,7 +135,6 @@ class ReplaceRef(Update):
         check_ref_unchanged(self.name, start, base, f"replace {self.kind} {self.name!r}")
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata with the ref at its new place."""
         ref = _require_kind(base, self.name, self.kind, "replace")
         target = self.snapshot_id
         if target is None:
@@ -156,7 +153,6 @@ class FastForward(Update):
         """Nothing: whether the source is ahead is told when the change is made."""
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata with the branch moved."""
         target = require_ref(base, self.source).snapshot_id
         ref = base.refs.get(self.branch)
         if ref is not None:
@@ -182,7 +178,6 @@ class SetRetention(Update):
         """Nothing: retention and position of a ref are independent."""
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata with the ref's new retention."""
         names = ("min_snapshots_to_keep", "max_snapshot_age_ms", "max_ref_age_ms")
         wanted = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         return set_ref(base, self.name, replace(require_ref(base, self.name), **wanted), workspace.now_ms())

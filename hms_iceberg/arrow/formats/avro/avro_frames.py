@@ -54,8 +54,7 @@ class AvroFrames:
         self, blocks: Sequence[bytes], rows: int, fields: Sequence[pa.Field], names: Sequence[str]
     ) -> pa.RecordBatch | None:
         """The columns of decompressed blocks as a batch of `fields`, by their names in the file; None if Polars refuses
-        them, or does not find as many records as there should be.
-        """
+        them, or does not find as many records as there should be."""
         frame = self._frame(blocks, rows, names)
         if frame is None:
             return None
@@ -66,10 +65,8 @@ class AvroFrames:
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(list(fields)))
 
     def _frame(self, blocks: Sequence[bytes], rows: int, names: Sequence[str]) -> pl.DataFrame | None:
-        """The columns, if a row that was put behind the last one comes out as it was.
-
-        Polars believes a block's number of records, whether or not its bytes end with the last of them.
-        """
+        """The columns, if a row that was put behind the last one comes out as it was. Polars believes a block's number
+        of records, whether or not its bytes end with the last of them."""
         try:
             if self._last is None:
                 self._last = self._encoded_last()
@@ -131,8 +128,7 @@ def _empty(schema: Any) -> Any:
 
 class _Plain:
     """Makes schemas plain: lists of pairs for maps, which look the same in files, and every type described where it is
-    used, under a name of its own. Polars knows neither maps nor names.
-    """
+    used, under a name of its own. Polars knows neither maps nor names."""
 
     def __init__(self) -> None:
         self._named: dict[str, Any] = {}

@@ -177,8 +177,7 @@ class AvroReader(WholeRanges):
 
     def is_uuid(self, path: tuple[str, ...]) -> bool:
         """Whether a column of bytes is marked as UUIDs, without which Java reads bytes, and with which it reads no
-        others.
-        """
+        others."""
         return path in self._uuids
 
     def problems(self) -> list[str]:

@@ -59,10 +59,8 @@ class EarlyTimes:
         return bool(self._places)
 
     def kept(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The batch as ORC lays it out, with whole seconds in place of early fractions, which pyarrow can write.
-
-        A time in the last second before 1970 is refused, as ORC has no form of it.
-        """
+        """The batch as ORC lays it out, with whole seconds in place of early fractions, which pyarrow can write. A time
+        in the last second before 1970 is refused, as ORC has no form of it."""
         numbers = iter(range(1, 1 << 31))
         columns = [
             self._of(column, numbers, field.name) for column, field in zip(batch.columns, batch.schema, strict=True)
@@ -109,11 +107,8 @@ class EarlyTimes:
         return pa.array(changed, pa.int64(), mask=~valid).view(array.type)
 
     def put_into(self, file: Any, size: int, location: str) -> Iterator[bytes]:
-        """A file that pyarrow finished, with the fractions in it; in pieces.
-
-        It has no indices of rows, bloom filters, or statistics of the changed columns: pyarrow made them of other
-        values.
-        """
+        """A file that pyarrow finished, with the fractions in it; in pieces. It has no indices of rows, bloom filters,
+        or statistics of the changed columns: pyarrow made them of other values."""
         changed = {number: self._changes(number) for number in self._places}
         return _rewritten(OrcLayout(file, size, location), changed)
 

@@ -30,11 +30,8 @@ _BEYOND = "out of range for nanosecond"
 
 
 class _Stream:
-    """The rows of some columns of a file, in order and a few at a time: a whole stripe may take a gigabyte.
-
-    pyarrow streams a file from its first row only. If stripes are left out, or their timestamps are beyond its
-    nanoseconds, they are decoded one by one.
-    """
+    """The rows of some columns of a file, in order and a few at a time; stripes are decoded one by one if some are left
+    out, or have timestamps beyond pyarrow's nanoseconds."""
 
     def __init__(self, file: pa.NativeFile, names: Sequence[str], batch_rows: int) -> None:
         from pyarrow import dataset

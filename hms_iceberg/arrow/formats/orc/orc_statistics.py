@@ -113,10 +113,8 @@ def date_range(found: dict[int, list[Any]]) -> tuple[int, int] | None:
 
 
 def problems_of(layout: OrcLayout, of_iceberg: bool) -> list[str]:
-    """Why readers of Iceberg would return other values of a file than its writer meant, or none.
-
-    In files that Iceberg wrote days are proleptic, whatever Java's writer says of them.
-    """
+    """Why readers of Iceberg would return other values of a file than its writer meant, or none. In files that Iceberg
+    wrote days are proleptic, whatever Java's writer says of them."""
     problems = []
     for column in layout.leaf_columns():
         found = layout.statistics(column) or {}

@@ -154,8 +154,7 @@ class OrcContentWriter(MeasuredWriter):
 
 def with_stripes_below(properties: Mapping[str, str], held_bytes: int) -> Mapping[str, str]:
     """Properties of files that are open side by side: each keeps a stripe in memory until it is whole, all together
-    `held_bytes`.
-    """
+    `held_bytes`."""
     name, least = ORC_STRIPE_BYTES.name, 256 * 1024
     return {**properties, name: str(min(ORC_STRIPE_BYTES.of(properties), max(held_bytes, least)))}
 
@@ -241,11 +240,8 @@ def _as_orc(array: pa.Array, kind: IcebergType, wanted: pa.DataType) -> pa.Array
 
 
 def _marked(array: pa.Array) -> pa.Array:
-    """A copy, no slice at any level, with the nulls of each struct marked in it even if there are none.
-
-    pyarrow's ORC writer takes the values of other rows for structs in a slice, and loses those of a struct with nulls
-    within one without.
-    """
+    """A copy, no slice at any level, with the nulls of each struct marked even if there are none: otherwise pyarrow's
+    ORC writer loses nulls within structs, or takes the values of other rows."""
     kind = array.type
     array = array.take(pa.array(np.arange(len(array))))
     if pa.types.is_struct(kind):
@@ -258,8 +254,7 @@ def _marked(array: pa.Array) -> pa.Array:
 
 def _check_timestamps(array: pa.Array, kind: IcebergType, path: str, nested: bool = False) -> None:
     """Refuses times that could not be read again: pyarrow's ORC reader holds nanoseconds, and what is beyond them can
-    be decoded in top-level columns only.
-    """
+    be decoded in top-level columns only."""
     if isinstance(kind, NestedType):
         for child, field in zip(children_of(array), kind.children(), strict=True):
             _check_timestamps(child, field.field_type, f"{path}.{field.name}", True)

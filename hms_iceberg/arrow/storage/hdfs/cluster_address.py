@@ -21,10 +21,8 @@ _LIBHDFS = "set the property hdfs.client to libhdfs, which needs a Hadoop instal
 
 @dataclass(frozen=True, slots=True)
 class ClusterAddress:
-    """The NameNodes and settings that a client connects with.
-
-    `mounts` are the folders of viewfs that are mounted, if nothing outside of them is.
-    """
+    """The NameNodes and settings that a client connects with. `mounts` are the folders of viewfs that are mounted, if
+    nothing outside of them is."""
 
     url: str
     settings: Mapping[str, str] = field(repr=False)
@@ -34,11 +32,8 @@ class ClusterAddress:
 def cluster_address(
     scheme: str, authority: str, settings: Mapping[str, str], services: Sequence[str] = ()
 ) -> ClusterAddress:
-    """Finds the NameNodes of a location, and that one of them can be reached.
-
-    The authority is `host`, `host:port`, a nameservice, or nothing for `fs.defaultFS`. `services` name the tokens that
-    the client is to use: hdfs-native takes one for the name it is given.
-    """
+    """Finds the NameNodes of a location by its authority (`host`, `host:port`, a nameservice, empty for
+    `fs.defaultFS`), and that one can be reached; `services` name the client's tokens."""
     authority = (authority or _default_authority(scheme, settings)).rpartition("@")[2]
     if scheme == "viewfs":
         return _mounted(authority, settings, services)
@@ -176,8 +171,7 @@ def _known(settings: Mapping[str, str]) -> str:
 
 def _reachable(what: str, addresses: Mapping[str, str], settings: Mapping[str, str]) -> list[str]:
     """The addresses of those NameNodes that accept connections; refuses a cluster and settings of which one has
-    Kerberos.
-    """
+    Kerberos."""
     reached, failures = [], []
     with ThreadPoolExecutor(len(addresses)) as pool:
         asked = {name: pool.submit(login_methods, *_with_port(address)) for name, address in addresses.items()}

@@ -20,12 +20,8 @@ _OF_CLUSTERS = re.compile(r"fs\.(defaultFS|viewfs\.|permissions\.)|dfs\.|ipc\.|h
 
 
 def hadoop_settings(properties: Mapping[str, str]) -> dict[str, str]:
-    """The settings of Hadoop that count for a catalog.
-
-    Properties that start with `dfs.`, `fs.`, `ipc.` or `hadoop.` are settings by their own names; `hadoop.` before a
-    name is taken off as well, as Iceberg Java has it. They go before the files of `HADOOP_CONF_DIR` (or else
-    `HADOOP_HOME/etc/hadoop`), whose variables are filled in.
-    """
+    """Hadoop's settings for a catalog: its properties `dfs.*`, `fs.*`, `ipc.*` and `hadoop.*`, with and without the
+    prefix `hadoop.` as in Iceberg Java, above the files of `HADOOP_CONF_DIR` or `HADOOP_HOME/etc/hadoop`."""
     found = dict(_from_folder())
     found |= {name: value for name, value in properties.items() if name.startswith(_OWN_NAMES)}
     found |= {name[len(_PREFIX) :]: value for name, value in properties.items() if name.startswith(_PREFIX)}

@@ -23,10 +23,8 @@ class Login:
 
     @staticmethod
     def of(properties: Mapping[str, str], has_kerberos: bool) -> Login:
-        """The login that catalog properties ask for.
-
-        On a cluster with Kerberos `hdfs.user` chooses among the tickets of a cache, unless this process has tokens.
-        """
+        """The login that catalog properties ask for. On a cluster with Kerberos `hdfs.user` chooses among the tickets
+        of a cache, unless this process has tokens."""
         keytab, cache = properties.get(_KEYTAB) or None, properties.get(_CACHE) or None
         principal = properties.get(_PRINCIPAL) or None
         if keytab or cache or (has_kerberos and not os.environ.get(tokens.VARIABLE)):
@@ -98,8 +96,7 @@ _FALLBACK = "ipc.client.fallback-to-simple-auth-allowed"
 
 def login_methods(host: str, port: int) -> frozenset[str]:
     """The ways in which a NameNode lets clients in: `SIMPLE` (it believes anybody), `TOKEN` and `KERBEROS`; OSError
-    without one.
-    """
+    without one."""
     with socket.create_connection((host, port), _CONNECT_SECONDS) as connection:
         connection.settimeout(_ANSWER_SECONDS)
         try:

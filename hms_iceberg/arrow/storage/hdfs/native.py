@@ -36,21 +36,16 @@ _LAST_MOMENT_SECONDS = 0.25
 
 @atexit.register
 def _wait_for_threads() -> None:
-    """Arrow's threads let go of a file a moment after its last byte was read.
-
-    For that they need the interpreter: one that asks while it ends takes the whole process down (SIGABRT).
-    """
+    """Arrow's threads let go of a file a moment after its last byte was read. For that they need the interpreter: one
+    that asks while it ends takes the whole process down (SIGABRT)."""
     end = time.monotonic() + _LAST_MOMENT_SECONDS
     while _HELD and time.monotonic() < end:
         time.sleep(0.005)
 
 
 class _Connections:
-    """The connections to DataNodes that hdfs-native keeps for three seconds after a read, for all clients of a process.
-
-    A child of a process has them as well. It must not use them: it would wait for an answer that its parent gets, and
-    both would ask over one connection. So its first read waits until it has forgotten them.
-    """
+    """hdfs-native's connections to DataNodes, kept three seconds after a read. A forked child must not share them with
+    its parent: its first read waits until it has forgotten them."""
 
     _KEPT_SECONDS = 3.1
 
@@ -99,11 +94,8 @@ class HdfsInput(io.RawIOBase):
         return self.read()
 
     def read_buffer(self, size: int | None = -1) -> pa.Buffer:
-        """Bytes from the position on, for Arrow, which takes them without a copy.
-
-        Packets are put where they belong: `read` of many megabytes takes new memory three times, which costs more than
-        to fill it. Arrow's own pool has huge pages, which are slower to come by than those of the system.
-        """
+        """Bytes from the position on, which Arrow takes without a copy: packets go where they belong, into memory of
+        the system, cheaper than `read` and than Arrow's pool of huge pages."""
         buffer = pa.allocate_buffer(self._length(size), memory_pool=pa.system_memory_pool())
         return buffer.slice(0, self.readinto(buffer))
 

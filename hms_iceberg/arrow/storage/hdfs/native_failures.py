@@ -46,8 +46,7 @@ class LoginError(PermissionError):
 @contextmanager
 def errors_of_hdfs(login: Login) -> Iterator[None]:
     """Turns hdfs-native's errors into LoginError, which says what helps, or OSError with its number, by which Python
-    chooses the class.
-    """
+    chooses the class."""
     try:
         yield
     except FileNotFoundError as error:

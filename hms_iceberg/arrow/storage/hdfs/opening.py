@@ -26,11 +26,8 @@ _USER_VARIABLE = "HADOOP_USER_NAME"
 
 def open_hdfs(scheme: str, authority: str, properties: Mapping[str, str]) -> fs.FileSystem:
     """The file system of a cluster, by the location's authority, or else `hdfs.host` and `hdfs.port`, or
-    `fs.defaultFS`.
-
-    The properties are `hdfs.client` (`native` or `libhdfs`), `hdfs.user`, `hdfs.kerberos_ticket`,
-    `hdfs.kerberos-principal`, `hdfs.kerberos-keytab`, and settings of Hadoop.
-    """
+    `fs.defaultFS`. Properties: `hdfs.client` (`native`, `libhdfs`), `hdfs.user`, `hdfs.kerberos_ticket`,
+    `hdfs.kerberos-principal`, `hdfs.kerberos-keytab`, and Hadoop's."""
     client = properties.get(_CLIENT, _CLIENTS[0]).strip().lower()
     if client not in _CLIENTS:
         raise ConfigurationError(f"Property {_CLIENT} must be native or libhdfs, but is {properties[_CLIENT]!r}.")
@@ -69,10 +66,8 @@ def own_authority(scheme: str, properties: Mapping[str, str]) -> str:
 
 
 def default_cluster(properties: Mapping[str, str]) -> str | None:
-    """Scheme and authority of paths without a scheme, if the properties themselves say that they are on HDFS.
-
-    In the configuration folder it does not count: there a path of Python is local, as its user expects.
-    """
+    """Scheme and authority of paths without a scheme, if the properties themselves say that they are on HDFS. In the
+    configuration folder it does not count: there a path of Python is local, as its user expects."""
     default = properties.get("hadoop.fs.defaultFS") or properties.get("fs.defaultFS", "")
     match = re.match(r"(hdfs|viewfs)://[^/]+", default)
     return match[0] if match else None
@@ -91,10 +86,8 @@ def _port(properties: Mapping[str, str]) -> int:
 
 
 def _act_as(user: str | None) -> None:
-    """Makes the process act as a user, for clusters without Kerberos, which believe the name that a client gives.
-
-    The client reads the variable whenever it connects, and so again in the middle of its work: a process has one user.
-    """
+    """Makes the process act as a user, for clusters without Kerberos, which believe the name that a client gives. The
+    client reads the variable whenever it connects, and so again in the middle of its work: a process has one user."""
     name = os.environ.setdefault(_USER_VARIABLE, user or _own_name())
     if user and name != user:
         raise ConfigurationError(

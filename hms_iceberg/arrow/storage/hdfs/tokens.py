@@ -21,8 +21,7 @@ _LAST_SECOND = 253_402_300_799  # of the year 9999
 @dataclass(frozen=True, slots=True)
 class HdfsToken:
     """A token of HDFS for a service (`ha-hdfs:<nameservice>`, or a NameNode's address); nobody can renew it after
-    `ends`.
-    """
+    `ends`."""
 
     service: str
     ends: datetime

@@ -71,11 +71,8 @@ class Finisher:
         self._locks = locks
 
     def finish(self, intent: Intent, *, owner: bool = False) -> End:
-        """Does step after step until nothing is left to do, and closes the transaction.
-
-        `owner` says that the transaction's owner asks, none of whose requests is under way. After a LockError, or if
-        the metastore cannot be reached, anybody may go on.
-        """
+        """Does step after step until the transaction is closed; `owner` has no requests under way. After a LockError,
+        or if the metastore cannot be reached, anybody may go on."""
         storage = self._storage
         for _ in range(_MOST_STEPS):
             rows = [self._find(each.identifier) for each in intent.tables]

@@ -10,11 +10,8 @@ from hms_iceberg.metastore import Identifier
 
 
 class SeveralLocks:
-    """The locks that a transaction on several tables takes, by their lower-case names and properties.
-
-    The metastore grants the locks of one request all at once, and those of this machine are taken in one order, so that
-    no two writers wait for each other.
-    """
+    """The locks that a transaction on several tables takes, by lower-case name: the metastore grants a request's all at
+    once, and this machine's are taken in one order, so that no two writers wait for each other."""
 
     def __init__(self, locks: LockChoice, properties: Mapping[Identifier, Mapping[str, str]]) -> None:
         self._locks = locks
@@ -31,7 +28,6 @@ class SeveralLocks:
         return all(self._locks.compares(each) for each in self._by_table.values())
 
     def of(self, identifier: Identifier) -> WriterLock:
-        """The lock of a table."""
         return self._by_table[identifier]
 
     def compares(self, identifier: Identifier) -> bool:
@@ -43,7 +39,6 @@ class SeveralLocks:
         return all(each.try_acquire() for each in self._distinct())
 
     def acquire(self) -> None:
-        """Waits for all of them."""
         for each in self._distinct():
             each.acquire()
 

@@ -38,11 +38,8 @@ _IN = (Stand.MOVED, Stand.FOLLOWED)
 def stand_of(
     base: str, new: str, location: str, previous: str, is_marked: bool, history: Callable[[], Collection[str]]
 ) -> Stand:
-    """How far a row has come that shows the metadata file at `location`, and names the one before.
-
-    `is_marked` tells whether it has the transaction's mark, which it got as it moved, and which Iceberg's other
-    writers keep; `history` reads the locations in its metadata log, and is asked only if nothing else tells.
-    """
+    """How far a row has come that shows the metadata file `location`, and names the one before; `is_marked` if it has
+    the transaction's mark, and `history` reads its metadata log, only if nothing else tells."""
     if location == new:
         return Stand.MOVED
     if location == base:
@@ -55,11 +52,8 @@ def stand_of(
 
 
 def shows_base(stand: Stand, deciding: Stand) -> bool:
-    """Whether a reader sees the base of a marked row, and not what it shows, given the stand of the row that decides.
-
-    Nobody may undo what others have committed on top of it: that is hidden only as long as the transaction may be
-    carried forward.
-    """
+    """Whether a reader sees a marked row's base instead of what it shows, given the stand of the deciding row: commits
+    on top of it are hidden only while the transaction may be carried forward."""
     if deciding in (*_IN, Stand.GONE):
         return False
     return stand is Stand.MOVED or (stand is Stand.FOLLOWED and deciding is Stand.BASE)
@@ -109,9 +103,7 @@ def is_torn(stands: Sequence[Stand]) -> bool:
 
 def proposed_way(stands: Sequence[Stand]) -> Way:
     """Where an open transaction is to be taken: forward if others have built on a part of it, and the rest can follow.
-
-    What others have committed is never undone.
-    """
+    What others have committed is never undone."""
     return Way.FORWARD if Stand.FOLLOWED in stands and _may_get_in(stands) else Way.BACK
 
 
@@ -120,15 +112,9 @@ def _may_get_in(stands: Sequence[Stand]) -> bool:
 
 
 def next_step(stands: Sequence[Stand], marked: Sequence[bool], way: Way | None, *, owner: bool = False) -> Step | None:
-    """The next step of whoever finishes a transaction; None if there is nothing left to do, so that it can be closed.
-
-    What is decided stands. Every step depends on what the rows show then, so that anybody may go on after it, and
-    several at once do no harm: each step compares.
-
-    `stands` are of all rows, in the order in which they move; `marked` says which of them have the transaction's mark.
-    `way` is where it is taken, if that is said; it has to be while it is open (`proposed_way`). An `owner`, none of
-    whose requests is under way, leaves alone what has not moved.
-    """
+    """The next step of whoever finishes a transaction, None if it can be closed; each depends on what the rows show
+    (`stands`, in moving order, and whether `marked`) and compares, so that several who go on do no harm. `way` is
+    needed while it is open (`proposed_way`); an `owner` without requests under way leaves alone what has not moved."""
     last = len(stands) - 1
     if is_committed(stands):
         return _first(Action.CLEAR, [number for number in range(last) if marked[number]])

@@ -62,9 +62,7 @@ def stand_in(
 
 def seen_pointer(pointer: TablePointer, read: Parameters, histories: Histories) -> TablePointer:
     """The pointer that a reader follows: to the table's base while the transaction that moved it is not committed.
-
-    `pointer` is that of a row, with its parameters.
-    """
+    `pointer` is that of a row, with its parameters."""
     mark = Mark.of(pointer.properties)
     if mark is None or mark.decides_itself:
         return pointer

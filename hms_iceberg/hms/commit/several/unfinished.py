@@ -53,10 +53,7 @@ class UnfinishedTransactions:
 
     def finish(self, identifier: Identifier, mark: Mark) -> End | None:
         """Waits for a transaction's owner, or carries it forward or takes it back if the owner is dead; no lock may be
-        held.
-
-        Returns None if the owner, or somebody else, has finished it meanwhile.
-        """
+        held. Returns None if the owner, or somebody else, has finished it meanwhile."""
         storage = self.storage
         intent = read_intent(mark.record, storage) or mark.intent_for(identifier)
         with self._locked(intent) as locks:

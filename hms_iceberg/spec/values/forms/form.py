@@ -19,10 +19,8 @@ def _as_text(_: object, value: Any) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class ValueForms:
-    """The forms of the stored values of a primitive type, each as a function of the type and a value.
-
-    What cannot be converted raises ValueError or TypeError; the callers name the type and the value.
-    """
+    """The forms of the stored values of a primitive type, each as a function of the type and a value. What cannot be
+    converted raises ValueError or TypeError; the callers name the type and the value."""
 
     to_bytes: Convert | None = None  # the bytes of a bound; None if values have no bounds
     from_bytes: Convert | None = None  # the value of such bytes, also of bytes from before the column was promoted
