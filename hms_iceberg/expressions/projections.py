@@ -140,14 +140,10 @@ def _bucket(
 
 @dataclass(frozen=True)
 class _Blocks:
-    """The blocks of an order-keeping transform. Values and results are counted in integer units.
-
-    `unit` makes an integer of a stored source value, `block` is the transform over integers without wrapping around,
-    `literal` makes a result the partition field's. Negative results may be stored one too high (`late_before_1970`) or
-    too low (`early_before_1970`). A result below `lowest` is stored as `wrapped`, None if that cannot be or is not
-    known; if the transform `folds`, results that no int holds are stored at the other end of its range. `former` is a
-    result that may be stored as another one, and that other one, which no value has as its result.
-    """
+    """The blocks of an order-keeping transform, over integer units. Negative results may be stored one too high or too
+    low, results below `lowest` as `wrapped` (None if unknown), and if it `folds`, results that no int holds at the
+    other end of its range. `former` is a result that may be stored as another one, and that other one, which no value
+    has."""
 
     term: Reference
     unit: Callable[[Any], int]

@@ -12,7 +12,7 @@ from hms_iceberg.table import Table
 
 @dataclass
 class TablePart:
-    """What a commit does to one table, at the version that it had when its first event came."""
+    """The part of a commit that changes one table, at the version that it had when its first event came."""
 
     table: Table
     rows: TableRows

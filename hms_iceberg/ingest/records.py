@@ -47,7 +47,7 @@ class Record(msgspec.Struct, frozen=True):
 
 
 class Operation(Enum):
-    """What an event does to a table."""
+    """The way in which an event changes a table."""
 
     INSERT = "insert"  # a row is new; where there is a key, it takes the place of that of its key if it is repeated
     UPSERT = "upsert"  # the row takes the place of that of its key

@@ -212,7 +212,8 @@ class IngestRun:
             batch.letters.append(DeadLetter(record, str(problem)))
 
     def _part(self, identifier: Identifier, change: Change) -> TablePart | None:
-        """What a batch does to a table, which may have to be created first; None if none has to be emptied."""
+        """The part of a batch for a table, which may have to be created first; None if a missing table has to be
+        emptied."""
         try:
             table = self._catalog.load_table(identifier)
         except NoSuchTableError as error:

@@ -23,17 +23,13 @@ _DOES_NOT_FIT = (ValueError, TypeError, ArithmeticError, RecursionError)
 
 @dataclass(frozen=True)
 class Rules:
-    """How events become rows, for all tables alike.
+    """How events become rows, for all tables alike."""
 
-    Attributes:
-        keys: the columns that identify a row; if none are given, the table's identifier fields, or those of the key of
-            its first event.
-        evolve: whether columns are added and widened as events need them.
-        time_unit: of numbers in columns of times, in nanoseconds, for events that have no schema; None refuses them.
-    """
-
+    # the columns that identify a row; if none are given, the table's identifier fields, or those of the key of its
+    # first event
     keys: tuple[str, ...] = ()
-    evolve: bool = False
+    evolve: bool = False  # whether columns are added and widened as events need them
+    # nanoseconds of one unit of numbers in columns of times, for events without a schema; None refuses such numbers
     time_unit: int | None = None
 
 

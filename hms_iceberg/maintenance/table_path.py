@@ -160,13 +160,7 @@ def _versions_between(name: str, start: MetadataVersion | None, end: MetadataVer
 
 
 class _Relocation:
-    """Writes a table's metadata files with the new paths, and lists which files are to be copied where.
-
-    Attributes:
-        copies: from each file to copy to its place at the target.
-        manifests: how many manifests were written.
-        position_deletes: the live position deletes in them, by path and offset.
-    """
+    """Writes a table's metadata files with the new paths, and lists `copies`: which file is to be copied where."""
 
     def __init__(
         self, storage: Storage, change: PrefixChange, start: MetadataVersion | None, end: MetadataVersion

@@ -220,13 +220,9 @@ class VerifyResult:
 
 
 def verify(hive: str, table: Table, level: str, reader: HiveReader, progress: Progress = silent) -> VerifyResult:
-    """Compares a Hive table (`db.table`) with an Iceberg table, whose rows `progress` is told of.
-
-    `counts` compares rows and nulls, of Iceberg's side from metadata; `sums`, per column, sums, least and greatest
-    values and a checksum that does not depend on the order (Iceberg's side is read by this package, and then with
-    filters by the least and greatest values, which must find them); `rows` every row with every other (Iceberg's side
-    is read by this package, in Spark's Python workers).
-    """
+    """Compares a Hive table (`db.table`) with an Iceberg table, whose rows `progress` is told of, by a level: `counts`
+    of rows and nulls, from Iceberg's metadata; `sums`, per column sums, bounds and a checksum that ignores the order,
+    and filters by these bounds must find them; or all `rows`, in Spark's Python workers."""
     if level not in LEVELS:
         raise InvalidInputError(f"Cannot verify {level!r}. Expected one of {', '.join(LEVELS)}.")
     started = time.monotonic()

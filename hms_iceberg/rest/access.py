@@ -8,19 +8,12 @@ from enum import IntEnum
 
 
 class Right(IntEnum):
-    """A right on a namespace or a table; each includes those before it.
-
-    Attributes:
-        NONE: no right is needed.
-        READ: to look at it and read its rows.
-        WRITE: to commit to it.
-        MANAGE: to create, drop, rename and register, and to change a namespace.
-    """
+    """A right on a namespace or a table; each includes those before it."""
 
     NONE = 0
-    READ = 1
-    WRITE = 2
-    MANAGE = 3
+    READ = 1  # to look at it and read its rows
+    WRITE = 2  # to commit to it
+    MANAGE = 3  # to create, drop, rename and register, and to change a namespace
 
 
 @dataclass(frozen=True)

@@ -47,34 +47,24 @@ from hms_iceberg.transaction.workspace import read_current, read_version
 
 
 class ServedCatalog:
-    """The catalog of a server, with its settings, checks and caches.
-
-    Attributes:
-        endpoints: names that the configuration advertises.
-        locations: folders below which tables may be.
-        hive: plain Hive tables that are served as Iceberg tables; None if none are.
-        plans: stored scan plans, whose further pages clients fetch.
-        plan_parts: parts of plans whose next page will be asked for soon.
-        vendor, signer: give clients access to files in S3; None if the server does not.
-        latest_versions: the latest versions of tables, as this process saw them; they may be outdated.
-        bodies: metadata as JSON, by version and by which snapshots are in it.
-    """
+    """The catalog of a server, with its settings, checks and caches."""
 
     def __init__(self, catalog: Catalog, settings: RestSettings, endpoints: tuple[str, ...] = ()) -> None:
         self.catalog = catalog
         self.settings = settings
-        self.endpoints = endpoints
+        self.endpoints = endpoints  # named by the configuration
         self.locations = AllowedLocations(settings.allowed_locations)
+        # Metadata as JSON, by version and by which snapshots are in it.
         self.bodies: BoundedCache[bytes] = BoundedCache(128 * MEBIBYTE, len)
         self.plans = PlanStore(settings.state_folder)
-        self.plan_parts: BoundedCache[ScanPlan] = BoundedCache(32)
+        self.plan_parts: BoundedCache[ScanPlan] = BoundedCache(32)  # whose next page will be asked for soon
         storage, secrets = settings.storage, dict(catalog.properties)
         self.vendor = CredentialVendor(storage, secrets) if storage.role_arn else None
         self.signer = RequestSigner(secrets) if storage.signs else None
         followers = settings.hive_tables
         self.hive = HiveTables(catalog, followers.lower(), settings.hive_tables_seconds) if followers else None
         self._versions: BoundedCache[MetadataVersion] = BoundedCache(1_000_000, _weight)
-        self.latest_versions = LatestVersions()
+        self.latest_versions = LatestVersions()  # as this process saw them; they may be outdated
 
     def check(self, call: Call, right: Right, namespace: str, name: str | None = None) -> None:
         """Refuses a caller who lacks a right on a namespace (`name` is None), or on a table or view in it."""

@@ -42,38 +42,23 @@ _METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 
 @dataclass(frozen=True)
 class ServerSettings:
-    """The settings of a server, which can be passed to its processes.
+    """The settings of a server, which can be passed to its processes."""
 
-    Attributes:
-        catalog_name, catalog_properties: the catalog, as of `load_catalog`.
-        rest: settings of the application.
-        host, port: the address that it listens at.
-        workers: number of processes.
-        tls_certificate, tls_key: PEM files; without them it talks plain HTTP.
-        tokens: file of static tokens.
-        jwt: tokens of an external server that are accepted.
-        policy: file that says who may do what.
-        allow_anybody: whether it may listen beyond this machine without logins.
-        metrics_port: port of the metrics for Prometheus, on the same host; None for no metrics.
-        log_level: of the log on standard error.
-        log_format: of the log: `text`, or `json` with an object a line.
-    """
-
-    catalog_name: str | None
+    catalog_name: str | None  # name and properties as of `load_catalog`
     catalog_properties: Mapping[str, str]
     rest: RestSettings = field(default_factory=RestSettings)
-    host: str = "127.0.0.1"
+    host: str = "127.0.0.1"  # the address that it listens at
     port: int = 8181
     workers: int = 1
-    tls_certificate: str | None = None
+    tls_certificate: str | None = None  # PEM files; without them it talks plain HTTP
     tls_key: str | None = None
-    tokens: str | None = None
-    jwt: JwtSettings | None = None
-    policy: str | None = None
-    allow_anybody: bool = False
-    metrics_port: int | None = None
+    tokens: str | None = None  # file of static tokens
+    jwt: JwtSettings | None = None  # tokens of an external server that are accepted
+    policy: str | None = None  # file that says who may do what
+    allow_anybody: bool = False  # whether it may listen beyond this machine without logins
+    metrics_port: int | None = None  # port of the metrics for Prometheus, on the same host; None for no metrics
     log_level: str = "INFO"
-    log_format: str = "text"
+    log_format: str = "text"  # `text`, or `json` with an object a line
 
     def __call__(self) -> Starlette:
         """The application of one process."""

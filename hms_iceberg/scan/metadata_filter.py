@@ -79,22 +79,18 @@ class _PartitionSummaries:
         return self.lower(ref), self.upper(ref)
 
     def stored_bounds(self, field_id: int) -> tuple[pl.Series, pl.Series]:
-        """Both of them as bytes."""
         summaries = self._of(field_id)
         lower = [None if each is None else each.lower_bound for each in summaries]
         upper = [None if each is None else each.upper_bound for each in summaries]
         return pl.Series(lower, dtype=pl.Binary), pl.Series(upper, dtype=pl.Binary)
 
     def may_be_null(self, ref: BoundReference) -> pl.Series:
-        """Where some partition may be null."""
         return self._where(ref, lambda each: each.contains_null)
 
     def may_be_value(self, ref: BoundReference) -> pl.Series:
-        """Where some partition may be no null."""
         return self._where(ref, lambda each: not each.contains_null or _has_bounds(each) or _has_nan(ref, each))
 
     def may_be_nan(self, ref: BoundReference) -> pl.Series:
-        """Where some partition may be NaN."""
         return self._where(ref, lambda each: _has_nan(ref, each))
 
     def may_not_be_nan(self, ref: BoundReference) -> pl.Series:

@@ -38,7 +38,7 @@ _LATE = {
 
 
 def __getattr__(name: str) -> Any:
-    """What needs more than Python workers, which import this package too, have any use for."""
+    """Imports a name that Python workers, which import this package too, have no use for."""
     if name not in _LATE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_LATE[name]), name)

@@ -38,17 +38,11 @@ class Pointers(Protocol[_V]):
 
 @dataclass(frozen=True)
 class Made(Generic[V]):
-    """A commit that was made.
+    """A commit that was made."""
 
-    Attributes:
-        version: the newest version known, which is the commit's own, or has it in its history.
-        used: the files created that it uses.
-        base: the version that it replaced; None if none was, or if that was found out later.
-    """
-
-    version: V
-    used: frozenset[str]
-    base: V | None = None
+    version: V  # the newest version known, which is the commit's own, or has it in its history
+    used: frozenset[str]  # the files created that it uses
+    base: V | None = None  # the version that it replaced; None if none was, or if that was found out later
 
 
 class Commit(Generic[V]):

@@ -24,20 +24,13 @@ _VERSION = 1
 
 @dataclass(frozen=True)
 class IntendedTable:
-    """The versions of one table before and after a transaction.
-
-    Attributes:
-        identifier: its name.
-        uuid: of the table; empty if it has none.
-        base, new: locations of its metadata files before and after.
-        checksum: SHA-256 of the new one.
-    """
+    """The versions of one table before and after a transaction."""
 
     identifier: Identifier
-    uuid: str
-    base: str
+    uuid: str  # empty if the table has none
+    base: str  # location of the metadata file before, `new` after
     new: str
-    checksum: str = ""
+    checksum: str = ""  # SHA-256 of the new metadata file
 
 
 @dataclass(frozen=True)

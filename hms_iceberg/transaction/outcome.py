@@ -33,17 +33,11 @@ class Outcome(Enum):
 
 @dataclass(frozen=True)
 class Newest(Generic[V]):
-    """The newest version of a name, as somebody has just seen it.
-
-    Attributes:
-        location: of its metadata file.
-        read: reads it, if it is needed.
-        before: what the metastore's row names as the one before; empty if it names none.
-    """
+    """The newest version of a name, as somebody has just seen it."""
 
     location: str
-    read: Callable[[str], V]
-    before: str = ""
+    read: Callable[[str], V]  # reads it, if it is needed
+    before: str = ""  # what the metastore's row names as the one before; empty if it names none
 
     @classmethod
     def at(cls, pointer: TablePointer, read: Callable[[str], V]) -> Newest[V]:
@@ -68,22 +62,14 @@ class Newest(Generic[V]):
 
 @dataclass(frozen=True, eq=False)
 class Attempt(Generic[V]):
-    """A swap that was asked for.
-
-    Attributes:
-        base, new: its versions.
-        used: the files created that `new` uses.
-        looks: how often to look what became of it. It is read from the properties before anything is sent.
-        is_refused: the metastore said that it was not made, and so it is not under way any more.
-        refuses_late: the metastore refuses it once another version has taken the base's place; see `Lease`.
-    """
+    """A swap that was asked for."""
 
     base: V | None
     new: V
-    used: frozenset[str]
-    looks: Retrying
-    is_refused: bool = False
-    refuses_late: bool = False
+    used: frozenset[str]  # the files created that `new` uses
+    looks: Retrying  # how often to look what became of it. It is read from the properties before anything is sent.
+    is_refused: bool = False  # the metastore said that it was not made, and so it is not under way any more
+    refuses_late: bool = False  # the metastore refuses it once another version has taken the base's place; see `Lease`
 
     def outcome(self, newest: Newest[V] | None, shows: Callable[[str, V], bool]) -> Outcome:
         """The outcome, as the newest version shows it; None if there is no such name."""

@@ -86,28 +86,18 @@ VERIFIED_SECONDS = 1.0
 
 
 class Approach(Enum):
-    """How an attempt begins: which version it builds on, and when it takes the lock.
+    """How an attempt begins: which version it builds on, and when it takes the lock."""
 
-    Attributes:
-        TRUST: the version at hand is changed as it is, since it was the current one a moment ago.
-        LOOK: the newest version is loaded, and the lock taken when it comes to the swap.
-        LOCK: the lock is taken, then the newest version loaded, so that nobody else can be first.
-    """
-
-    TRUST = "trust"
-    LOOK = "look"
-    LOCK = "lock"
+    TRUST = "trust"  # the version at hand is changed as it is, since it was the current one a moment ago
+    LOOK = "look"  # the newest version is loaded, and the lock taken when it comes to the swap
+    LOCK = "lock"  # the lock is taken, then the newest version loaded, so that nobody else can be first
 
 
 @dataclass(frozen=True)
 class Eagerness:
-    """The approaches of one commit's attempts.
+    """The approaches of one commit's attempts."""
 
-    Attributes:
-        first: that of the first attempt; all others take the lock.
-    """
-
-    first: Approach = Approach.LOOK
+    first: Approach = Approach.LOOK  # that of the first attempt; all others take the lock
 
     @classmethod
     def of(cls, first: Approach, properties: Mapping[str, str]) -> Eagerness:
@@ -125,15 +115,10 @@ class Eagerness:
 
 @dataclass(frozen=True)
 class Freshness:
-    """When a version was last known to be current, and whether others commit to the table as well.
+    """When a version was last known to be current, and whether others commit to the table as well."""
 
-    Attributes:
-        seen_at: when it was the current one (`time.monotonic`).
-        is_contended: whether somebody else committed between the last two commits made from here.
-    """
-
-    seen_at: float = field(default_factory=time.monotonic)
-    is_contended: bool = False
+    seen_at: float = field(default_factory=time.monotonic)  # when it was the current one (`time.monotonic`)
+    is_contended: bool = False  # whether somebody else committed between the last two commits made from here
 
     @classmethod
     def of(cls, seen_at: float | None) -> Freshness:

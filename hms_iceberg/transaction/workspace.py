@@ -35,15 +35,8 @@ logger = logging.getLogger(__name__)
 
 
 class FileWorkspace:
-    """Creates files for updates and remembers which attempt uses which.
-
-    A file created within `once` belongs to every attempt that asks for the same key; every other file belongs to the
-    attempt that was running. Files that were written before (data files) are `track`ed and belong to all attempts, but
-    those that release them.
-
-    Attributes:
-        last_version: location and JSON of the metadata file that was written last; None before there is one.
-    """
+    """Creates files for updates and remembers which attempt uses which: files made within `once` belong to every
+    attempt that asks for the key, `track`ed ones (data files) to all until they are released, others to one."""
 
     def __init__(self, storage: Storage, clock_ms: Callable[[], int] | None = None) -> None:
         self.storage = storage
@@ -54,7 +47,7 @@ class FileWorkspace:
         self._used: set[str] = set()
         self._once: dict[Hashable, tuple[Any, frozenset[str]]] = {}
         self._numbers: Counter[str] = Counter()
-        self.last_version: tuple[str, bytes] | None = None
+        self.last_version: tuple[str, bytes] | None = None  # location and JSON of the last metadata file
 
     @property
     def created(self) -> tuple[str, ...]:

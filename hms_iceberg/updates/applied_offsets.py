@@ -63,8 +63,8 @@ def _remembered(metadata: TableMetadata, name: str, branch: str, oldest: Snapsho
 
 @dataclass(frozen=True)
 class _LastApplied:
-    """What the property says of one branch: the offsets, the snapshot that has them, and whose it is: a table that is
-    made like another may take its properties over."""
+    """The property's record of one branch: its offsets, the snapshot that has them, and the UUID of the table, since a
+    table that is made like another may take its properties over."""
 
     table_uuid: str | None
     snapshot_id: int
@@ -137,19 +137,12 @@ def is_applied(given: Mapping[str, int], applied: Mapping[str, int]) -> bool:
 
 @dataclass(frozen=True)
 class SourceReader:
-    """The reader of a source, and what it has read.
-
-    Attributes:
-        name: its name.
-        offsets: where it reads on, by part.
-        since: where it began to read, by part, as far as it says so.
-        known: the offsets that it believed to be applied when it was asked to apply more.
-    """
+    """The reader of a source, and what it has read."""
 
     name: str
-    offsets: Mapping[str, int]
-    since: Mapping[str, int]
-    known: Mapping[str, int]
+    offsets: Mapping[str, int]  # where it reads on, by part
+    since: Mapping[str, int]  # where it began to read, by part, as far as it says so
+    known: Mapping[str, int]  # the offsets that it believed to be applied when it was asked to apply more
 
     def check(self, applied: Mapping[str, int], table: str) -> None:
         """Refuses events of which some are applied already, or before which some are missing."""

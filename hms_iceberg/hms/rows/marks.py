@@ -17,29 +17,18 @@ MARK = "hms_iceberg.transaction"
 
 @dataclass(frozen=True)
 class Mark:
-    """A row's mark of the transaction that moved it; a reader needs no more than this and the row that decides.
-
-    Attributes:
-        transaction: its id.
-        record: where its intent is.
-        owner: host and process of whoever made it.
-        base, new: the table's metadata files before and after.
-        base_hash: what the row said of the base of an encrypted table.
-        decides: the names of the table whose row decides.
-        decides_base, decides_new: its metadata files before and after.
-        uuid, decides_uuid: the UUIDs of the two tables.
-    """
+    """A row's mark of the transaction that moved it; a reader needs no more than this and the row that decides."""
 
     transaction: str
-    record: str
-    owner: str
-    base: str
+    record: str  # where its intent is
+    owner: str  # host and process of whoever made it
+    base: str  # the table's metadata file before, `new` after
     new: str
-    base_hash: str
-    decides: Identifier
-    decides_base: str
+    base_hash: str  # what the row said of the base of an encrypted table
+    decides: Identifier  # the names of the table whose row decides
+    decides_base: str  # that table's metadata file before, `decides_new` after
     decides_new: str
-    uuid: str
+    uuid: str  # of the table; `decides_uuid` of the table whose row decides
     decides_uuid: str
 
     @classmethod
@@ -89,7 +78,7 @@ class Mark:
 
     @property
     def unfinished(self) -> str | None:
-        """What there is to say of a transaction that has not removed this mark; None of the last one, which stays."""
+        """The state of a transaction that has not removed this mark, in words; None of the last mark, which stays."""
         if self.decides_itself:
             return None
         return (

@@ -34,20 +34,13 @@ class Form(Enum):
 
 @dataclass(frozen=True, eq=False)
 class SourceType:
-    """The type of values in events.
+    """The type of values in events."""
 
-    Attributes:
-        column: the type of a column that is made for them; None if only the values can tell.
-        form: how they are written.
-        unit: of counts, one in nanoseconds.
-        scale: of decimals of bytes.
-        fields, element, key: the types within structs, lists and maps; a map's values are its `element`.
-    """
-
-    column: IcebergType | None
-    form: Form = Form.PLAIN
-    unit: int = 0
-    scale: int = 0
+    column: IcebergType | None  # the type of a column that is made for them; None if only the values can tell
+    form: Form = Form.PLAIN  # the form in which values are written
+    unit: int = 0  # nanoseconds of one count
+    scale: int = 0  # of decimals in bytes
+    # the types within structs, lists and maps; a map's values are its `element`
     fields: Mapping[str, SourceType] | None = None
     element: SourceType | None = None
     key: SourceType | None = None

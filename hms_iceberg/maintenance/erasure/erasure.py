@@ -82,7 +82,7 @@ class Erasure:
     # -------------------------------------------------------------------------------------------- the plan
 
     def plan(self, believes: bool) -> ErasurePlan:
-        """What is to be done; if statistics are believed, files are not opened that they rule out."""
+        """Plans the erasure; if statistics are believed, files that they rule out are not opened."""
         table, metadata, storage = self._table, self._table.metadata, self._table.storage
         finder = self._finder(believes)
         refuse_unreadable(finder.readings[0], self._name)
@@ -197,7 +197,7 @@ class Erasure:
         return self.report(journal.intent, journal.deleted or {}, proof), left
 
     def _unnamed_of(self, files: Iterable[str], old: frozenset[str] = frozenset()) -> list[str]:
-        """Those of some files that the table does not name, but as one of its old versions."""
+        """The given files that the table does not name, or names only as its `old` versions."""
         table, places = self._table, Places(self._table.storage)
         current = files_of(table.metadata, table.metadata_location, table.storage)
         named = {places.anywhere(each) for each in current if each not in old}

@@ -24,31 +24,17 @@ _FILES = ".files-"
 
 @dataclass(frozen=True)
 class ErasureIntent:
-    """What an erasure set out to do.
-
-    Attributes:
-        erasure_id: an id that no other erasure has.
-        table: the table's name when it was begun.
-        table_uuid: the table.
-        where: the predicate, as text; None for an encrypted table, as a journal is not encrypted.
-        digest: the predicate as the report tells it.
-        case_sensitive: how its names are matched.
-        begun_ms: when it was begun.
-        delay_ms: how long the files of before stay after the table has moved on.
-        give_up_backup: whether the files go that the Hive table of before a migration needs.
-        snapshots: how many snapshots the table had.
-        rows: how many rows matched, over all data files.
-    """
+    """The request of an erasure, and the table as it was when that began."""
 
     erasure_id: str
-    table: str
+    table: str  # the table's name when it was begun
     table_uuid: str
-    where: str | None
-    digest: dict[str, str]
+    where: str | None  # the predicate, as text; None for an encrypted table, as a journal is not encrypted
+    digest: dict[str, str]  # the predicate as the report tells it
     case_sensitive: bool
     begun_ms: int
-    delay_ms: int
-    give_up_backup: bool
+    delay_ms: int  # how long the files of before stay after the table has moved on
+    give_up_backup: bool  # whether the files go that the Hive table of before a migration needs
     snapshots: int
     rows: int
 
@@ -105,7 +91,7 @@ class ErasureJournal:
 
     @property
     def deleted(self) -> dict[str, Any] | None:
-        """What the files are that go; None if their deletion was not begun."""
+        """The counts of the files to delete; None if their deletion was not begun."""
         return self._read(self._location(_GONE))
 
     def files(self) -> dict[str, None]:
@@ -164,7 +150,7 @@ def needed_by_erasures(metadata: TableMetadata, metadata_location: str, storage:
 
 
 def _intent(location: str, storage: Storage) -> ErasureIntent | None:
-    """What a journal says; None if it was deleted meanwhile, CorruptFileError if it cannot be read."""
+    """The request in a journal; None if the journal was deleted meanwhile, CorruptFileError if it cannot be read."""
     try:
         return ErasureIntent(**json.loads(storage.read(location)))
     except MissingFileError:

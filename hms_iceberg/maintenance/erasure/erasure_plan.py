@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class ErasurePlan:
-    """What an erasure would do. `str()` tells it.
+    """The plan of an erasure: the rows and files that it would change. `str()` tells it.
 
     Attributes:
         table: the table.

@@ -167,7 +167,7 @@ class RowFinder:
         return any(isinstance(self.residual(reading, file), AlwaysTrue) for reading in self.readings)
 
     def residual(self, reading: Reading, file: DataFile) -> BooleanExpression:
-        """What the partition of a file leaves to test, bound."""
+        """The bound predicate that is left to test on the rows of a file, given its partition."""
         spec = self.metadata.spec_by_id(file.spec_id)
         sources = {source for each in spec.fields for source in (each.source_ids or (each.source_id,))}
         if not all(reading.schema.has_field(source) for source in sources):

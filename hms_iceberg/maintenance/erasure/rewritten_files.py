@@ -171,8 +171,8 @@ def _groups(rows: Iterable[pa.RecordBatch], properties: Mapping[str, str]) -> It
 
 @dataclass(frozen=True)
 class RewrittenData:
-    """What became of a data file: the rows that go, and the new files by the first row id that they are read with. One
-    file may be read with several: branches of a table that was upgraded number its rows each on their own."""
+    """The result of rewriting a data file: the rows that go, and the new files by the first row id that they are read
+    with, of which branches of an upgraded table may have several."""
 
     gone: FoundRows
     files: Mapping[int | None, DataFile]

@@ -101,18 +101,14 @@ _Replacements = Mapping[tuple[str, int | None], tuple[DataFile, ...]]
 
 @dataclass
 class FileRewriting:
-    """Finds and rewrites the files of a table for one erasure; what was done once is remembered for later versions.
-
-    Attributes:
-        found: by data file, the rows that match; those without any are there too.
-        data: the data files that were written anew.
-        deletes: the delete files that were, by location and offset.
-    """
+    """Finds and rewrites the files of a table for one erasure; what was done once is remembered for later versions."""
 
     storage: Storage
     on_create: Callable[[str], None]
+    # by data file, the rows that match; those without any are there too
     found: dict[str, FoundRows] = field(default_factory=dict)
-    data: dict[str, RewrittenData] = field(default_factory=dict)
+    data: dict[str, RewrittenData] = field(default_factory=dict)  # the data files that were written anew
+    # the delete files that were, by location and offset
     deletes: dict[tuple[str, int | None], tuple[DataFile, ...] | None] = field(default_factory=dict)
 
     def look(self, finder: RowFinder, named: NamedByHistory) -> dict[str, FoundRows]:
@@ -188,7 +184,7 @@ class FileRewriting:
         return found
 
     def entries(self, entry: ManifestEntry, finder: RowFinder) -> Iterator[ManifestEntry]:
-        """What takes the place of a manifest entry; the entry itself if it stays as it is."""
+        """The entries that take the place of a manifest entry; the entry itself if it stays as it is."""
         file = entry.data_file
         if file.is_data and (rewritten := self.data.get(file.file_path)) is not None:
             new = rewritten.file(file.first_row_id)
@@ -221,7 +217,7 @@ class ForgetRows(Update):
         """Accepts every history: rows that came meanwhile are looked at as well."""
 
     def readings(self, base: TableMetadata) -> tuple[Reading, ...]:
-        """What the predicate means in a version of the table."""
+        """The readings of the predicate in a version of the table."""
         return readings_of(base, self.predicate, self.name, self.case_sensitive)
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:

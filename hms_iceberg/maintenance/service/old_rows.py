@@ -40,23 +40,14 @@ _NANOSECONDS, _NUMBERS = (TimestampNanoType, TimestamptzNanoType), (IntegerType,
 
 @dataclass(frozen=True)
 class OldRows:
-    """Rows of main that are older than the policy keeps them.
-
-    Attributes:
-        row_filter: which rows these are.
-        before: the time that they are before, as people read it.
-        whole_files: how many data files have no other rows, as partitions and metrics tell.
-        other_files: how many may have some of them, and have to be read.
-        other_bytes: the size of these.
-        looked_for: the end of a search for such rows: the value of `LOOKED_FOR` without its snapshot.
-    """
+    """Rows of main that are older than the policy keeps them."""
 
     row_filter: LessThan
-    before: str
-    whole_files: int
-    other_files: int
+    before: str  # the time that they are before, as people read it
+    whole_files: int  # how many data files have no other rows, as partitions and metrics tell
+    other_files: int  # how many may have some of them, and have to be read
     other_bytes: int
-    looked_for: str
+    looked_for: str  # the end of a search for such rows: the value of `LOOKED_FOR` without its snapshot
 
     def delete(self, table: Table) -> str:
         """Deletes the rows by the table's `write.delete.mode`, and tells what went. Files that may have such rows and

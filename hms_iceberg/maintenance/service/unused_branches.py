@@ -22,7 +22,7 @@ _SEEN = f"{SERVICE_STATE}branch."
 
 @dataclass(frozen=True)
 class UnusedBranches:
-    """What there is to do about branches."""
+    """The branches to drop, and the notes to take and to remove."""
 
     dropped: tuple[str, ...]  # branches that nobody used for so long
     noted: Mapping[str, str]  # notes of branches that are seen at their snapshots for the first time, by property
@@ -32,7 +32,7 @@ class UnusedBranches:
         return bool(self.dropped or self.noted or self.forgotten)
 
     def told(self) -> str:
-        """What there is to do, for people."""
+        """The changes in words, for people."""
         noted = sorted(name[len(_SEEN) :] for name in self.noted)
         parts = [f"drops {', '.join(self.dropped)}"] if self.dropped else []
         parts += [f"notes at which snapshot it sees {', '.join(noted)}"] if noted else []

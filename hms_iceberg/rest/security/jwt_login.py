@@ -28,23 +28,14 @@ ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES
 
 @dataclass(frozen=True)
 class JwtSettings:
-    """The tokens that are accepted.
+    """The tokens that are accepted."""
 
-    Attributes:
-        keys: address of the JWKS (https://…), or a file that holds it.
-        issuer: the required issuer (`iss`).
-        audience: the required audience (`aud`).
-        leeway_seconds: by how much clocks may differ.
-        name_claim: the claim that is the caller's name.
-        groups_claim: the claim that lists the caller's groups.
-    """
-
-    keys: str
-    issuer: str
-    audience: str
-    leeway_seconds: float = 30.0
-    name_claim: str = "sub"
-    groups_claim: str = "groups"
+    keys: str  # address of the JWKS (https://…), or a file that holds it
+    issuer: str  # the required issuer (`iss`)
+    audience: str  # the required audience (`aud`)
+    leeway_seconds: float = 30.0  # by how much clocks may differ
+    name_claim: str = "sub"  # the claim that is the caller's name
+    groups_claim: str = "groups"  # the claim that lists the caller's groups
 
 
 class JwtLogin:

@@ -178,7 +178,6 @@ class MetricColumns:
         return self._bound("lower_bounds", ref)
 
     def upper(self, ref: BoundReference) -> pl.Series:
-        """Upper bounds of a field, comparable."""
         return self._bound("upper_bounds", ref)
 
     def bounds(self, ref: BoundReference) -> tuple[pl.Series, pl.Series]:
@@ -187,17 +186,14 @@ class MetricColumns:
         return self.lower(ref), self.upper(ref)
 
     def may_be_null(self, ref: BoundReference) -> pl.Series:
-        """Where some row may be null."""
         nulls = (self.null_counts(ref.field_id) != 0).fill_null(True)
         return nulls | self._uncounted_rows(ref) if _in_optional(ref) else nulls
 
     def may_be_value(self, ref: BoundReference) -> pl.Series:
-        """Where some row may be no null."""
         self.prepare((("value_counts", ref.field_id), ("null_value_counts", ref.field_id)))
         return (self.value_counts(ref.field_id) != self.null_counts(ref.field_id)).fill_null(True)
 
     def may_be_nan(self, ref: BoundReference) -> pl.Series:
-        """Where some row may be NaN."""
         return (self.nan_counts(ref.field_id) != 0).fill_null(True)
 
     def may_not_be_nan(self, ref: BoundReference) -> pl.Series:
@@ -206,7 +202,6 @@ class MetricColumns:
         return others | self._uncounted_rows(ref) if _in_optional(ref) else others
 
     def may_be_number(self, ref: BoundReference) -> pl.Series:
-        """Where some row may be neither null nor NaN."""
         self.prepare((name, ref.field_id) for name in ("value_counts", "null_value_counts", "nan_value_counts"))
         known = self.nan_counts(ref.field_id) + self.null_counts(ref.field_id).fill_null(0)
         return (known != self.value_counts(ref.field_id)).fill_null(True)

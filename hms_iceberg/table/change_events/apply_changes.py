@@ -46,7 +46,7 @@ ACTION = "apply changes to"
 
 @dataclass(frozen=True)
 class AppliedChanges:
-    """What became of the events of a call. Spark does not count rows: they are None then.
+    """The outcome of a call for its events. Spark does not count rows: these counts are None then.
 
     Attributes:
         events: how many events there were.

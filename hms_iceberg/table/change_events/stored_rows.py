@@ -36,7 +36,7 @@ class StoredRows:
     row_ids: Any | None
 
     def affected(self, mask: Any) -> AffectedRows:
-        """Those of the rows that a mask keeps."""
+        """The rows that a mask keeps."""
         return AffectedRows(self.task, self.positions[mask], self.events[mask])
 
 

@@ -34,7 +34,6 @@ class FastAppend(Update):
         """An append has no requirements (specification, "Commit Conflict Resolution and Retry")."""
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata with a snapshot that appends the files."""
         check_data(self.files, base)
         added = workspace.once(
             (self.snapshot_id, "added manifests", base.format_version),
@@ -68,7 +67,6 @@ class MergeAppend(FastAppend):
     """Adds data files, and merges manifests by the table's `commit.manifest.*` properties. Always replays."""
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata with a snapshot that appends the files."""
         check_data(self.files, base)
         change = ContentChange(
             snapshot_id=self.snapshot_id,

@@ -42,7 +42,6 @@ class DeleteFiles(Update):
         """Nothing: that the files are there is told when they are removed."""
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata with a snapshot without the files."""
         matcher = None if self.row_filter is None else FileMatcher(base, self.row_filter, self.case_sensitive)
         change = ContentChange(
             snapshot_id=self.snapshot_id,
@@ -96,7 +95,6 @@ class Overwrite(Update):
         concurrent.check_no_new_deletes_for(self.removed)
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata with a snapshot that makes the change."""
         check_data(self.added, base)
         matcher = None
         if self.row_filter is not None:

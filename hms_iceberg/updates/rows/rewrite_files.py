@@ -66,7 +66,6 @@ class RewriteFiles(Update):
         concurrent.check_no_new_vectors_for(vectors)
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata with a snapshot in which the added files take the place of the removed."""
         change = ContentChange(
             snapshot_id=self.snapshot_id,
             what="rewrite files of",

@@ -43,7 +43,6 @@ class RowDelta(Update):
 
     @property
     def new_files(self) -> tuple[DataFile, ...]:
-        """The data and delete files that the change adds."""
         return self.added
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
@@ -66,7 +65,6 @@ class RowDelta(Update):
             concurrent.check_no_new_deletes(read)
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata with a snapshot that makes the change."""
         change = ContentChange(
             snapshot_id=self.snapshot_id,
             what=self.action,

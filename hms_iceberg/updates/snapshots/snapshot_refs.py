@@ -109,7 +109,6 @@ class RenameBranch(Update):
         check_ref_unchanged(self.new_name, start, base, f"rename branch {self.name!r}")
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata with the branch under its new name."""
         if self.name == MAIN_BRANCH:
             raise InvalidInputError(f"Cannot rename branch 'main' of the table at {base.location}: a table needs it.")
         ref = _require_kind(base, self.name, SnapshotRefType.BRANCH, "rename")

@@ -49,17 +49,11 @@ _MOST_STEPS = 1000
 
 
 class End(Enum):
-    """How a transaction ended.
+    """How a transaction ended."""
 
-    Attributes:
-        COMMITTED: all of it is part of the tables.
-        TAKEN_BACK: nothing of it is.
-        TORN: others had committed on top of a part of it, and another part could not get in any more.
-    """
-
-    COMMITTED = "committed"
-    TAKEN_BACK = "taken back"
-    TORN = "torn"
+    COMMITTED = "committed"  # all of it is part of the tables
+    TAKEN_BACK = "taken back"  # nothing of it is
+    TORN = "torn"  # others had committed on top of a part of it, and another part could not get in any more
 
 
 class Finisher:

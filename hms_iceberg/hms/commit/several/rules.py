@@ -15,21 +15,13 @@ from enum import Enum
 
 
 class Stand(Enum):
-    """How far the row of one table has come.
+    """How far the row of one table has come."""
 
-    Attributes:
-        BASE: it shows the version that the transaction was made on.
-        MOVED: it shows the transaction's version.
-        FOLLOWED: somebody has committed on top of the transaction's version.
-        PASSED: it moved on without the transaction, which can never get in.
-        GONE: there is no such row, or it is another table's.
-    """
-
-    BASE = "base"
-    MOVED = "moved"
-    FOLLOWED = "followed"
-    PASSED = "passed"
-    GONE = "gone"
+    BASE = "base"  # it shows the version that the transaction was made on
+    MOVED = "moved"  # it shows the transaction's version
+    FOLLOWED = "followed"  # somebody has committed on top of the transaction's version
+    PASSED = "passed"  # it moved on without the transaction, which can never get in
+    GONE = "gone"  # there is no such row, or it is another table's
 
 
 _IN = (Stand.MOVED, Stand.FOLLOWED)
@@ -60,18 +52,13 @@ def shows_base(stand: Stand, deciding: Stand) -> bool:
 
 
 class Action(Enum):
-    """An action on one row.
+    """An action on one row."""
 
-    Attributes:
-        MOVE: it moves to the transaction's version, with the mark.
-        TAKE_BACK: it gets another file with the content of the base, without the mark, so that a request of the owner
-            that is still under way is refused; the owner himself gives it the base.
-        CLEAR: the mark is removed.
-    """
-
-    MOVE = "move"
+    MOVE = "move"  # it moves to the transaction's version, with the mark
+    # it gets another file with the base's content, without the mark, so that a request of the owner that is still
+    # under way is refused; the owner itself gives it the base
     TAKE_BACK = "take back"
-    CLEAR = "clear"
+    CLEAR = "clear"  # the mark is removed
 
 
 @dataclass(frozen=True)
