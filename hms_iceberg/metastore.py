@@ -16,8 +16,8 @@ from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.metadata.view_metadata import ViewMetadata
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.view_metadata import ViewMetadata
 
 Identifier: TypeAlias = tuple[str, ...]
 """A table's name in parts, the namespace first: `("db", "events")`."""

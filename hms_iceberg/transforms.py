@@ -1,8 +1,8 @@
-"""PyIceberg's door to transforms: `hms_iceberg.spec.partition_transforms`."""
+"""PyIceberg's door to transforms: `hms_iceberg.spec.transforms.partition_transforms`."""
 
 from __future__ import annotations
 
-from hms_iceberg.spec.partition_transforms import (
+from hms_iceberg.spec.transforms.partition_transforms import (
     BucketTransform,
     DayTransform,
     HourTransform,

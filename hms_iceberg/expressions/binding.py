@@ -47,8 +47,8 @@ from hms_iceberg.spec.data_types import (
     UnknownType,
     VariantType,
 )
-from hms_iceberg.spec.partition_transforms import Transform, TruncateTransform, UnknownTransform
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import Transform, TruncateTransform, UnknownTransform
 from hms_iceberg.spec.values.decimals import decimal_value, unscaled_value
 
 Columns = Union[Schema, StructType]  # noqa: UP007  (an alias is evaluated, also by Python 3.10)

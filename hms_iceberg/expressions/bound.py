@@ -16,7 +16,7 @@ from hms_iceberg.expressions.literals import Literal, Operator, stored_literal
 from hms_iceberg.expressions.terms import Reference, Term, Transformed, VariantGet
 from hms_iceberg.expressions.tree import BooleanExpression, predicate
 from hms_iceberg.spec.data_types import IcebergType, NestedField
-from hms_iceberg.spec.partition_transforms import Transform
+from hms_iceberg.spec.transforms.partition_transforms import Transform
 from hms_iceberg.spec.variant.casts import extractor
 from hms_iceberg.spec.variant.paths import Path, parse_path
 

@@ -25,8 +25,8 @@ from hms_iceberg.spec.data_types import (
     LongType,
     PrimitiveType,
 )
-from hms_iceberg.spec.partition_transforms import parse_transform
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import parse_transform
 from hms_iceberg.spec.values import single_values
 from hms_iceberg.spec.values.shapes import Box
 

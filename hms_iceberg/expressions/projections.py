@@ -64,7 +64,8 @@ from hms_iceberg.spec.data_types import (
     LongType,
     StringType,
 )
-from hms_iceberg.spec.partition_transforms import (
+from hms_iceberg.spec.partitions.partition_specs import PartitionField
+from hms_iceberg.spec.transforms.partition_transforms import (
     BucketTransform,
     DayTransform,
     HourTransform,
@@ -72,7 +73,6 @@ from hms_iceberg.spec.partition_transforms import (
     TruncateTransform,
     UnknownTransform,
 )
-from hms_iceberg.spec.partitions.partition_specs import PartitionField
 from hms_iceberg.spec.values import datetimes
 from hms_iceberg.spec.values.decimals import decimal_value, unscaled_value
 from hms_iceberg.spec.values.forms.form import INT_RANGE, LONG_RANGE

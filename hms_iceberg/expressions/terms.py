@@ -25,7 +25,7 @@ from hms_iceberg.spec.data_types import (
 from hms_iceberg.spec.variant.paths import parse_path
 
 if TYPE_CHECKING:
-    from hms_iceberg.spec.partition_transforms import Transform
+    from hms_iceberg.spec.transforms.partition_transforms import Transform
 
 
 _PLAIN_NAME = re.compile(r"[^\W\d]\w*")
@@ -58,7 +58,7 @@ class Transformed:
 
     Args:
         reference: the source column.
-        transform: any transform of `hms_iceberg.spec.partition_transforms`.
+        transform: any transform of `hms_iceberg.spec.transforms.partition_transforms`.
     """
 
     reference: Reference

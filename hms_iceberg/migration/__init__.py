@@ -6,8 +6,8 @@ from hms_iceberg.migration.add_hive_files import AddFilesResult, add_folder, add
 from hms_iceberg.migration.follow import Follower, FollowRound, follow
 from hms_iceberg.migration.migrate import MigrationResult, migrate
 from hms_iceberg.migration.migration_plan import MigrationOptions
-from hms_iceberg.migration.rollback_migration import RollbackResult, rollback
 from hms_iceberg.migration.snapshot_table import SnapshotResult, snapshot
+from hms_iceberg.migration.undo.rollback_migration import RollbackResult, rollback
 from hms_iceberg.migration.warehouse.warehouse_plan import TablePlan, WarehousePlan
 from hms_iceberg.migration.warehouse.warehouse_planner import plan_warehouse
 from hms_iceberg.migration.warehouse.warehouse_run import migrate_warehouse

@@ -38,7 +38,7 @@ from hms_iceberg.migration.migration_plan import MigrationOptions, MigrationPlan
 from hms_iceberg.migration.migration_progress import Progress, silent
 from hms_iceberg.migration.migration_reports import ReportedMigration
 from hms_iceberg.migration.migration_state import MIGRATION_ORIGINAL, MigrationState, Original, staging_name
-from hms_iceberg.migration.recovery import Recovery, only_one
+from hms_iceberg.migration.undo.recovery import Recovery, only_one
 from hms_iceberg.table import Table
 from hms_iceberg.table.needed.others import MIGRATION_ID, default_backup_name
 

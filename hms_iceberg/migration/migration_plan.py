@@ -29,10 +29,10 @@ from hms_iceberg.spec.data_types import (
 )
 from hms_iceberg.spec.field_mapping import NAME_MAPPING_PROPERTY
 from hms_iceberg.spec.manifests.manifest_values import DataFile
-from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.table_properties import DATA_PATH, METADATA_PATH
+from hms_iceberg.spec.transforms.partition_transforms import IdentityTransform
 from hms_iceberg.storage import Storage
 
 logger = logging.getLogger(__name__)

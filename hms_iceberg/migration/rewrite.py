@@ -24,10 +24,10 @@ from hms_iceberg.migration.migration_journal import Journal
 from hms_iceberg.migration.migration_plan import MigrationOptions
 from hms_iceberg.migration.migration_progress import in_threads, silent
 from hms_iceberg.migration.migration_state import HIDDEN_METADATA, HIVE_TABLE, METADATA, MIGRATION_JOURNAL
-from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.table_properties import METADATA_PATH
+from hms_iceberg.spec.transforms.partition_transforms import IdentityTransform
 from hms_iceberg.table import Table
 from hms_iceberg.table.needed.others import MIGRATION_ID
 

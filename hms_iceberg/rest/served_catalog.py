@@ -36,10 +36,10 @@ from hms_iceberg.rest.settings import MEBIBYTE, PLANNING_MODE, RestSettings
 from hms_iceberg.scan.tasks import ScanPlan
 from hms_iceberg.spec.metadata.metadata_json import is_never_reused
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.metadata.view_metadata import ViewMetadata
 from hms_iceberg.spec.places import Place
 from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.spec.table_properties import FOLDER_PROPERTIES
-from hms_iceberg.spec.view_metadata import ViewMetadata
 from hms_iceberg.storage import Places, Storage
 from hms_iceberg.table.needed.named_files import is_in_any
 from hms_iceberg.table.needed.others import table_rows_of

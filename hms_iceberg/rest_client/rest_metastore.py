@@ -14,8 +14,8 @@ from hms_iceberg.rest_client.documents import Documents, RestNames
 from hms_iceberg.spec.changes.differences import table_requirements, table_updates, view_updates
 from hms_iceberg.spec.metadata.metadata_json import metadata_from_dict, metadata_from_json
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.metadata.view_metadata import ViewMetadata, view_metadata_from_json, view_version_to_json
 from hms_iceberg.spec.schema_json import schema_to_json
-from hms_iceberg.spec.view_metadata import ViewMetadata, view_metadata_from_json, view_version_to_json
 
 logger = logging.getLogger(__name__)
 

@@ -9,17 +9,17 @@ import re
 
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partition_transforms import (
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.snapshots_and_refs import Snapshot
+from hms_iceberg.spec.sort_orders import UNSORTED, NullOrder, SortDirection, SortField, SortOrder
+from hms_iceberg.spec.table_properties import FILE_FORMAT
+from hms_iceberg.spec.transforms.partition_transforms import (
     BucketTransform,
     IdentityTransform,
     Transform,
     parse_transform,
     transform_of_sql,
 )
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.snapshots_and_refs import Snapshot
-from hms_iceberg.spec.sort_orders import UNSORTED, NullOrder, SortDirection, SortField, SortOrder
-from hms_iceberg.spec.table_properties import FILE_FORMAT
 
 SORT_ORDER = "sort-order"
 IDENTIFIER_FIELDS = "identifier-fields"

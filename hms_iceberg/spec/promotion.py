@@ -17,7 +17,7 @@ from hms_iceberg.spec.data_types import (
     TimestampType,
     UnknownType,
 )
-from hms_iceberg.spec.partition_transforms import Transform, UnknownTransform
+from hms_iceberg.spec.transforms.partition_transforms import Transform, UnknownTransform
 
 _ANY_VERSION: dict[type[IcebergType], tuple[type[IcebergType], ...]] = {
     IntegerType: (LongType,),

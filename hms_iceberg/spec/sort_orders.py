@@ -13,9 +13,14 @@ from typing import Any
 from hms_iceberg.errors import InvalidSortOrderError
 from hms_iceberg.printable import printable
 from hms_iceberg.spec.json_model import JsonModel, set_json_form
-from hms_iceberg.spec.partition_transforms import IdentityTransform, Transform, UnknownTransform, parse_transform
 from hms_iceberg.spec.partitions.partition_specs import sources_from_json
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import (
+    IdentityTransform,
+    Transform,
+    UnknownTransform,
+    parse_transform,
+)
 
 UNSORTED_ORDER_ID = 0
 INITIAL_SORT_ORDER_ID = 1

@@ -12,12 +12,12 @@ from hms_iceberg.errors import CommitConflictError, InvalidPartitionSpecError, U
 from hms_iceberg.spec.data_types import NestedField
 from hms_iceberg.spec.metadata.metadata_definition import set_default_spec
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partition_transforms import (
+from hms_iceberg.spec.partitions.partition_specs import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import (
     Transform,
     VoidTransform,
 )
-from hms_iceberg.spec.partitions.partition_specs import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
-from hms_iceberg.spec.schema import Schema
 from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 

@@ -21,10 +21,10 @@ from hms_iceberg.spec.metadata.metadata_snapshots import (
     set_statistics,
 )
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata, changed
-from hms_iceberg.spec.partition_transforms import IdentityTransform, Transform
 from hms_iceberg.spec.snapshots_and_refs import PartitionStatisticsFile, StatisticsFile, with_keys
 from hms_iceberg.spec.sort_orders import NullOrder, SortDirection, SortField, SortOrder
 from hms_iceberg.spec.table_properties import check_properties
+from hms_iceberg.spec.transforms.partition_transforms import IdentityTransform, Transform
 from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hms_iceberg.spec.view_metadata import SQLViewRepresentation, ViewHistoryEntry, ViewVersion
+from hms_iceberg.spec.metadata.view_metadata import SQLViewRepresentation, ViewHistoryEntry, ViewVersion
 from hms_iceberg.view.view import View
 
 __all__ = ["SQLViewRepresentation", "View", "ViewHistoryEntry", "ViewVersion"]

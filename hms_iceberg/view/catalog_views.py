@@ -23,15 +23,15 @@ from hms_iceberg.metastore import (
     table_identifier,
 )
 from hms_iceberg.spec.metadata.metadata_json import metadata_file_location
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.table_properties import GC_ENABLED, with_defaults
-from hms_iceberg.spec.view_metadata import (
+from hms_iceberg.spec.metadata.view_metadata import (
     ViewMetadata,
     ViewVersion,
     new_view_metadata,
     replace_version,
     set_view_properties,
 )
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.table_properties import GC_ENABLED, with_defaults
 from hms_iceberg.storage import Storage
 from hms_iceberg.transaction.workspace import FileWorkspace
 from hms_iceberg.view.commit import change_view, create_view, read_view, view_commit

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from hms_iceberg.errors import NoSuchViewError
 from hms_iceberg.metastore import Identifier, ViewMetadataVersion, ViewMetastore
 from hms_iceberg.spec.metadata.metadata_json import compress
+from hms_iceberg.spec.metadata.view_metadata import ViewMetadata, view_metadata_from_json, view_metadata_to_json
 from hms_iceberg.spec.table_properties import VIEW_METADATA_COMPRESSION, metadata_folder
-from hms_iceberg.spec.view_metadata import ViewMetadata, view_metadata_from_json, view_metadata_to_json
 from hms_iceberg.storage import Storage, read_limit_of
 from hms_iceberg.transaction.commit import Commit
 from hms_iceberg.transaction.outcome import Newest

@@ -1,8 +1,8 @@
-"""PyIceberg's door to view metadata: `hms_iceberg.spec.view_metadata`."""
+"""PyIceberg's door to view metadata: `hms_iceberg.spec.metadata.view_metadata`."""
 
 from __future__ import annotations
 
-from hms_iceberg.spec.view_metadata import (
+from hms_iceberg.spec.metadata.view_metadata import (
     SQLViewRepresentation,
     ViewHistoryEntry,
     ViewMetadata,

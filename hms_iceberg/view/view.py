@@ -9,8 +9,7 @@ from uuid import UUID
 from hms_iceberg.arrow.columns.arrow_schema import from_arrow
 from hms_iceberg.metastore import Identifier, ViewMetadataVersion, ViewMetastore
 from hms_iceberg.spec.json_model import text_properties
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.view_metadata import (
+from hms_iceberg.spec.metadata.view_metadata import (
     SQLViewRepresentation,
     ViewHistoryEntry,
     ViewMetadata,
@@ -19,6 +18,7 @@ from hms_iceberg.spec.view_metadata import (
     set_current_version,
     set_view_properties,
 )
+from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
 from hms_iceberg.view.commit import change_view, read_view
 

@@ -15,9 +15,9 @@ from hms_iceberg.arrow.writing.write import write_data_files
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.spec.data_types import LongType, NestedField
 from hms_iceberg.spec.manifests.manifest_values import DataFile
-from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import IdentityTransform
 from hms_iceberg.spec.values.single_values import to_bytes
 from hms_iceberg.table import Table
 

@@ -26,8 +26,8 @@ from pyarrow import orc
 from hms_iceberg.arrow.columns.arrow_schema import from_arrow
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.hms.embedded import EmbeddedMetastore
-from hms_iceberg.spec.partition_transforms import parse_transform
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionField, PartitionSpec
+from hms_iceberg.spec.transforms.partition_transforms import parse_transform
 from hms_iceberg.table.changes.table_definition import TableDefinition
 from hms_iceberg.table.table import Table
 from hms_iceberg.transaction.transaction import Created, Transaction

@@ -17,9 +17,9 @@ from hms_iceberg.errors import (
     TableAlreadyExistsError,
 )
 from hms_iceberg.spec.data_types import DoubleType, LongType, NestedField, StringType, TimestampType
-from hms_iceberg.spec.partition_transforms import DayTransform, IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import DayTransform, IdentityTransform
 from hms_iceberg.table import StaticTable, Table
 
 SCHEMA = Schema(

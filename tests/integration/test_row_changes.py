@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 import pytest
 
 from hms_iceberg.errors import CommitConflictError
-from hms_iceberg.spec.partition_transforms import BucketTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
+from hms_iceberg.spec.transforms.partition_transforms import BucketTransform
 from tests.support.row_tables import arrow, ids, numbered, row, rows_of
 from tests.support.tables import SCHEMA
 

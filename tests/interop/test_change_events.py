@@ -11,9 +11,9 @@ import pytest
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.maintenance import check_table
 from hms_iceberg.spec.data_types import LongType, NestedField, StringType
-from hms_iceberg.spec.partition_transforms import BucketTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import BucketTransform
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 

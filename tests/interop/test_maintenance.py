@@ -23,9 +23,9 @@ from hms_iceberg.maintenance import (
     rewrite_table_path,
 )
 from hms_iceberg.spec.data_types import LongType, NestedField, StringType
-from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import IdentityTransform
 from hms_iceberg.table import Table
 from tests.support.hdfs_path import local_path, set_changed
 

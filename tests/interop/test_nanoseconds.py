@@ -25,9 +25,9 @@ from hms_iceberg.spec.data_types import (
     TimestampNanoType,
     TimestamptzNanoType,
 )
-from hms_iceberg.spec.partition_transforms import BucketTransform, DayTransform, HourTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import BucketTransform, DayTransform, HourTransform
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 

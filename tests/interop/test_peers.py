@@ -28,9 +28,14 @@ from hms_iceberg.spec.data_types import (
     TimestampType,
     TimestamptzType,
 )
-from hms_iceberg.spec.partition_transforms import BucketTransform, DayTransform, IdentityTransform, TruncateTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import (
+    BucketTransform,
+    DayTransform,
+    IdentityTransform,
+    TruncateTransform,
+)
 from tests.support.peer_rows import arrow_rows, json_rows
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]

@@ -27,8 +27,9 @@ from hms_iceberg.errors import MigrationError, UnsupportedError
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.maintenance.expire_with_files import expire_snapshots
 from hms_iceberg.maintenance.rewrite.data_files import rewrite_data_files
-from hms_iceberg.migration import migrate, recovery, rollback
+from hms_iceberg.migration import migrate, rollback
 from hms_iceberg.migration.rewrite import rewrite
+from hms_iceberg.migration.undo import recovery
 from tests.interop.test_migration_matrix import arrow_rows, spark_rows, text
 from tests.support.crash_server import Crash, crashing
 from tests.support.hive_warehouse import HiveWarehouse, Rows, write_files

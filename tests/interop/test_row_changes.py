@@ -30,10 +30,10 @@ from hms_iceberg.spec.data_types import (
     TimestampType,
     TimestamptzType,
 )
-from hms_iceberg.spec.partition_transforms import BucketTransform, IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sort_orders import SortField, SortOrder
+from hms_iceberg.spec.transforms.partition_transforms import BucketTransform, IdentityTransform
 from hms_iceberg.table.table import Table
 from tests.support.path_deletes import commit_deletes, path_delete
 from tests.support.peer_rows import arrow_rows, json_rows

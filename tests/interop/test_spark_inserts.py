@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hms_iceberg.spec.data_types import NestedField, StringType
-from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import IdentityTransform
 from tests.support.every_type import COLUMNS, EVERY_TYPE, ROWS
 from tests.support.java_peer import encode
 from tests.support.peer_rows import arrow_rows

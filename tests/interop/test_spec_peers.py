@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hms_iceberg.spec import schema_json
 from hms_iceberg.spec.data_types import IntegerType, LongType, UUIDType
 from hms_iceberg.spec.metadata.metadata_json import metadata_from_json, metadata_to_json
-from hms_iceberg.spec.partition_transforms import parse_transform
+from hms_iceberg.spec.transforms.partition_transforms import parse_transform
 from hms_iceberg.spec.values import single_values as spec_values
 from tests.support.spec_strategies import CLASSIC_PRIMITIVES, schemas, table_metadata, values
 

@@ -145,8 +145,9 @@ def run(job: dict[str, Any]) -> None:
 
 def _migrate_warehouse(catalog: Any, job: dict[str, Any]) -> None:
     """By the plan that is kept, or by a new one."""
-    from hms_iceberg.migration import migrate_warehouse, plan_warehouse, recovery
+    from hms_iceberg.migration import migrate_warehouse, plan_warehouse
     from hms_iceberg.migration.rewrite import rewrite
+    from hms_iceberg.migration.undo import recovery
     from hms_iceberg.migration.warehouse.warehouse_plan import WarehousePlan
     from tests.support.fixed_rows import FixedRows
 

@@ -13,9 +13,9 @@ import fastavro
 import pyarrow as pa
 
 from hms_iceberg.spec.data_types import IntegerType, ListType, LongType, NestedField, StringType, StructType
-from hms_iceberg.spec.partition_transforms import IdentityTransform, TruncateTransform
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import IdentityTransform, TruncateTransform
 from hms_iceberg.table import Table
 
 PERSON = "Zq7Kx93MbTwe"

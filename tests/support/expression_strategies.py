@@ -52,7 +52,8 @@ from hms_iceberg.spec.data_types import (
     TimeType,
     UUIDType,
 )
-from hms_iceberg.spec.partition_transforms import (
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import (
     BucketTransform,
     DayTransform,
     HourTransform,
@@ -63,7 +64,6 @@ from hms_iceberg.spec.partition_transforms import (
     VoidTransform,
     YearTransform,
 )
-from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.values.datetimes import MICROS_PER_DAY, NANOS_PER_DAY
 from hms_iceberg.spec.values.decimals import decimal_value
 from tests.support.spec_strategies import values

@@ -12,9 +12,9 @@ import pyarrow as pa
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.migration import migrate
 from hms_iceberg.spec.data_types import DoubleType, LongType, NestedField, StringType, TimestamptzType
-from hms_iceberg.spec.partition_transforms import parse_transform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import parse_transform
 from hms_iceberg.table import Table
 from tests.support.hdfs_path import HdfsPath, copy_folder, local_path, remove_folder, set_changed
 from tests.support.hive_warehouse import HiveWarehouse, write_files

@@ -21,10 +21,10 @@ from hms_iceberg.arrow.reading.row_rewrites import RowRewriter
 from hms_iceberg.arrow.writing.write import write_data_files
 from hms_iceberg.spec.data_types import DoubleType, IntegerType, LongType, NestedField, StringType
 from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestContent
-from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots_and_refs import BlobMetadata, PartitionStatisticsFile, StatisticsFile
+from hms_iceberg.spec.transforms.partition_transforms import IdentityTransform
 from hms_iceberg.table import Table
 from hms_iceberg.updates.rewrite_manifests import RewriteManifests
 

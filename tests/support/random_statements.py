@@ -31,8 +31,8 @@ from hms_iceberg.spec.data_types import (
     TimestampType,
     TimestamptzType,
 )
-from hms_iceberg.spec.partition_transforms import BucketTransform, Transform, TruncateTransform
 from hms_iceberg.spec.promotion import can_promote
+from hms_iceberg.spec.transforms.partition_transforms import BucketTransform, Transform, TruncateTransform
 from tests.support.expression_strategies import (
     TRANSFORMS,
     expressions,

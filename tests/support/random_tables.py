@@ -27,10 +27,10 @@ from hms_iceberg.spec.data_types import (
     StringType,
     StructType,
 )
-from hms_iceberg.spec.partition_transforms import Transform, TruncateTransform
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED
 from hms_iceberg.spec.promotion import can_promote
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import Transform, TruncateTransform
 from hms_iceberg.table import Table
 from tests.support.arrow_tables import arrow_rows
 from tests.support.expression_strategies import FLOATS, KINDS, TIMESTAMPS, TRANSFORMS, near_values, table_rows, tables

@@ -39,7 +39,6 @@ from hms_iceberg.spec.metadata import metadata_definition as definition
 from hms_iceberg.spec.metadata import metadata_snapshots as snapshots
 from hms_iceberg.spec.metadata.format_rules import RESERVED_PROPERTIES
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots_and_refs import (
@@ -52,6 +51,7 @@ from hms_iceberg.spec.snapshots_and_refs import (
     StatisticsFile,
 )
 from hms_iceberg.spec.sort_orders import NullOrder, SortDirection, SortField, SortOrder
+from hms_iceberg.spec.transforms.partition_transforms import IdentityTransform
 from hms_iceberg.spec.values.decimals import decimal_value
 
 INTS = st.integers(-(2**31), 2**31 - 1)

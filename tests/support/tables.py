@@ -13,10 +13,10 @@ from hms_iceberg.spec.data_types import IntegerType, LongType, NestedField, Stri
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent, ManifestEntry
 from hms_iceberg.spec.metadata.metadata_definition import new_table_metadata
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots_and_refs import Snapshot
+from hms_iceberg.spec.transforms.partition_transforms import IdentityTransform
 from hms_iceberg.spec.values.single_values import to_bytes
 from hms_iceberg.table.readable import StaticTable
 from hms_iceberg.transaction.transaction import Created, Existing, Transaction

@@ -1,4 +1,4 @@
-"""Partition transforms over whole Arrow columns, equal value for value to ``spec.partition_transforms``.
+"""Partition transforms over whole Arrow columns, equal value for value to ``spec.transforms.partition_transforms``.
 
 Columns are plain (a uuid is 16 bytes) and of the source column's Arrow type; results are of the Arrow type of the
 transform's result. Source: Iceberg specification, "Partition Transforms".
@@ -27,7 +27,7 @@ from hms_iceberg.spec.data_types import (
     StringType,
     UUIDType,
 )
-from hms_iceberg.spec.partition_transforms import (
+from hms_iceberg.spec.transforms.partition_transforms import (
     ARROW_TRANSFORM,
     BucketTransform,
     DayTransform,

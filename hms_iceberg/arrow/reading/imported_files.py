@@ -39,9 +39,9 @@ from hms_iceberg.spec.data_types import GeographyType, GeometryType
 from hms_iceberg.spec.field_mapping import NameMapping
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partition_transforms import HourTransform, wrapped
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.sort_orders import UNSORTED
+from hms_iceberg.spec.transforms.partition_transforms import HourTransform, wrapped
 from hms_iceberg.spec.values.single_values import from_bytes, from_python
 from hms_iceberg.storage import Storage
 

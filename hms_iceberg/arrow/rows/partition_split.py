@@ -17,9 +17,9 @@ from hms_iceberg.arrow.columns.column_transforms import transform_array
 from hms_iceberg.arrow.rows.row_identity import comparable
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.spec.data_types import IcebergType, UnknownType
-from hms_iceberg.spec.partition_transforms import UnknownTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import UnknownTransform
 
 Partition = tuple[Any, ...]
 

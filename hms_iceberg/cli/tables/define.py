@@ -117,8 +117,8 @@ def _schema_like(sample: Path, properties: dict[str, str]) -> Schema:
 
 def _spec_of(terms: tuple[str, ...], schema: Schema, table: str) -> PartitionSpec:
     """The partition spec of terms such as `region`, `day(at)` and `bucket(16, id)`."""
-    from hms_iceberg.spec.partition_transforms import UnknownTransform, transform_of_sql
     from hms_iceberg.spec.partitions.partition_specs import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
+    from hms_iceberg.spec.transforms.partition_transforms import UnknownTransform, transform_of_sql
     from hms_iceberg.updates.partition_spec import default_name
 
     fields = []

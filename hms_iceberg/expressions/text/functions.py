@@ -51,7 +51,7 @@ from hms_iceberg.spec.data_types import (
     TimeType,
     UUIDType,
 )
-from hms_iceberg.spec.partition_transforms import (
+from hms_iceberg.spec.transforms.partition_transforms import (
     PARAMETERIZED,
     TRANSFORMS,
     DayTransform,

@@ -21,13 +21,13 @@ from hms_iceberg.hms.rows.column_types import ColumnOptions, hive_columns
 from hms_iceberg.hms.rows.marks import MARK
 from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer, ViewMetadataVersion
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.metadata.view_metadata import ViewVersion
 from hms_iceberg.spec.partitions.partition_specs import spec_to_json
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.schema_json import schema_to_json
 from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.spec.sort_orders import sort_order_to_json
 from hms_iceberg.spec.table_properties import ENCRYPTION_KEY_ID, GC_ENABLED, HIVE_ENGINE
-from hms_iceberg.spec.view_metadata import ViewVersion
 
 
 @dataclass(frozen=True)

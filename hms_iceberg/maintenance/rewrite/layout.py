@@ -9,9 +9,9 @@ from hms_iceberg.errors import InvalidInputError, UnknownColumnError, Unsupporte
 from hms_iceberg.expressions.text.tokens import Token, tokenize
 from hms_iceberg.spec.data_types import GeographyType, GeometryType, PrimitiveType, UnknownType
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partition_transforms import IdentityTransform, Transform, transform_of_sql
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sort_orders import NullOrder, SortDirection, SortField, SortOrder, check_sort_order
+from hms_iceberg.spec.transforms.partition_transforms import IdentityTransform, Transform, transform_of_sql
 
 _UNORDERED = (UnknownType, GeometryType, GeographyType)
 _ZORDER = re.compile(r"\s*zorder\s*\((.*)\)\s*", re.IGNORECASE | re.DOTALL)

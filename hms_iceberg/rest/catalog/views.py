@@ -13,8 +13,8 @@ from hms_iceberg.rest.serving.calls import NOTHING, Answer, Call
 from hms_iceberg.spec.changes.requirements import read_view_requirements
 from hms_iceberg.spec.changes.view_changes import changed_view, read_view_changes
 from hms_iceberg.spec.metadata.table_metadata import now_ms
+from hms_iceberg.spec.metadata.view_metadata import ViewMetadata, view_metadata_to_dict, view_version_from_json
 from hms_iceberg.spec.schema_json import schema_from_json
-from hms_iceberg.spec.view_metadata import ViewMetadata, view_metadata_to_dict, view_version_from_json
 from hms_iceberg.view.commit import read_view
 from hms_iceberg.view.view import View
 

@@ -20,9 +20,9 @@ from hms_iceberg.printable import printable
 from hms_iceberg.rest.access import Access, Right
 from hms_iceberg.rest.errors import RefusedError
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.metadata.view_metadata import ViewMetadata
 from hms_iceberg.spec.places import split_location
 from hms_iceberg.spec.table_properties import FOLDER_PROPERTIES, metadata_folder
-from hms_iceberg.spec.view_metadata import ViewMetadata
 from hms_iceberg.storage import Places, Storage
 from hms_iceberg.table.needed.named_files import folders_of_row, is_in_any
 from hms_iceberg.table.needed.others import locations_of_partitions

@@ -12,11 +12,11 @@ from hms_iceberg.errors import InvalidPartitionSpecError, UnsupportedError
 from hms_iceberg.metastore import Identifier
 from hms_iceberg.spark.ddl.column_json import ColumnDefinition, schema_of
 from hms_iceberg.spark.shown_properties import SHOWN, identified, sort_order_of
-from hms_iceberg.spec.partition_transforms import SPELLINGS, Transform, transform_of_sql
 from hms_iceberg.spec.partitions.partition_specs import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sort_orders import SortOrder
 from hms_iceberg.spec.table_properties import FILE_FORMAT
+from hms_iceberg.spec.transforms.partition_transforms import SPELLINGS, Transform, transform_of_sql
 
 
 class PartitionTerm(msgspec.Struct, frozen=True):

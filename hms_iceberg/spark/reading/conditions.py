@@ -47,8 +47,8 @@ from hms_iceberg.spec.data_types import (
     UUIDType,
 )
 from hms_iceberg.spec.metadata_columns import PARTITION_NAME
-from hms_iceberg.spec.partition_transforms import parse_transform
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import parse_transform
 
 _COMPARISONS: Mapping[str, Any] = {
     "eq": EqualTo,

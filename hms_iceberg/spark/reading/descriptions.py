@@ -15,12 +15,12 @@ from hms_iceberg.spark.reading.identities import Identities
 from hms_iceberg.spark.schemas import is_read_by_spark, metadata_schema, spark_schema
 from hms_iceberg.spark.shown_properties import shown_properties
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.metadata.view_metadata import SQLViewRepresentation, ViewMetadata, ViewVersion
 from hms_iceberg.spec.metadata_columns import FILE, LINEAGE, PARTITION_NAME, POSITION, SPEC_ID
 from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots_and_refs import Snapshot, SnapshotRefType
 from hms_iceberg.spec.table_properties import WAP_ENABLED, WRITE_MODES
-from hms_iceberg.spec.view_metadata import SQLViewRepresentation, ViewMetadata, ViewVersion
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.changes.row_change import row_deletes_refusal
 from hms_iceberg.view.commit import read_view

@@ -23,10 +23,10 @@ from hms_iceberg.spark.sql.statements import (
     Statement,
     TransformOf,
 )
-from hms_iceberg.spec.partition_transforms import parse_transform
 from hms_iceberg.spec.snapshots_and_refs import SnapshotRefType
 from hms_iceberg.spec.sort_orders import NullOrder, SortDirection
 from hms_iceberg.spec.table_properties import DISTRIBUTION_MODE
+from hms_iceberg.spec.transforms.partition_transforms import parse_transform
 from hms_iceberg.table.table import TableTransaction
 from hms_iceberg.updates.partition_spec import AddPartitionField, PartitionChange, PartitionSpecUpdate
 from hms_iceberg.updates.partition_spec import RemovePartitionField as RemoveField

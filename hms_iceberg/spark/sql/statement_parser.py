@@ -32,7 +32,7 @@ from hms_iceberg.spark.sql.statements import (
     TableStatement,
     TransformOf,
 )
-from hms_iceberg.spec.partition_transforms import SPELLINGS, transform_of_sql
+from hms_iceberg.spec.transforms.partition_transforms import SPELLINGS, transform_of_sql
 
 _UNITS = {"DAYS": 86_400_000, "HOURS": 3_600_000, "MINUTES": 60_000}
 

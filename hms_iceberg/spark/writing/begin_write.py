@@ -24,7 +24,6 @@ from hms_iceberg.spark.writing.write_questions import BeginWrite, Decided
 from hms_iceberg.spark.writing.write_settings import WriteSettings, output_spec_id
 from hms_iceberg.spec.data_types import NANO_TIMESTAMPS, NestedType, VariantType
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partition_transforms import UnknownTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.schema_json import schema_to_json
@@ -36,6 +35,7 @@ from hms_iceberg.spec.table_properties import (
     PARQUET_VARIANT_ROWS,
     TARGET_FILE_BYTES,
 )
+from hms_iceberg.spec.transforms.partition_transforms import UnknownTransform
 from hms_iceberg.storage import Storage
 from hms_iceberg.transaction.workspace import refuse_previewed
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hms_iceberg.spark.writing.write_settings import WriteSettings
-from hms_iceberg.spec.partition_transforms import Transform
 from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sort_orders import NullOrder, SortDirection, SortField, SortOrder
@@ -21,6 +20,7 @@ from hms_iceberg.spec.table_properties import (
     FANOUT_ENABLED,
     FILE_FORMAT,
 )
+from hms_iceberg.spec.transforms.partition_transforms import Transform
 
 MODES = ("none", "hash", "range")
 # Shuffled rows that become a file of about 128 MB: how much smaller rows are in files than in a shuffle is estimated

@@ -13,6 +13,7 @@ from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.spec.changes.pending import LAST_ADDED
 from hms_iceberg.spec.changes.requirements import ASSERT_CREATE
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.metadata.view_metadata import ViewMetadata, view_version_to_json
 from hms_iceberg.spec.partitions.partition_specs import spec_to_json
 from hms_iceberg.spec.schema_json import schema_to_json
 from hms_iceberg.spec.snapshots_and_refs import (
@@ -23,7 +24,6 @@ from hms_iceberg.spec.snapshots_and_refs import (
     statistics_to_json,
 )
 from hms_iceberg.spec.sort_orders import sort_order_to_json
-from hms_iceberg.spec.view_metadata import ViewMetadata, view_version_to_json
 
 Json = dict[str, Any]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.view_metadata import ViewMetadata
+from hms_iceberg.spec.metadata.view_metadata import ViewMetadata
 
 LAST_ADDED = -1
 """The id by which a request names what it has just added, whose own id the server draws."""

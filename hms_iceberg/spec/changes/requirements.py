@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from hms_iceberg.errors import CommitConflictError, CorruptFileError, InvalidInputError
 from hms_iceberg.spec.json_model import JsonObject
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.view_metadata import ViewMetadata
+from hms_iceberg.spec.metadata.view_metadata import ViewMetadata
 
 T = TypeVar("T")
 

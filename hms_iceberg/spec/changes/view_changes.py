@@ -14,8 +14,7 @@ from hms_iceberg.spec.changes.pending import PendingView
 from hms_iceberg.spec.changes.requirements import read_by_kind, text_map, texts
 from hms_iceberg.spec.json_model import JsonObject
 from hms_iceberg.spec.metadata.metadata_definition import stripped_location
-from hms_iceberg.spec.schema_json import schema_from_json
-from hms_iceberg.spec.view_metadata import (
+from hms_iceberg.spec.metadata.view_metadata import (
     FORMAT_VERSION,
     ViewMetadata,
     add_view_schema,
@@ -25,6 +24,7 @@ from hms_iceberg.spec.view_metadata import (
     set_view_properties,
     view_version_from_json,
 )
+from hms_iceberg.spec.schema_json import schema_from_json
 
 ViewStep = Callable[[PendingView], None]
 

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
-from hms_iceberg.spec.partition_transforms import TruncateTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import TruncateTransform
 
 
 def former_partitions(spec: PartitionSpec, schema: Schema, partition: Sequence[Any]) -> list[tuple[Any, ...]]:

@@ -12,9 +12,9 @@ from itertools import count
 from typing import Any
 
 from hms_iceberg.errors import InvalidInputError
-from hms_iceberg.spec.partition_transforms import VoidTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import VoidTransform
 from hms_iceberg.spec.values.single_values import from_python
 
 FieldKey = tuple[tuple[int, ...], str]

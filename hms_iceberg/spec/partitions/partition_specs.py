@@ -15,8 +15,8 @@ from hms_iceberg.notebook_html import framed, rows_table
 from hms_iceberg.printable import printable
 from hms_iceberg.spec.data_types import IcebergType, NestedField, StructType, UnknownType
 from hms_iceberg.spec.json_model import JsonModel, is_int, set_json_form
-from hms_iceberg.spec.partition_transforms import Transform, UnknownTransform, parse_transform
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import Transform, UnknownTransform, parse_transform
 
 PARTITION_FIELD_ID_START = 1000
 """The id of the first partition field of a table."""

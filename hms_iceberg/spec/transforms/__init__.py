@@ -1,1 +1,1 @@
-"""Transforms of partition and sort fields; `hms_iceberg.spec.partition_transforms` lists them all."""
+"""Transforms of partition and sort fields; `hms_iceberg.spec.transforms.partition_transforms` lists them all."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hms_iceberg.spec.partition_transforms import IdentityTransform, Transform, parse_transform
 from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
 from hms_iceberg.spec.sort_orders import NullOrder, SortDirection, SortOrder
+from hms_iceberg.spec.transforms.partition_transforms import IdentityTransform, Transform, parse_transform
 from hms_iceberg.table.changes.pending import PendingChange, StartedChange
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.partition_spec import (

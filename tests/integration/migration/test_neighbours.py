@@ -15,8 +15,9 @@ from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import IcebergError, MigrationError
 from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.hive_tables import HiveTables
-from hms_iceberg.migration import migrate, recovery, rollback
+from hms_iceberg.migration import migrate, rollback
 from hms_iceberg.migration.rewrite import rewrite
+from hms_iceberg.migration.undo import recovery
 from tests.support.fixed_rows import ROWS as FIXED
 from tests.support.fixed_rows import FixedRows
 from tests.support.hdfs_path import local_path

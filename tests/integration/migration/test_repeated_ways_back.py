@@ -11,8 +11,9 @@ import pytest
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import MigrationError, StorageDeniedError
 from hms_iceberg.hms.hive_tables import HiveTables
-from hms_iceberg.migration import migrate, recovery, rollback
+from hms_iceberg.migration import migrate, rollback
 from hms_iceberg.migration.migration_journal import MigrationRecord
+from hms_iceberg.migration.undo import recovery
 from hms_iceberg.table import Table
 from tests.support.hdfs_path import local_path
 from tests.support.hive_warehouse import HiveWarehouse, Rows, all_files, column_of, write_files

@@ -15,9 +15,9 @@ import pytest
 from hms_iceberg.catalog import Catalog, load_catalog
 from hms_iceberg.rest import Limits, RestSettings
 from hms_iceberg.spec.data_types import DateType, LongType, NestedField, TimestamptzType
-from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import IdentityTransform
 from hms_iceberg.table import Table
 from tests.support.rest_server import RestServer, served
 

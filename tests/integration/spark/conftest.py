@@ -11,9 +11,9 @@ import pytest
 
 from hms_iceberg.spark import extend
 from hms_iceberg.spec.data_types import DoubleType, LongType, NestedField, StringType, TimestampType
-from hms_iceberg.spec.partition_transforms import DayTransform, IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import DayTransform, IdentityTransform
 from hms_iceberg.updates.rows.row_delta import RowDelta
 from tests.support.spark_tables import Rows
 

@@ -17,9 +17,9 @@ import pytest
 
 from hms_iceberg.spark import extend
 from hms_iceberg.spec.data_types import LongType, NestedField, StringType, StructType
-from hms_iceberg.spec.partition_transforms import BucketTransform, IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import BucketTransform, IdentityTransform
 from tests.support.spark_tables import rows_of
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ import pytest
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.spec.data_types import LongType, NestedField, StructType, TimestampNanoType, VariantType
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
-from hms_iceberg.spec.partition_transforms import BucketTransform, DayTransform, IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import BucketTransform, DayTransform, IdentityTransform
 from hms_iceberg.variant import variant_column, variant_of, variants_to_python
 from tests.support.spark_tables import Rows, rows_of
 

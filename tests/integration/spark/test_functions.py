@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from hms_iceberg.spec.data_types import LongType, NestedField, StringType, TimestamptzType, UUIDType
-from hms_iceberg.spec.partition_transforms import BucketTransform, DayTransform, TruncateTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import BucketTransform, DayTransform, TruncateTransform
 from tests.support.spark_tables import Rows, plan_text
 from tests.support.transform_cases import CALLS, EPOCH, VALUES, of_pyiceberg
 

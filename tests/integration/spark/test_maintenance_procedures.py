@@ -9,9 +9,9 @@ import pytest
 
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.spec.data_types import LongType, NestedField, StringType
-from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import IdentityTransform
 from tests.support.spark_tables import Rows, rows_of
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from hms_iceberg.scan.manifests.manifest_source import manifests_of
 from hms_iceberg.spec.data_types import LongType
 from hms_iceberg.spec.field_mapping import create_name_mapping
 from hms_iceberg.spec.manifests.manifest_values import DataFile
-from hms_iceberg.spec.partition_transforms import IdentityTransform
+from hms_iceberg.spec.transforms.partition_transforms import IdentityTransform
 from tests.support.spark_tables import Rows, data_files, delete_positions, delete_vector, plan_text, rows_of
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ import pytest
 from hms_iceberg.scan.manifests.cache import shared_cache
 from hms_iceberg.scan.metadata_tables import METADATA_TABLES
 from hms_iceberg.spec.data_types import FixedType, LongType, NestedField, StringType, TimestampNanoType, UUIDType
-from hms_iceberg.spec.partition_transforms import BucketTransform, IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import BucketTransform, IdentityTransform
 from tests.support.spark_tables import arrow_of, data_files, delete_positions, rows_of
 
 if TYPE_CHECKING:

@@ -20,9 +20,9 @@ from hms_iceberg.spec.data_types import (
     TimestampNanoType,
     TimestamptzNanoType,
 )
-from hms_iceberg.spec.partition_transforms import BucketTransform, DayTransform, IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import BucketTransform, DayTransform, IdentityTransform
 from tests.support.pyspark_home import spark_release
 from tests.support.spark_tables import data_files, plan_text, rows_of
 

@@ -16,8 +16,8 @@ from hms_iceberg.spec.data_types import (
     StringType,
     StructType,
 )
-from hms_iceberg.spec.partition_transforms import BucketTransform, IdentityTransform
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import BucketTransform, IdentityTransform
 from tests.support.spark_tables import Rows, from_arrow, plan_text, rows_of
 
 if TYPE_CHECKING:

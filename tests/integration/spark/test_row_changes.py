@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from hms_iceberg.spec.data_types import LongType
-from hms_iceberg.spec.partition_transforms import BucketTransform, IdentityTransform
+from hms_iceberg.spec.transforms.partition_transforms import BucketTransform, IdentityTransform
 from tests.support.path_deletes import commit_deletes, path_delete
 from tests.support.pyspark_home import spark_release
 from tests.support.spark_tables import Rows, check_files, data_files, from_arrow, rows_of

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hms_iceberg.spec.data_types import LongType
-from hms_iceberg.spec.partition_transforms import BucketTransform
+from hms_iceberg.spec.transforms.partition_transforms import BucketTransform
 from tests.support.spark_tables import plan_text, rows_of
 
 if TYPE_CHECKING:

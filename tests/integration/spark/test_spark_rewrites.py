@@ -14,9 +14,9 @@ from hms_iceberg.errors import StorageError
 from hms_iceberg.maintenance import check_table
 from hms_iceberg.spark import SparkEngine
 from hms_iceberg.spec.data_types import DoubleType, LongType, NestedField, StringType, StructType
-from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import IdentityTransform
 from tests.support.every_type import EVERY_TYPE
 from tests.support.every_type import ROWS as ROWS_OF_EVERY_TYPE
 from tests.support.hdfs_path import local_path

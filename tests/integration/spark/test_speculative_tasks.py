@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from hms_iceberg.spec.partition_transforms import BucketTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
+from hms_iceberg.spec.transforms.partition_transforms import BucketTransform
 from tests.integration.spark.test_killed_writers import FORMATS, OLD, ROWS, SELECT, SLOWLY, content, wait_for
 from tests.support.spark_cluster import StandaloneCluster
 from tests.support.spark_statements import Driver

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
+from hms_iceberg.spec.transforms.partition_transforms import IdentityTransform
 from hms_iceberg.table.file_system import FileSystemTables
 
 if TYPE_CHECKING:

@@ -43,15 +43,15 @@ from hms_iceberg.spec.data_types import (
     TimeType,
     UUIDType,
 )
-from hms_iceberg.spec.partition_transforms import (
+from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionField, PartitionSpec
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import (
     BucketTransform,
     DayTransform,
     IdentityTransform,
     TruncateTransform,
     YearTransform,
 )
-from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionField, PartitionSpec
-from hms_iceberg.spec.schema import Schema
 from hms_iceberg.table import Table
 from tests.support.peer_rows import encode
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from hms_iceberg.catalog import Catalog
-from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
+from hms_iceberg.spec.transforms.partition_transforms import IdentityTransform
 from hms_iceberg.table import Table
 from tests.interop.engines.engines import PYTHON_ENGINES, PythonEngine, Worker
 from tests.interop.engines.filters import filtered

@@ -15,10 +15,10 @@ from hms_iceberg.catalog import load_catalog as load_ours
 from hms_iceberg.metastore import MetadataVersion, ViewMetadataVersion
 from hms_iceberg.spec.metadata.metadata_json import compress, metadata_to_json
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.metadata.view_metadata import ViewMetadata
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sort_orders import UNSORTED
-from hms_iceberg.spec.view_metadata import ViewMetadata
 from hms_iceberg.storage import OutputFile
 from hms_iceberg.table import Table, TableTransaction
 from hms_iceberg.table.changes.update_schema import UpdateSchema

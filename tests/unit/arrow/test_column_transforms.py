@@ -29,7 +29,7 @@ from hms_iceberg.spec.data_types import (
     TimeType,
     UUIDType,
 )
-from hms_iceberg.spec.partition_transforms import (
+from hms_iceberg.spec.transforms.partition_transforms import (
     BucketTransform,
     DayTransform,
     HourTransform,

@@ -20,9 +20,9 @@ from hms_iceberg.arrow.rows.row_order import RowSorter, ZOrder, along_hilbert
 from hms_iceberg.arrow.writing.external_sort import sorted_parts
 from hms_iceberg.errors import StorageError
 from hms_iceberg.spec.data_types import DoubleType, LongType, NestedField, StringType
-from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sort_orders import NullOrder, SortDirection, SortField, SortOrder
+from hms_iceberg.spec.transforms.partition_transforms import IdentityTransform
 
 SCHEMA = Schema(NestedField(1, "a", LongType()), NestedField(2, "b", StringType()), NestedField(3, "c", DoubleType()))
 ARROW = pa.schema([("a", pa.int64()), ("b", pa.string()), ("c", pa.float64())])

@@ -44,9 +44,9 @@ from hms_iceberg.spec.metadata_columns import (
     SPEC_ID,
     partition_column,
 )
-from hms_iceberg.spec.partition_transforms import BucketTransform, IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import BucketTransform, IdentityTransform
 from tests.support.arrow_tables import FileTable, arrow_rows
 from tests.support.expression_strategies import EXAMPLES, expressions, matches, table_leaves, table_rows, tables
 from tests.support.pruning import may_match

@@ -12,9 +12,9 @@ from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.arrow.writing.write import write_data_files
 from hms_iceberg.spec.data_types import DoubleType, FixedType, LongType, NestedField, StringType, StructType
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partition_transforms import BucketTransform, TruncateTransform
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sort_orders import NullOrder, SortDirection, SortField, SortOrder
+from hms_iceberg.spec.transforms.partition_transforms import BucketTransform, TruncateTransform
 
 MakeMetadata = Callable[..., TableMetadata]
 SCHEMA = Schema(

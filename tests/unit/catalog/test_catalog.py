@@ -23,10 +23,10 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.metastore import namespace_name, table_identifier
 from hms_iceberg.spec.data_types import LongType, NestedField, StringType
-from hms_iceberg.spec.partition_transforms import BucketTransform, DayTransform, IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sort_orders import SortField, SortOrder
+from hms_iceberg.spec.transforms.partition_transforms import BucketTransform, DayTransform, IdentityTransform
 from tests.support import memory_metastore as outcomes
 from tests.support.memory_metastore import InMemoryMetastore
 from tests.support.tables import QUICK

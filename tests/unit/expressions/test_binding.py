@@ -35,8 +35,8 @@ from hms_iceberg.spec.data_types import (
     UnknownType,
     UUIDType,
 )
-from hms_iceberg.spec.partition_transforms import UnknownTransform, VoidTransform
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import UnknownTransform, VoidTransform
 
 INNER = StructType(NestedField(40, "x", IntegerType()), NestedField(41, "y.z", StringType(), True))
 SCHEMA = Schema(

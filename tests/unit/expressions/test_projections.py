@@ -18,9 +18,9 @@ from hms_iceberg.spec.data_types import (
     TimestampNanoType,
     TimestampType,
 )
-from hms_iceberg.spec.partition_transforms import UnknownTransform, VoidTransform, parse_transform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import UnknownTransform, VoidTransform, parse_transform
 
 SCHEMA = Schema(
     NestedField(1, "i", IntegerType()),

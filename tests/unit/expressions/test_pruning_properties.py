@@ -26,9 +26,9 @@ from hms_iceberg.spec.data_types import (
     StringType,
 )
 from hms_iceberg.spec.manifests.manifest_values import DataFile, FieldSummary, ManifestFile
-from hms_iceberg.spec.partition_transforms import BucketTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import BucketTransform
 from hms_iceberg.spec.values.single_values import to_bytes, truncate_lower, truncate_upper
 from tests.support.expression_strategies import (
     EXAMPLES,

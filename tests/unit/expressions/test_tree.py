@@ -48,8 +48,8 @@ from hms_iceberg.spec.data_types import (
     TimeType,
     UUIDType,
 )
-from hms_iceberg.spec.partition_transforms import BucketTransform, DayTransform
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import BucketTransform, DayTransform
 
 A, B, C = EqualTo("a", 1), IsNull("b"), LessThan("c", 2)
 

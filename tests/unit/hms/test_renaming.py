@@ -30,8 +30,8 @@ from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.rows.table_rows import RowSettings, new_row
 from hms_iceberg.metastore import Identifier, ViewMetadataVersion
 from hms_iceberg.spec.data_types import IntegerType, NestedField
+from hms_iceberg.spec.metadata.view_metadata import SQLViewRepresentation, ViewVersion, new_view_metadata
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.view_metadata import SQLViewRepresentation, ViewVersion, new_view_metadata
 from tests.support.one_row_client import BASE, NAME, NEW, OTHERS, OneRowClient
 
 TARGET: Identifier = ("db", "renamed")

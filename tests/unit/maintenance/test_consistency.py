@@ -44,10 +44,10 @@ from hms_iceberg.spec.manifests.manifest_values import (
     ManifestFile,
 )
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots_and_refs import PartitionStatisticsFile, Snapshot
+from hms_iceberg.spec.transforms.partition_transforms import IdentityTransform
 from hms_iceberg.table import StaticTable, Table
 from hms_iceberg.updates.machinery.manifest_files import entries_of
 from tests.support.hdfs_path import local_path

@@ -13,9 +13,9 @@ import pytest
 from hms_iceberg.errors import InvalidInputError, UnsupportedError
 from hms_iceberg.maintenance import check_table, remove_orphan_files
 from hms_iceberg.maintenance.orphan_files import LEAST_AGE_MS, PrefixMismatch
-from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.snapshots_and_refs import PartitionStatisticsFile, StatisticsFile
+from hms_iceberg.spec.transforms.partition_transforms import IdentityTransform
 from hms_iceberg.storage import FileInfo, Storage
 from hms_iceberg.table import Table
 from tests.support.hdfs_path import local_path, set_changed

@@ -29,9 +29,9 @@ from hms_iceberg.metastore import MetadataVersion, TablePointer
 from hms_iceberg.spec.manifests.manifest_list_avro import encode_manifest_list
 from hms_iceberg.spec.manifests.manifest_values import ManifestContent, ManifestEntry, ManifestFile
 from hms_iceberg.spec.metadata.metadata_json import metadata_to_json
-from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.snapshots_and_refs import Summary
+from hms_iceberg.spec.transforms.partition_transforms import IdentityTransform
 from hms_iceberg.table import Table
 from tests.support.file_damages import DAMAGES
 from tests.support.hdfs_path import copy_file, local_path, set_changed

@@ -12,7 +12,7 @@ import pytest
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.errors import MigrationError
 from hms_iceberg.migration.migration_journal import HandbackNote, Journal, MigrationRecord
-from hms_iceberg.migration.recovery import newest_version
+from hms_iceberg.migration.undo.recovery import newest_version
 from hms_iceberg.processes import Process
 
 JOURNAL = Journal(

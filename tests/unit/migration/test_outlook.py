@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from hms_iceberg.migration.rollback_migration import kept_until
+from hms_iceberg.migration.undo.rollback_migration import kept_until
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import Snapshot, SnapshotRef, SnapshotRefType
 from hms_iceberg.updates.snapshots.expire_snapshots import ExpireSnapshots

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from hms_iceberg import spec
 from hms_iceberg.expressions import tree
 from hms_iceberg.hooks import Hook
+from hms_iceberg.spec import schema, snapshots_and_refs
 from hms_iceberg.spec.json_model import JsonModel
 from hms_iceberg.spec.manifests import manifest_values
+from hms_iceberg.spec.transforms import partition_transforms
 from hms_iceberg.table import table
 
 MODULES = {
@@ -43,14 +44,7 @@ MODULES = {
 
 
 def _hooks() -> list[tuple[str, Hook[..., Any]]]:
-    modules = (
-        spec.schema,
-        spec.snapshots_and_refs,
-        spec.partition_transforms,
-        manifest_values,
-        tree,
-        table,
-    )
+    modules = (schema, snapshots_and_refs, partition_transforms, manifest_values, tree, table)
     return [(name, each) for module in modules for name, each in vars(module).items() if isinstance(each, Hook)]
 
 

@@ -28,7 +28,6 @@ from hms_iceberg.spec.metadata.metadata_snapshots import (
     set_statistics,
 )
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partition_transforms import BucketTransform, IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots_and_refs import (
@@ -40,6 +39,7 @@ from hms_iceberg.spec.snapshots_and_refs import (
     Summary,
 )
 from hms_iceberg.spec.sort_orders import SortField, SortOrder
+from hms_iceberg.spec.transforms.partition_transforms import BucketTransform, IdentityTransform
 
 SCHEMA = Schema(NestedField(1, "id", LongType(), required=True), NestedField(2, "city", StringType()))
 WIDER = Schema(*SCHEMA.fields, NestedField(3, "amount", LongType()), schema_id=1)

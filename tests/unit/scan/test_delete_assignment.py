@@ -14,9 +14,9 @@ from hms_iceberg.scan import delete_keys
 from hms_iceberg.scan.delete_runs import pairs_of
 from hms_iceberg.spec.data_types import DoubleType, LongType, NestedField, StringType
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent, ManifestEntry, ManifestEntryStatus
-from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import IdentityTransform
 from hms_iceberg.spec.values.single_values import to_bytes
 from tests.support.snapshots import LOCATION, ManifestTable
 

@@ -9,9 +9,9 @@ import pytest
 from hms_iceberg.errors import CorruptManifestError
 from hms_iceberg.spec.data_types import DoubleType, LongType, NestedField, StringType
 from hms_iceberg.spec.manifests.manifest_values import DELETE_FILE_PATH_ID, DataFile, DataFileContent
-from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import IdentityTransform
 from hms_iceberg.spec.values.single_values import to_bytes
 from tests.support.snapshots import LOCATION, ManifestTable
 

@@ -43,9 +43,14 @@ from hms_iceberg.spec.data_types import (
     UUIDType,
 )
 from hms_iceberg.spec.manifests.manifest_values import DataFile
-from hms_iceberg.spec.partition_transforms import BucketTransform, IdentityTransform, TruncateTransform, YearTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import (
+    BucketTransform,
+    IdentityTransform,
+    TruncateTransform,
+    YearTransform,
+)
 from hms_iceberg.spec.values.single_values import to_bytes, truncate_lower, truncate_upper
 from tests.support.pruning import may_match
 from tests.support.snapshots import LOCATION, ManifestTable

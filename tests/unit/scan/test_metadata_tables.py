@@ -22,10 +22,10 @@ from hms_iceberg.scan.metadata_tables import (
 )
 from hms_iceberg.spec.data_types import DecimalType, DoubleType, LongType, NestedField, StringType, TimestampType
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent, ManifestEntry, ManifestEntryStatus
-from hms_iceberg.spec.partition_transforms import DayTransform, IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots_and_refs import MetadataLogEntry, SnapshotRef
+from hms_iceberg.spec.transforms.partition_transforms import DayTransform, IdentityTransform
 from hms_iceberg.spec.values.single_values import to_bytes
 from tests.support.every_type import EVERY_TYPE
 from tests.support.snapshots import ManifestTable

@@ -31,10 +31,15 @@ from hms_iceberg.spec.data_types import (
     UUIDType,
 )
 from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestEntry, ManifestEntryStatus
-from hms_iceberg.spec.partition_transforms import BucketTransform, DayTransform, IdentityTransform, VoidTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots_and_refs import Snapshot
+from hms_iceberg.spec.transforms.partition_transforms import (
+    BucketTransform,
+    DayTransform,
+    IdentityTransform,
+    VoidTransform,
+)
 from hms_iceberg.spec.values.single_values import to_bytes
 from tests.support.snapshots import LOCATION, ManifestTable
 

@@ -20,8 +20,8 @@ from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError
 from hms_iceberg.maintenance.expire_with_files import expire_snapshots
 from hms_iceberg.spark.read_questions import FirstOffset, LatestOffset, StreamBatch
 from hms_iceberg.spark.reading.streams import first_offset, latest_offset, plan_batch
-from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
+from hms_iceberg.spec.transforms.partition_transforms import IdentityTransform
 from hms_iceberg.table import Table
 from hms_iceberg.table.file_system import FileSystemTables
 

@@ -12,8 +12,8 @@ import pytest
 from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError, UnsupportedError
 from hms_iceberg.spark.read_questions import CheckStream, FirstOffset, LatestOffset, StreamBatch
 from hms_iceberg.spark.reading.streams import check_stream, first_offset, latest_offset, plan_batch
-from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
+from hms_iceberg.spec.transforms.partition_transforms import IdentityTransform
 from hms_iceberg.table import Table
 from hms_iceberg.table.file_system import FileSystemTables
 

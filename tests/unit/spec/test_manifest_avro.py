@@ -45,9 +45,14 @@ from hms_iceberg.spec.manifests.manifest_values import (
     ManifestEntryStatus,
     ManifestFile,
 )
-from hms_iceberg.spec.partition_transforms import BucketTransform, DayTransform, IdentityTransform, VoidTransform
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import (
+    BucketTransform,
+    DayTransform,
+    IdentityTransform,
+    VoidTransform,
+)
 from hms_iceberg.spec.values.decimals import decimal_bytes
 
 

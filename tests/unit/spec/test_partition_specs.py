@@ -19,13 +19,6 @@ from hms_iceberg.spec.data_types import (
     TimestampType,
     UnknownType,
 )
-from hms_iceberg.spec.partition_transforms import (
-    BucketTransform,
-    DayTransform,
-    IdentityTransform,
-    VoidTransform,
-    parse_transform,
-)
 from hms_iceberg.spec.partitions.partition_fields import carry_field_ids
 from hms_iceberg.spec.partitions.partition_specs import (
     UNPARTITIONED,
@@ -40,6 +33,13 @@ from hms_iceberg.spec.partitions.partition_specs import (
     unified_partition_type,
 )
 from hms_iceberg.spec.schema import Schema, assign_fresh_ids
+from hms_iceberg.spec.transforms.partition_transforms import (
+    BucketTransform,
+    DayTransform,
+    IdentityTransform,
+    VoidTransform,
+    parse_transform,
+)
 
 SCHEMA = Schema(
     NestedField(1, "id", LongType()),

@@ -36,7 +36,7 @@ from hms_iceberg.spec.data_types import (
     UUIDType,
     VariantType,
 )
-from hms_iceberg.spec.partition_transforms import (
+from hms_iceberg.spec.transforms.partition_transforms import (
     BucketTransform,
     DayTransform,
     HourTransform,

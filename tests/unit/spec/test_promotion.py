@@ -16,8 +16,8 @@ from hms_iceberg.spec.data_types import (
     TimestampType,
     UnknownType,
 )
-from hms_iceberg.spec.partition_transforms import parse_transform
 from hms_iceberg.spec.promotion import can_promote, keeps_results, promotions_of
+from hms_iceberg.spec.transforms.partition_transforms import parse_transform
 from tests.support.spec_strategies import CLASSIC_PRIMITIVES, NEW_TYPES
 
 ALWAYS = {

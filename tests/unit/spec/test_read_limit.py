@@ -16,8 +16,8 @@ from hms_iceberg.spec.manifests.avro_container import read_container, read_conte
 from hms_iceberg.spec.manifests.manifest_list_avro import decode_manifest_list, encode_manifest_list
 from hms_iceberg.spec.manifests.manifest_values import ManifestFile
 from hms_iceberg.spec.metadata.metadata_json import metadata_from_json, metadata_to_dict
+from hms_iceberg.spec.metadata.view_metadata import view_metadata_from_json
 from hms_iceberg.spec.read_limit import READ_LIMIT, ReadLimit
-from hms_iceberg.spec.view_metadata import view_metadata_from_json
 from tests.support.tables import metadata
 
 MEBIBYTE = 1 << 20

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from hms_iceberg.errors import InvalidSortOrderError
 from hms_iceberg.spec.data_types import LongType, NestedField, StructType, TimestampType
-from hms_iceberg.spec.partition_transforms import parse_transform
 from hms_iceberg.spec.schema import Schema, assign_fresh_ids
 from hms_iceberg.spec.sort_orders import (
     UNSORTED,
@@ -21,6 +20,7 @@ from hms_iceberg.spec.sort_orders import (
     sort_order_from_json,
     sort_order_to_json,
 )
+from hms_iceberg.spec.transforms.partition_transforms import parse_transform
 
 SCHEMA = Schema(
     NestedField(7, "id", LongType()),

@@ -11,8 +11,7 @@ import pytest
 
 from hms_iceberg.errors import ConfigurationError, CorruptMetadataError, InvalidInputError, UnsupportedError
 from hms_iceberg.spec.data_types import LongType, NestedField, StringType
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.view_metadata import (
+from hms_iceberg.spec.metadata.view_metadata import (
     SQLViewRepresentation,
     UnknownViewRepresentation,
     ViewHistoryEntry,
@@ -25,6 +24,7 @@ from hms_iceberg.spec.view_metadata import (
     view_metadata_from_json,
     view_metadata_to_json,
 )
+from hms_iceberg.spec.schema import Schema
 
 COLUMNS = Schema(NestedField(7, "n", LongType(), doc="how many"))
 WIDER = Schema(NestedField(1, "n", LongType(), doc="how many"), NestedField(2, "day", StringType()))

@@ -10,7 +10,7 @@ from hms_iceberg.expressions import EqualTo, GreaterThan, LessThan
 from hms_iceberg.expressions.literals import Literal
 from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.spec.data_types import TimestampType
-from hms_iceberg.spec.partition_transforms import HourTransform
+from hms_iceberg.spec.transforms.partition_transforms import HourTransform
 from hms_iceberg.table import Table
 from tests.support.memory_metastore import InMemoryMetastore
 from tests.support.memory_storage import InMemoryStorage

@@ -12,8 +12,8 @@ from hms_iceberg.scan.metadata_tables import METADATA_TABLES
 from hms_iceberg.spec.data_types import NestedField
 from hms_iceberg.spec.manifests.manifest_values import DataFileContent
 from hms_iceberg.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POSITION, DELETE_FILE_ROW_ID
-from hms_iceberg.spec.partition_transforms import TruncateTransform
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import TruncateTransform
 from hms_iceberg.table.inspect import InspectTable
 from tests.support.row_tables import create, live, numbered
 from tests.support.tables import BY_CITY, World, data_file, metadata

@@ -17,8 +17,8 @@ from hms_iceberg.maintenance import check_table, expire_snapshots
 from hms_iceberg.maintenance.rewrite.data_files import rewrite_data_files
 from hms_iceberg.maintenance.rewrite.rewrite_deletes import remove_dangling_deletes, rewrite_position_delete_files
 from hms_iceberg.spec.manifests.manifest_values import DataFile
-from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
+from hms_iceberg.spec.transforms.partition_transforms import IdentityTransform
 from hms_iceberg.table import Table
 from tests.support.memory_metastore import InMemoryMetastore
 from tests.support.path_deletes import commit_deletes, path_delete

@@ -25,8 +25,8 @@ from hms_iceberg.partitioning import PartitionField, PartitionFieldValue, Partit
 from hms_iceberg.schema import Schema, prune_columns
 from hms_iceberg.spec.data_types import DateType, DoubleType, NestedField, StringType, StructType, TimestampType
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partition_transforms import IdentityTransform, MonthTransform
 from hms_iceberg.spec.snapshots_and_refs import Operation
+from hms_iceberg.spec.transforms.partition_transforms import IdentityTransform, MonthTransform
 from hms_iceberg.table import Table
 from hms_iceberg.table.metadata import TableMetadataV1, TableMetadataV2, TableMetadataV3
 from hms_iceberg.table.sorting import SortField, SortOrder

@@ -12,9 +12,9 @@ import pytest
 
 from hms_iceberg.errors import CommitConflictError
 from hms_iceberg.spec.data_types import IcebergType, LongType, NestedField, StringType, StructType
-from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import IdentityTransform
 from hms_iceberg.table.table import Table
 from hms_iceberg.updates.machinery.conflicts import check_added_nulls
 from tests.support.row_tables import create, data_files_on_disk, ids, other_writer

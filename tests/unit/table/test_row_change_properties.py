@@ -37,15 +37,15 @@ from hms_iceberg.spec.data_types import (
     StructType,
     UUIDType,
 )
-from hms_iceberg.spec.partition_transforms import (
+from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import (
     DayTransform,
     HourTransform,
     IdentityTransform,
     Transform,
     TruncateTransform,
 )
-from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED
-from hms_iceberg.spec.schema import Schema
 from hms_iceberg.table import Table
 from hms_iceberg.table.table import TableTransaction
 from tests.support.expression_strategies import EXAMPLES, TRANSFORMS

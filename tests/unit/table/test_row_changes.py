@@ -26,9 +26,9 @@ from hms_iceberg.scan import tasks
 from hms_iceberg.spec.data_types import DoubleType, FixedType, IntegerType, LongType, NestedField, TimestampType
 from hms_iceberg.spec.manifests.manifest_values import DataFileContent
 from hms_iceberg.spec.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER, ROW_ID
-from hms_iceberg.spec.partition_transforms import BucketTransform, IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import BucketTransform, IdentityTransform
 from hms_iceberg.table.table import Table
 from tests.support.row_tables import (
     MODES,

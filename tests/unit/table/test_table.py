@@ -23,8 +23,8 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.expressions.tree import EqualTo
 from hms_iceberg.spec.manifests.manifest_values import DataFile
-from hms_iceberg.spec.partition_transforms import BucketTransform, TruncateTransform
 from hms_iceberg.spec.snapshots_and_refs import StatisticsFile
+from hms_iceberg.spec.transforms.partition_transforms import BucketTransform, TruncateTransform
 from hms_iceberg.table import StaticTable, Table
 from hms_iceberg.table.reading.scan import milliseconds, snapshot_as_of
 from hms_iceberg.updates.rows.row_delta import RowDelta

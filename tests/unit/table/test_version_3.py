@@ -22,10 +22,10 @@ from hms_iceberg.spec.data_types import (
     NestedField,
     StructType,
 )
-from hms_iceberg.spec.partition_transforms import parse_transform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sort_orders import SortField, SortOrder
+from hms_iceberg.spec.transforms.partition_transforms import parse_transform
 from hms_iceberg.table.table import Table
 from hms_iceberg.transaction.transaction import Created, Transaction
 from tests.support.memory_metastore import InMemoryMetastore

@@ -21,7 +21,7 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.spec.data_types import StringType
 from hms_iceberg.spec.manifests.manifest_values import DataFile
-from hms_iceberg.spec.partition_transforms import BucketTransform
+from hms_iceberg.spec.transforms.partition_transforms import BucketTransform
 from hms_iceberg.transaction.outcome import Outcome
 from hms_iceberg.transaction.retry import Approach
 from hms_iceberg.transaction.transaction import Created, Existing, Transaction, table_commit

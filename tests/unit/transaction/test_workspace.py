@@ -12,10 +12,10 @@ from hms_iceberg.errors import CommitConflictError, CorruptMetadataError, FileAl
 from hms_iceberg.metastore import MetadataVersion, TablePointer
 from hms_iceberg.spec.data_types import IntegerType, LongType, NestedField, StructType
 from hms_iceberg.spec.metadata.table_metadata import PREVIEWED_FORMAT_VERSION, TableMetadata
-from hms_iceberg.spec.partition_transforms import BucketTransform, IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots_and_refs import MetadataLogEntry
+from hms_iceberg.spec.transforms.partition_transforms import BucketTransform, IdentityTransform
 from hms_iceberg.transaction.workspace import (
     FileWorkspace,
     check_new_ids,

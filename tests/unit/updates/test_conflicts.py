@@ -10,7 +10,7 @@ import pytest
 from hms_iceberg.errors import CommitConflictError
 from hms_iceberg.expressions.tree import BooleanExpression, EqualTo, LessThan
 from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestFile
-from hms_iceberg.spec.partition_transforms import BucketTransform, IdentityTransform
+from hms_iceberg.spec.transforms.partition_transforms import BucketTransform, IdentityTransform
 from hms_iceberg.updates.machinery.content import Isolation, isolation_of
 from hms_iceberg.updates.machinery.manifest_files import manifest_list_of
 from hms_iceberg.updates.machinery.update import Update

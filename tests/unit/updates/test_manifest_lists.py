@@ -12,7 +12,7 @@ from hms_iceberg.errors import CorruptManifestError
 from hms_iceberg.spec.manifests.avro_container import join_blocks, read_blocks, read_container
 from hms_iceberg.spec.manifests.manifest_list_avro import decode_manifest_list, encode_manifest_list
 from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestFile
-from hms_iceberg.spec.partition_transforms import IdentityTransform
+from hms_iceberg.spec.transforms.partition_transforms import IdentityTransform
 from hms_iceberg.transaction.workspace import FileWorkspace
 from hms_iceberg.updates.machinery.manifest_files import ListFacts, entries_of, extend_manifest_list, manifest_list_of
 from hms_iceberg.updates.machinery.update import Update

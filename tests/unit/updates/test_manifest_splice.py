@@ -16,8 +16,8 @@ import pytest
 from hms_iceberg.expressions.tree import LessThan
 from hms_iceberg.spec.manifests.manifest_list_avro import encode_manifest_list
 from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestEntry, ManifestFile
-from hms_iceberg.spec.partition_transforms import BucketTransform, IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionField, PartitionSpec
+from hms_iceberg.spec.transforms.partition_transforms import BucketTransform, IdentityTransform
 from hms_iceberg.transaction.workspace import FileWorkspace
 from hms_iceberg.updates import rewrite_manifests
 from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of, write_added

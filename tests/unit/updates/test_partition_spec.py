@@ -8,7 +8,7 @@ import pytest
 
 from hms_iceberg.errors import CommitConflictError, InvalidPartitionSpecError, UnknownColumnError
 from hms_iceberg.spec.data_types import LongType
-from hms_iceberg.spec.partition_transforms import BucketTransform, IdentityTransform, TruncateTransform
+from hms_iceberg.spec.transforms.partition_transforms import BucketTransform, IdentityTransform, TruncateTransform
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.partition_spec import (
     AddPartitionField,

@@ -19,9 +19,9 @@ from hms_iceberg.scan.tasks import ScanRequest
 from hms_iceberg.spec.data_types import DecimalType, DoubleType, LongType, NestedField, StringType, UUIDType
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent, ManifestContent
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import IdentityTransform
 from hms_iceberg.spec.values.single_values import to_bytes
 from hms_iceberg.transaction.workspace import FileWorkspace
 from hms_iceberg.updates.machinery import manifest_splice

@@ -9,9 +9,9 @@ import pytest
 
 from hms_iceberg.spec.data_types import DoubleType, NestedField, StringType
 from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestContent
-from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import IdentityTransform
 from hms_iceberg.updates.partition_spec import PartitionSpecUpdate, RemovePartitionField
 from hms_iceberg.updates.rewrite_manifests import RewriteManifests
 from hms_iceberg.updates.rows.overwrite import DeleteFiles

@@ -17,8 +17,8 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.spec.data_types import LongType
 from hms_iceberg.spec.manifests.manifest_values import DataFile
-from hms_iceberg.spec.partition_transforms import BucketTransform, IdentityTransform
 from hms_iceberg.spec.snapshots_and_refs import PartitionStatisticsFile, SnapshotRefType, StatisticsFile
+from hms_iceberg.spec.transforms.partition_transforms import BucketTransform, IdentityTransform
 from hms_iceberg.updates.machinery.manifest_files import manifest_list_of
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.partition_spec import AddPartitionField, PartitionSpecUpdate

@@ -8,9 +8,9 @@ import pytest
 
 from hms_iceberg.errors import CommitConflictError, ConfigurationError, InvalidInputError, UnknownColumnError
 from hms_iceberg.spec.data_types import LongType
-from hms_iceberg.spec.partition_transforms import BucketTransform
 from hms_iceberg.spec.snapshots_and_refs import PartitionStatisticsFile, StatisticsFile
 from hms_iceberg.spec.sort_orders import NullOrder, SortDirection
+from hms_iceberg.spec.transforms.partition_transforms import BucketTransform
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.schema.schema_changes import AddColumn, DeleteColumn, UpdateColumn
 from hms_iceberg.updates.schema.schema_update import SchemaUpdate

@@ -32,7 +32,7 @@ from hms_iceberg.expressions.tree import (
     StartsWith,
 )
 from hms_iceberg.spec.data_types import FloatType, LongType, TimestampNanoType, TimestamptzNanoType
-from hms_iceberg.spec.partition_transforms import (
+from hms_iceberg.spec.transforms.partition_transforms import (
     BucketTransform,
     DayTransform,
     HourTransform,

@@ -31,7 +31,9 @@ from hms_iceberg.spec.data_types import (
     TimestamptzNanoType,
     TimestamptzType,
 )
-from hms_iceberg.spec.partition_transforms import (
+from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import (
     BucketTransform,
     DayTransform,
     HourTransform,
@@ -40,8 +42,6 @@ from hms_iceberg.spec.partition_transforms import (
     TruncateTransform,
     YearTransform,
 )
-from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
-from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms.transform import Transform
 from hms_iceberg.table import Table
 from tests.support.hdfs_path import local_path

@@ -24,9 +24,9 @@ from hms_iceberg.spec.manifests.manifest_avro import decode_manifest, manifest_m
 from hms_iceberg.spec.manifests.manifest_schema import entry_schema
 from hms_iceberg.spec.manifests.manifest_values import ManifestContent, ManifestFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import IdentityTransform
 
 SCHEMA = Schema(
     NestedField(1, "id", LongType()),

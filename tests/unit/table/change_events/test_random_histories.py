@@ -34,9 +34,9 @@ from hms_iceberg.spec.data_types import (
     TimeType,
     UUIDType,
 )
-from hms_iceberg.spec.partition_transforms import BucketTransform, IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import BucketTransform, IdentityTransform
 from tests.support.row_tables import NAME, check, create, other_writer
 
 DAY = dt.date(2024, 2, 27)

@@ -40,9 +40,9 @@ from hms_iceberg.spec.data_types import (
     UUIDType,
 )
 from hms_iceberg.spec.manifests.avro_container import parsed_schema, write_container
-from hms_iceberg.spec.partition_transforms import BucketTransform, HourTransform, TruncateTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import BucketTransform, HourTransform, TruncateTransform
 from tests.support.row_tables import arrow, check, create, ids, live, numbered, row, rows_of
 from tests.support.tables import BY_CITY
 

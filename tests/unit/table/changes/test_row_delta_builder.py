@@ -13,8 +13,8 @@ from hms_iceberg.errors import (
     UnknownColumnError,
     UnsupportedError,
 )
-from hms_iceberg.spec.partition_transforms import BucketTransform
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionField, PartitionSpec
+from hms_iceberg.spec.transforms.partition_transforms import BucketTransform
 from tests.support.row_tables import (
     arrow,
     check,

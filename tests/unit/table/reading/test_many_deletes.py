@@ -12,9 +12,9 @@ import pytest
 
 from hms_iceberg.arrow.deletes import equality_deletes, united_deletes
 from hms_iceberg.spec.data_types import DateType, DecimalType, DoubleType, LongType, NestedField, StringType
-from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import IdentityTransform
 from tests.support.row_tables import create
 
 SCHEMA = Schema(

@@ -18,9 +18,9 @@ from hms_iceberg.scan.manifests.cache import ManifestCache
 from hms_iceberg.scan.planner import plan_parts, plan_scan
 from hms_iceberg.scan.tasks import ScanRequest
 from hms_iceberg.spec.data_types import DoubleType, LongType, NestedField, TimestampType
-from hms_iceberg.spec.partition_transforms import BucketTransform, DayTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import BucketTransform, DayTransform
 from hms_iceberg.table import Table
 from tests.support.row_tables import arrow, create, ids, live, numbered, row
 from tests.support.tables import BY_CITY

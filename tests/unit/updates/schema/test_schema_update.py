@@ -26,9 +26,9 @@ from hms_iceberg.spec.data_types import (
     VariantType,
 )
 from hms_iceberg.spec.field_mapping import create_name_mapping
-from hms_iceberg.spec.partition_transforms import BucketTransform, IdentityTransform, TruncateTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import BucketTransform, IdentityTransform, TruncateTransform
 from hms_iceberg.table.changes.pending import StartedChange
 from hms_iceberg.table.changes.update_schema import UpdateSchema
 from hms_iceberg.updates.partition_spec import AddPartitionField, PartitionSpecUpdate, RemovePartitionField

@@ -19,12 +19,6 @@ from hms_iceberg.errors import (
 from hms_iceberg.hms.hive_tables import HiveTables
 from hms_iceberg.hms.rows.hive_rows import HivePartition, HiveTable
 from hms_iceberg.metastore import table_identifier
-from hms_iceberg.migration.handback_plan import (
-    Handback,
-    hand_back,
-    plan_handback,
-    undo_handback,
-)
 from hms_iceberg.migration.hive.source import list_files
 from hms_iceberg.migration.hive.source_reasons import table_location
 from hms_iceberg.migration.migration_journal import HandbackNote, MigrationRecord
@@ -37,7 +31,13 @@ from hms_iceberg.migration.migration_state import (
     Original,
     staging_name,
 )
-from hms_iceberg.migration.recovery import Recovery, only_one
+from hms_iceberg.migration.undo.handback_plan import (
+    Handback,
+    hand_back,
+    plan_handback,
+    undo_handback,
+)
+from hms_iceberg.migration.undo.recovery import Recovery, only_one
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, Snapshot, SnapshotRef
 from hms_iceberg.spec.table_properties import MAX_REF_AGE_MS, MAX_SNAPSHOT_AGE_MS

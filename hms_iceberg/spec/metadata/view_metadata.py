@@ -122,7 +122,7 @@ class ViewHistoryEntry:
 class ViewMetadata(JsonModel):
     """The metadata of a view, under the specification's names."""
 
-    _json_home: ClassVar[str] = "hms_iceberg.spec.view_metadata"
+    _json_home: ClassVar[str] = "hms_iceberg.spec.metadata.view_metadata"
     view_uuid: str
     location: str
     schemas: tuple[Schema, ...]

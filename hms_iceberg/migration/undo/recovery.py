@@ -12,10 +12,10 @@ from contextlib import contextmanager
 
 from hms_iceberg.errors import MigrationError, NoSuchTableError, TableAlreadyExistsError
 from hms_iceberg.hms.hive_tables import HiveTables
-from hms_iceberg.migration.handback_plan import undo_handback
-from hms_iceberg.migration.made_files import MadeFiles
 from hms_iceberg.migration.migration_journal import MigrationRecord
 from hms_iceberg.migration.migration_state import MIGRATION_ORIGINAL, MigrationState, Original, find_state
+from hms_iceberg.migration.undo.handback_plan import undo_handback
+from hms_iceberg.migration.undo.made_files import MadeFiles
 from hms_iceberg.processes import Process
 from hms_iceberg.storage import Storage
 

@@ -31,9 +31,9 @@ from hms_iceberg.migration.migration_progress import Progress, in_threads, silen
 from hms_iceberg.spec.data_types import BinaryType, FixedType, NestedField, TimestampType, TimestamptzType
 from hms_iceberg.spec.manifests.manifest_values import ManifestEntry
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
+from hms_iceberg.spec.transforms.partition_transforms import IdentityTransform
 from hms_iceberg.storage import Storage
 from hms_iceberg.table import Table
 from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of
