@@ -30,6 +30,7 @@ logger = logging.getLogger(__name__)
 
 _MARK = "#transaction-"
 _KEPT_VERSIONS = 64
+_THAT_SAY_WHICH_METASTORE = ("type", "uri", "warehouse")
 
 
 @dataclass(frozen=True)
@@ -73,10 +74,9 @@ class _TableInIt:
 class SessionTransaction:
     """The open transaction of a session, on tables of one catalog."""
 
-    def __init__(self, number: int, catalog_number: int, catalog: Catalog) -> None:
+    def __init__(self, number: int, catalog: Catalog) -> None:
         """Begins one; refuses a catalog that cannot commit to several tables at once."""
         self.number = number
-        self.catalog_number = catalog_number
         self._catalog = catalog
         self._changes = catalog.transaction()
         self._tables: dict[Identifier, _TableInIt] = {}
@@ -86,6 +86,15 @@ class SessionTransaction:
     def name(self) -> str:
         """The catalog's name in SQL."""
         return self._catalog.name
+
+    def is_on(self, catalog: Catalog) -> bool:
+        """Whether it takes tables of a catalog.
+
+        A copy of its session opens the catalog anew if a setting of the session has changed in between.
+        """
+        return catalog.name == self.name and all(
+            catalog.properties.get(key) == self._catalog.properties.get(key) for key in _THAT_SAY_WHICH_METASTORE
+        )
 
     def refuses(self, what: str) -> UnsupportedError:
         """The error for what cannot be part of it."""
@@ -188,9 +197,9 @@ class OpenTransactions:
         self._numbers = count(1)
         self._lock = threading.Lock()
 
-    def begin(self, catalog_number: int, tables: Sequence[Identifier] = ()) -> SessionTransaction:
+    def begin(self, catalog: Catalog, tables: Sequence[Identifier] = ()) -> SessionTransaction:
         """Begins a transaction on tables of a catalog, some of which it takes as they are now, at one moment."""
-        begun = SessionTransaction(next(self._numbers), catalog_number, self._catalogs.numbered(catalog_number))
+        begun = SessionTransaction(next(self._numbers), catalog)
         begun.pin(tables)
         with self._lock:
             self._open[begun.number] = begun
@@ -234,9 +243,12 @@ class OpenTransactions:
     def of_change(self, question: Mapping[str, Any]) -> SessionTransaction | None:
         """The same for a change, of which it is to be a part; refuses one of another catalog's table."""
         transaction = self.of(question)
-        if transaction is not None and question.get("catalog") != transaction.catalog_number:
+        if transaction is not None and not self._is_on_catalog_of(question, transaction):
             raise transaction.refuses(f"change {question.get('name') or 'this table'}")
         return transaction
+
+    def _is_on_catalog_of(self, question: Mapping[str, Any], transaction: SessionTransaction) -> bool:
+        return question.get("catalog") is not None and transaction.is_on(self._catalogs.of(question))
 
     def refuse(self, question: Mapping[str, Any]) -> None:
         """Refuses a change of another kind than those of a table's rows and definition, if the session that asks has a
@@ -250,7 +262,7 @@ class OpenTransactions:
     def find(self, question: Mapping[str, Any]) -> str | None:
         """The name of the version of a table that a session reads in its transaction; None if it is not one of it."""
         transaction = self.of(question)
-        if transaction is None or question.get("catalog") != transaction.catalog_number:
+        if transaction is None or not self._is_on_catalog_of(question, transaction):
             return None
         return transaction.find((question["namespace"], question["table"]))
 

@@ -45,7 +45,6 @@ class Call:
     """A call of a procedure."""
 
     catalog: Catalog  # that of the procedure, in which its tables are
-    catalog_number: int  # by which Spark's sessions share it
     identifier: tuple[str, ...]  # the table that the parameter `table` names; empty if there is no such parameter
     current_namespace: tuple[str, ...]  # where names of one part are looked for in this catalog
     # those that are given and not null, by name. Timestamps are microseconds since 1970 in UTC; `where` is what the

@@ -128,7 +128,6 @@ def call_procedure(
     identifier = () if question.table is None else (question.namespace or "", question.table)
     call = Call(
         catalogs.numbered(question.catalog),
-        question.catalog,
         identifier,
         question.current_namespace,
         question.arguments,

@@ -17,7 +17,7 @@ def _begin(call: Call) -> SessionTransactionChange:
             f"{call.transaction.name}. Commit it or roll it back first."
         )
     pinned = [call.named(each) for each in call.get("tables", ())]
-    begun = call.transactions.begin(call.catalog_number, tuple(dict.fromkeys(pinned)))
+    begun = call.transactions.begin(call.catalog, tuple(dict.fromkeys(pinned)))
     return SessionTransactionChange([(begun.number,)], open=begun.number)
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from hms_iceberg.errors import (
@@ -178,14 +179,14 @@ class _Merge:
         after = {} if reader is None else {**reader.known, **reader.offsets}
         view = f"__change_events_{uuid.uuid4().hex}"
         statement = self._statement(view)
-        newest = self._newest(self._in_copied_session())
-        session = newest.sparkSession
-        events, keys = self._checked(newest)
-        newest.where(f"{_RANK} = 1").createTempView(view)
-        if reader is not None:
-            session.conf.set(_SNAPSHOT_PROPERTY + OFFSETS + reader.name, as_text(after))
-            session.conf.set(_SNAPSHOT_PROPERTY + KNOWN_OFFSETS + reader.name, as_text(reader.known))
-        self._merge(session, statement, reader)
+        with self._newest(self._in_copied_session()) as newest:
+            session = newest.sparkSession
+            events, keys = self._checked(newest)
+            newest.where(f"{_RANK} = 1").createTempView(view)
+            if reader is not None:
+                session.conf.set(_SNAPSHOT_PROPERTY + OFFSETS + reader.name, as_text(after))
+                session.conf.set(_SNAPSHOT_PROPERTY + KNOWN_OFFSETS + reader.name, as_text(reader.known))
+            self._merge(session, statement, reader)
         return AppliedChanges(events, events_superseded=events - keys, offsets=after, **_UNCOUNTED)
 
     def _applied(self, frame: DataFrame, name: str) -> dict[str, int]:
@@ -212,8 +213,12 @@ class _Merge:
         plan = self._events._jdf.queryExecution().logical()
         return type(self._events)(datasets.ofRows(copied, plan), SparkSession(own.sparkContext, copied))
 
-    def _newest(self, frame: DataFrame) -> DataFrame:
-        """The newest event of each key, and any event at fault, as they are now: a MERGE may read them twice."""
+    @contextmanager
+    def _newest(self, frame: DataFrame) -> Iterator[DataFrame]:
+        """The newest event of each key, and any event at fault, as they are now: a MERGE may read them twice.
+
+        Executors keep them until the block ends.
+        """
         from pyspark.sql import Window
         from pyspark.sql import functions as f
 
@@ -228,7 +233,11 @@ class _Merge:
             .withColumn(_RANK, f.row_number().over(newest_first))
             .withColumn(_EVENTS, f.count(f.lit(1)).over(same_key))
         )
-        return ranked.where(f"{_RANK} = 1 or {_FAULT} is not null").localCheckpoint()
+        kept = ranked.where(f"{_RANK} = 1 or {_FAULT} is not null").localCheckpoint()
+        try:
+            yield kept
+        finally:
+            kept._jdf.queryExecution().logical().rdd().unpersist(False)
 
     def _operation(self) -> Column:
         from pyspark.sql import functions as f

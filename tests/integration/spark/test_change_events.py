@@ -110,6 +110,18 @@ def test_a_table_loaded_in_python_is_found_in_the_session(ice: SparkSession, cat
         transaction.apply_changes(events, keys=["id"])
 
 
+def test_executors_keep_events_until_they_are_applied_or_refused(
+    spark: SparkSession, catalog: Catalog, namespace: str
+) -> None:
+    make(catalog, f"{namespace}.t")
+    kept = spark.sparkContext._jsc.getPersistentRDDs
+    before = set(kept())
+    apply_changes(frame(spark, (1, "a", 5, "u")), f"{namespace}.t", keys=["id"], operation="op", order="at")
+    with pytest.raises(ChangeEventError):
+        apply_changes(frame(spark, (1, "a", 5, "no")), f"{namespace}.t", keys=["id"], operation="op", order="at")
+    assert set(kept()) <= before
+
+
 def test_events_that_cannot_be_applied_are_named(spark: SparkSession, catalog: Catalog, namespace: str) -> None:
     table = make(catalog, f"{namespace}.t")
     before = table.metadata_location

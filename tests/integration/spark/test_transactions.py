@@ -314,3 +314,16 @@ def test_events_are_applied_within_a_transaction_unless_they_come_with_a_name(ta
             apply_changes(events, tables.names["b"], keys=["id"], name="topic", offsets={"0": 1})
         assert tables.rows(tables.other) == before
     assert tables.rows(tables.other) == tables.rows() == inside
+
+
+@pytest.mark.parametrize("setting", ["hive.exec.dynamic.partition.mode", "iceberg.hive.lock-timeout-ms"])
+def test_a_setting_of_the_session_does_not_make_its_catalog_another_one(tables: Tables, setting: str) -> None:
+    events = tables.spark.createDataFrame([(1, "event", 1)], "id int, v string, k int")
+    with transaction(tables.spark):
+        tables.spark.conf.set(setting, "100000")
+        try:
+            apply_changes(events, tables.names["b"], keys=["id"])  # in a copy of the session
+        finally:
+            tables.spark.conf.unset(setting)
+        assert (1, "event", 1) in tables.rows()[1]
+    assert (1, "event", 1) in tables.rows(tables.other)[1]

@@ -31,19 +31,18 @@ public final class SessionMetastore {
     question.put("name", name);
     question.set("options", Json.MAPPER.valueToTree(options));
     question.put("warehouse", session.sessionState().conf().warehousePath());
-    question.set("hive", settings(session.sessionState().newHadoopConf()));
+    question.set("hive", settings(session));
     return planner.ask(question).header().get("catalog");
   }
 
-  /** Hive's settings as spark.hadoop.*, spark.hive.* and hive-site.xml give them, and who it is that asks. */
-  private static ObjectNode settings(Configuration hadoop) {
+  /**
+   * Hive's settings as spark.hadoop.*, spark.hive.* and hive-site.xml give them, and who it is that asks. A SET of
+   * hive.* in a session is none of them: its metastore would be opened once more.
+   */
+  private static ObjectNode settings(SparkSession session) {
     ObjectNode settings = Json.MAPPER.createObjectNode();
-    for (Iterator it = hadoop.iterator(); it.hasNext();) {
-      String key = (String) ((Map.Entry) it.next()).getKey();
-      if (key.startsWith("hive.") || key.startsWith("iceberg.")) {
-        settings.put(key, hadoop.get(key));
-      }
-    }
+    add(settings, session.sharedState().hadoopConf(), "hive.");
+    add(settings, session.sessionState().newHadoopConf(), "iceberg.");
     try {
       UserGroupInformation user = UserGroupInformation.getCurrentUser();
       settings.put("ugi", user.getShortUserName());
@@ -55,5 +54,14 @@ public final class SessionMetastore {
       throw Failures.of("ConfigurationError: cannot tell as whom to call the metastore: " + e.getMessage(), e);
     }
     return settings;
+  }
+
+  private static void add(ObjectNode settings, Configuration hadoop, String prefix) {
+    for (Iterator it = hadoop.iterator(); it.hasNext();) {
+      String key = (String) ((Map.Entry) it.next()).getKey();
+      if (key.startsWith(prefix)) {
+        settings.put(key, hadoop.get(key));
+      }
+    }
   }
 }
