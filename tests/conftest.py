@@ -192,12 +192,14 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
     """A real Kafka broker, started once for the whole test run."""
     from tests.support.kafka import KafkaBroker
     from tests.support.maven import UnavailableError
+    from tests.support.tls_front import Certificates
 
     pytest.importorskip("confluent_kafka", reason="needs confluent-kafka: pip install 'hms_iceberg[ingest]'")
     try:
-        broker = KafkaBroker(tmp_path_factory.mktemp("kafka"))
+        folder = tmp_path_factory.mktemp("kafka")
+        broker = KafkaBroker(folder, Certificates(folder))
         broker.start()
-    except UnavailableError as error:
+    except (UnavailableError, FileNotFoundError) as error:
         pytest.skip(str(error))
     yield broker
     broker.stop()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
 from hms_iceberg.catalog import Catalog
-from hms_iceberg.errors import BadEventError, ChangeEventError
+from hms_iceberg.errors import BadEventError, ChangeEventError, CorruptMetadataError
 from hms_iceberg.expressions.tree import AlwaysTrue
 from hms_iceberg.ingest.batch import TablePart
 from hms_iceberg.ingest.progress import Offsets
@@ -20,15 +21,32 @@ from hms_iceberg.updates.applied_offsets import OFFSETS, ApplyOffsets, as_text
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.rows.append import FastAppend
 from hms_iceberg.updates.rows.overwrite import DeleteFiles
+from hms_iceberg.updates.table_settings import SetProperties
+
+_TOPICS = "hms_iceberg.topics."
+"""What the key of a table's property begins with that has the ids of the topics; the reader's name follows."""
+
+
+def topic_ids(table: Table, reader: str) -> dict[str, str]:
+    """The ids of the topics whose events a reader has applied to a table, as far as it knows them."""
+    try:
+        found: dict[str, str] = dict(json.loads(table.properties.get(_TOPICS + reader, "{}")))
+        return found
+    except (ValueError, TypeError) as error:
+        raise CorruptMetadataError(
+            f"The property {_TOPICS + reader} of table {'.'.join(table.name())} cannot be read: {error}. Somebody has "
+            "changed it; set it to what it was, or remove it."
+        ) from error
 
 
 class BatchCommit:
     """Collects what a batch does to its tables, and commits it. With each change come the offsets of its table after
     it."""
 
-    def __init__(self, catalog: Catalog, reader: str) -> None:
+    def __init__(self, catalog: Catalog, reader: str, topic_ids: Mapping[str, str]) -> None:
         self._catalog = catalog
         self._reader = reader
+        self._topic_ids = topic_ids
         self._begun: list[Transaction] = []
 
     def apply(self, part: TablePart, offsets: Offsets) -> None:
@@ -79,6 +97,10 @@ class BatchCommit:
     def _begin(self, table: Table) -> Transaction:
         transaction = table.begin_transaction()
         self._begun.append(transaction)
+        known = topic_ids(table, self._reader)
+        if not known.items() >= self._topic_ids.items():
+            ids = json.dumps({**known, **self._topic_ids}, sort_keys=True)
+            transaction.add(SetProperties({_TOPICS + self._reader: ids}))
         return transaction
 
     def _append(self, transaction: Transaction, table: Table, rows: pa.Table, offsets: Offsets) -> None:

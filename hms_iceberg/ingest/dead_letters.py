@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
+from hms_iceberg.arrow.columns.casting import SchemaFit
+from hms_iceberg.errors import NullValueError, SchemaMismatchError, TypeMismatchError
 from hms_iceberg.ingest.records import Record
 from hms_iceberg.spec.data_types import (
     BinaryType,
@@ -20,6 +22,7 @@ from hms_iceberg.spec.data_types import (
     TimestamptzType,
 )
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.table import Table
 
 _HEADER = StructType(NestedField(11, "name", StringType()), NestedField(12, "value", BinaryType()))
 DEAD_LETTERS = Schema(
@@ -33,6 +36,7 @@ DEAD_LETTERS = Schema(
     NestedField(8, "error", StringType(), required=True),
 )
 """The columns of a table of such events."""
+_ARROW = to_arrow(DEAD_LETTERS, field_ids=False)
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,22 @@ class DeadLetter:
 
     record: Record
     why: str
+
+
+def check_dead_letters(table: Table) -> None:
+    """Refuses a table that cannot take dead letters: one that lacks their columns, or needs others.
+
+    Raises:
+        SchemaMismatchError, TypeMismatchError, NullValueError: its columns are others; the message names them.
+    """
+    name = ".".join(table.name())
+    with_nulls = {"topic": "", "partition": 0, "offset": 0, "error": ""}
+    try:
+        SchemaFit(_ARROW, table.schema(), name).fit(pa.RecordBatch.from_pylist([with_nulls], _ARROW))
+    except (SchemaMismatchError, TypeMismatchError, NullValueError) as error:
+        raise type(error)(
+            f"Table {name} cannot keep dead letters: {error} Name another table, or let --dead-letters create one."
+        ) from error
 
 
 def dead_letter_rows(letters: Sequence[DeadLetter]) -> pa.Table:
@@ -58,4 +78,4 @@ def dead_letter_rows(letters: Sequence[DeadLetter]) -> pa.Table:
         }
         for each in letters
     ]
-    return pa.Table.from_pylist(rows, to_arrow(DEAD_LETTERS, field_ids=False))
+    return pa.Table.from_pylist(rows, _ARROW)

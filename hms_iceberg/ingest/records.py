@@ -52,6 +52,7 @@ class Operation(Enum):
     INSERT = "insert"  # a row is new; where there is a key, it takes the place of that of its key if it is repeated
     UPSERT = "upsert"  # the row takes the place of that of its key
     DELETE = "delete"  # the row of a key goes
+    TOMBSTONE = "tombstone"  # the row of a key goes, if there is one: compaction may have left nothing else of a delete
     TRUNCATE = "truncate"  # all rows go
 
 

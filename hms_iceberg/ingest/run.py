@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import (
     BadEventError,
+    EventsLostError,
     IngestError,
     InvalidInputError,
     NoSuchNamespaceError,
@@ -18,8 +19,8 @@ from hms_iceberg.errors import (
     NotAnIcebergTableError,
 )
 from hms_iceberg.ingest.batch import Batch, TablePart
-from hms_iceberg.ingest.commit import BatchCommit
-from hms_iceberg.ingest.dead_letters import DEAD_LETTERS, DeadLetter, dead_letter_rows
+from hms_iceberg.ingest.commit import BatchCommit, topic_ids
+from hms_iceberg.ingest.dead_letters import DEAD_LETTERS, DeadLetter, check_dead_letters, dead_letter_rows
 from hms_iceberg.ingest.envelopes.envelopes import Envelope
 from hms_iceberg.ingest.progress import Offsets, Progress, named
 from hms_iceberg.ingest.records import Change, EventProblem, Operation, Partition, Record
@@ -31,9 +32,6 @@ from hms_iceberg.table import Table
 
 logger = logging.getLogger(__name__)
 
-_LOOK_FOR_PARTITIONS_SECONDS = 60.0
-# A table without events gets the offsets of the others so often, so that a restart need not read from where it was.
-_QUIET_SECONDS = 600.0
 _LONGEST_READ_SECONDS = 0.2
 
 
@@ -59,6 +57,7 @@ class IngestRun:
         self._letters = letters
         self._progress = Progress({})
         self._positions: dict[Partition, int] = {}
+        self._topic_ids: dict[str, str] = {}
         self._pending: deque[Record] = deque()
         self._quiet_since = self._looked_for_partitions = time.monotonic()
 
@@ -66,12 +65,14 @@ class IngestRun:
 
     def start(self) -> Offsets:
         """Finds out where to read from: NoSuchTableError if the one table is not there and not to be created,
-        EventsLostError if the broker has deleted events that a table needs."""
+        EventsLostError if the broker has deleted events that a table needs or a topic was made anew, and a
+        SchemaMismatchError, TypeMismatchError or NullValueError if dead letters do not fit their table."""
         if self._letters is not None:
-            self._catalog.create_table_if_not_exists(self._letters, DEAD_LETTERS)
+            check_dead_letters(self._catalog.create_table_if_not_exists(self._letters, DEAD_LETTERS))
+        partitions, self._topic_ids = self._source.partitions(), self._source.topic_ids()
         found = {name: self._applied_to(name) for name in self._tables()}
         self._progress = Progress({name: applied for name, applied in found.items() if applied})
-        for partition in self._source.partitions():
+        for partition in partitions:
             self._positions[partition] = self._progress.start(
                 partition,
                 self._source.bounds(partition),
@@ -112,7 +113,20 @@ class IngestRun:
             return {}
 
     def _applied(self, table: Table) -> dict[str, int]:
-        return table.applied_offsets(self._settings.name)
+        applied = table.applied_offsets(self._settings.name)
+        if applied:
+            self._check_topics(topic_ids(table, self._settings.name), f"Table {'.'.join(table.name())}")
+        return applied
+
+    def _check_topics(self, known: Mapping[str, str], who: str) -> None:
+        """Refuses topics that are not those whose events were read before."""
+        for topic, now in self._topic_ids.items():
+            if known.get(topic, now) != now:
+                raise EventsLostError(
+                    f"{who} has events of topic {topic} from before it was deleted and made anew: its offsets say "
+                    f"nothing of the topic that is there now (id {now}, and it was {known[topic]}). Nothing of it was "
+                    "written. Read it under another --name."
+                )
 
     # ----------------------------------------------------------------------------------------- the batches
 
@@ -124,7 +138,7 @@ class IngestRun:
         while True:
             batch = self._collected(envelope, stop, ends)
             is_over = stop.is_set() or (ends is not None and self._is_behind(ends))
-            is_quiet_over = is_over or time.monotonic() - self._quiet_since > _QUIET_SECONDS
+            is_quiet_over = is_over or time.monotonic() - self._quiet_since > self._settings.quiet_seconds
             if batch.changes_something or (is_quiet_over and self._progress.behind(self._positions)):
                 yield self._committed(batch, is_quiet_over)
             if is_over or (ends is None and self._has_new_partitions()):
@@ -132,7 +146,7 @@ class IngestRun:
 
     def _has_new_partitions(self) -> bool:
         """Whether a topic has got partitions since the start; asked for now and then."""
-        if time.monotonic() - self._looked_for_partitions < _LOOK_FOR_PARTITIONS_SECONDS:
+        if time.monotonic() - self._looked_for_partitions < self._settings.look_for_partitions_seconds:
             return False
         self._looked_for_partitions = time.monotonic()
         return not self._positions.keys() >= set(self._source.partitions())
@@ -168,12 +182,15 @@ class IngestRun:
 
     def _take(self, record: Record, envelope: Envelope, batch: Batch) -> bool:
         """Takes an event into a batch; False if it has to wait for the next one."""
+        change = None
         try:
             change = envelope(record)
             if change is not None and not self._add(record, change, batch):
                 return False
         except EventProblem as problem:
-            self._refuse(record, problem, batch)
+            # One that names no row of a table, or no table, has its delete before it, which names them.
+            if change is None or change.operation is not Operation.TOMBSTONE:
+                self._refuse(record, problem, batch)
         batch.events += 1
         batch.bytes += record.size
         self._positions[(record.topic, record.partition)] = record.offset + 1
@@ -212,12 +229,14 @@ class IngestRun:
             batch.letters.append(DeadLetter(record, str(problem)))
 
     def _part(self, identifier: Identifier, change: Change) -> TablePart | None:
-        """The part of a batch for a table, which may have to be created first; None if a missing table has to be
-        emptied."""
+        """The part of a batch for a table, which may have to be created first; None if the table is missing, and
+        there is nothing to do to it."""
         try:
             table = self._catalog.load_table(identifier)
         except NoSuchTableError as error:
-            if change.operation is Operation.TRUNCATE and self._settings.create:
+            if change.operation is Operation.TOMBSTONE or (
+                change.operation is Operation.TRUNCATE and self._settings.create
+            ):
                 return None
             table = self._created(identifier, change, error)
         return TablePart(table, TableRows(identifier, table.schema(), table.format_version, self._settings.rules))
@@ -265,7 +284,7 @@ class IngestRun:
         if batch.letters and self._letters is not None:
             changed.add(self._letters)
         quiet = self._progress.behind(self._positions) - changed if with_quiet else set()
-        commit, positions = BatchCommit(self._catalog, self._settings.name), self._positions
+        commit, positions = BatchCommit(self._catalog, self._settings.name, self._topic_ids), self._positions
         try:
             for identifier, part in batch.parts.items():
                 self._refresh(part)
@@ -275,6 +294,8 @@ class IngestRun:
                 commit.append(self._unmoved(self._letters), letters, self._progress.after(self._letters, positions))
             for identifier in quiet:
                 commit.move(self._unmoved(identifier), self._progress.after(identifier, positions))
+            before, self._topic_ids = self._topic_ids, self._source.topic_ids()
+            self._check_topics(before, "This batch")
         except BaseException:
             commit.abandon()
             raise

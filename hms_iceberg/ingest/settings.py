@@ -31,6 +31,8 @@ class Settings:
     every_seconds: float = 10.0  # how long a batch collects events
     max_rows: int = 100_000  # the most events of a batch, and `max_bytes` the most bytes of them
     max_bytes: int = 64 * 1024**2
+    quiet_seconds: float = 600.0  # so often a table without events gets the others' offsets: a restart reads less then
+    look_for_partitions_seconds: float = 60.0
 
 
 @dataclass(frozen=True)

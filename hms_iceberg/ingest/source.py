@@ -13,6 +13,7 @@ logger = logging.getLogger(__name__)
 
 _ASK_SECONDS = 30.0
 _MOST_AT_ONCE = 1_000
+_NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"  # what brokers without ids of topics say: sixteen zeros in Base64
 _OWN_SETTINGS = ("auto.offset.reset", "enable.auto.commit", "enable.auto.offset.store", "enable.partition.eof")
 
 
@@ -46,8 +47,10 @@ class KafkaSource:
         self._ends: dict[Partition, int] = {}
         self._highs: dict[Partition, int] = {}
         self._down = ""  # why no broker can be reached; empty while one can
+        self._why = ""  # what the client told last of certificates and passwords that were refused
         try:
             self._consumer = client.Consumer(own)
+            self._admin = _admin(client, settings)
         except (client.KafkaException, ValueError, TypeError) as error:
             raise ConfigurationError(f"Kafka's client refuses its settings: {_message(error)}") from error
 
@@ -63,6 +66,17 @@ class KafkaSource:
                 raise IngestError(f"Topic {topic} cannot be read: {metadata.error.str()}")
             found += [(topic, number) for number in sorted(metadata.partitions)]
         return found
+
+    def topic_ids(self) -> dict[str, str]:
+        """The id of each topic, which is another one when the topic is deleted and made anew.
+
+        Topics of a broker that has no such ids (before Kafka 2.8) are not among them. An IngestError if a topic does
+        not exist, or the broker does not answer.
+        """
+        asked = self._client.TopicCollection(list(self._topics))
+        told = self._ask(lambda: self._admin.describe_topics(asked, request_timeout=_ASK_SECONDS))
+        ids = {topic: str(self._ask(found.result).topic_id) for topic, found in told.items()}
+        return {topic: each for topic, each in ids.items() if each != _NO_ID}
 
     def bounds(self, partition: Partition) -> tuple[int, int]:
         """The first offset that the broker has, and the one behind the last."""
@@ -114,10 +128,14 @@ class KafkaSource:
         try:
             return ask()
         except self._client.KafkaException as error:
-            raise IngestError(f"Kafka does not answer: {_message(error)}") from error
+            self._consumer.poll(0)  # has the client tell why
+            why = self._why or "Are the broker's address and security.protocol right, and is it up?"
+            raise IngestError(f"Kafka does not answer: {_message(error)}. {why}") from error
 
     def _on_error(self, error: Any) -> None:
         logger.warning("Kafka: %s", error.str())
+        if error.code() in (self._client.KafkaError._SSL, self._client.KafkaError._AUTHENTICATION):
+            self._why = error.str()
         if error.code() == self._client.KafkaError._ALL_BROKERS_DOWN:
             self._down = error.str()
 
@@ -130,6 +148,14 @@ def _client() -> Any:
             "Events of Kafka need confluent-kafka: pip install 'hms_iceberg[ingest]'"
         ) from error
     return confluent_kafka
+
+
+def _admin(client: Any, settings: Mapping[str, str]) -> Any:
+    """A client that tells of topics; it warns of no settings that are the consumer's alone."""
+    from confluent_kafka.admin import AdminClient
+
+    own: dict[str, Any] = {"logger": logging.getLogger(f"{__name__}.client"), **settings, "log_level": 3}
+    return AdminClient(own)
 
 
 def _record(message: Any, client: Any) -> Record:

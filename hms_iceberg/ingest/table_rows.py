@@ -78,8 +78,13 @@ class TableRows:
                 f"it needs a key to {change.operation.value} a row of table {'.'.join(self.identifier)}: the table has "
                 "no identifier fields, the event's key has no fields, and --key was not given"
             )
-        if change.operation is Operation.DELETE:
-            self._rows.append(self._key_of(change, {}))
+        is_tombstone = change.operation is Operation.TOMBSTONE
+        is_delete = is_tombstone or change.operation is Operation.DELETE
+        if is_delete:
+            key = self._key_of(change, {})
+            if is_tombstone and self._operations[-1:] == ["delete"] and self._rows[-1] == key:
+                return
+            self._rows.append(key)
         else:
             row = self._fitted(change.row)
             row.update(self._key_of(change, row))
@@ -87,7 +92,7 @@ class TableRows:
                 if row.get(name) is None:
                     raise EventProblem(f"its column {name!r} is null, and the table requires a value")
             self._rows.append(row)
-        self._operations.append("delete" if change.operation is Operation.DELETE else "upsert")
+        self._operations.append("delete" if is_delete else "upsert")
         self._places.append((record.topic, record.partition, record.offset))
 
     # ------------------------------------------------------------------------------------------------- rows

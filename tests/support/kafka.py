@@ -16,12 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.maven import Artifact, UnavailableError, fetched
+from tests.support.tls_front import Certificates
 
 _KAFKA = Artifact("org.apache.kafka", "kafka_2.13", "4.1.0")
 # Sixteen bytes in Base64; random ones may begin with a dash, which would be an option.
 _CLUSTER = base64.urlsafe_b64encode(b"hms-iceberg-test").decode().rstrip("=")
 _START_SECONDS = 180
 _JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx384m")
+
+USER, PASSWORD = "reader", "the reader's own"
 
 Event = tuple[bytes | None, bytes | None]
 """The key and the value of an event."""
@@ -30,18 +33,30 @@ Event = tuple[bytes | None, bytes | None]
 class KafkaBroker:
     """A broker that is its own controller, on ports that were free."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, certificates: Certificates | None = None) -> None:
+        """`certificates` gives it a second listener, of TLS and SASL's PLAIN, which knows `USER`."""
         self._folder = folder
         self._jars = fetched("kafka-4.1.0", (_KAFKA,))
-        self._port, self._controller = _free_ports(2)
+        self._port, self._controller, self._secure_port = _free_ports(3)
+        self._certificates = certificates
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def address(self) -> str:
         return f"127.0.0.1:{self._port}"
 
+    @property
+    def authority(self) -> Path:
+        """The certificate that vouches for the broker's own."""
+        assert self._certificates is not None
+        return self._certificates.ca
+
+    @property
+    def secure_address(self) -> str:
+        return f"localhost:{self._secure_port}"
+
     def start(self) -> None:
-        """Formats its storage, and waits until it answers."""
+        """Formats its storage, unless it had been started before, and waits until it answers."""
         java = shutil.which("java")
         if java is None:
             raise UnavailableError("Kafka needs Java")
@@ -49,7 +64,8 @@ class KafkaBroker:
         settings.write_text(self._settings())
         run = [java, *_JVM, "-cp", f"{self._jars}/*"]
         words = ["kafka.tools.StorageTool", "format", "--standalone", "-t", _CLUSTER, "-c", str(settings)]
-        subprocess.run([*run, *words], check=True, capture_output=True, timeout=_START_SECONDS)
+        if not (self._folder / "data").exists():
+            subprocess.run([*run, *words], check=True, capture_output=True, timeout=_START_SECONDS)
         with open(self._folder / "server.log", "wb") as log:
             self._process = subprocess.Popen([*run, "kafka.Kafka", str(settings)], stdout=log, stderr=log)
         deadline = time.monotonic() + _START_SECONDS
@@ -91,8 +107,27 @@ class KafkaBroker:
                 "transaction.state.log.replication.factor": 1,
                 "transaction.state.log.min.isr": 1,
                 "transaction.state.log.num.partitions": 1,
+                **self._secure_settings(),
             }.items()
         )
+
+    def _secure_settings(self) -> dict[str, str]:
+        if self._certificates is None:
+            return {}
+        keys = self._folder / "keys.pem"
+        certificate, key = self._certificates.of("localhost")
+        keys.write_text(key.read_text() + certificate.read_text())
+        login = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+        plain = f"PLAINTEXT://{self.address},CONTROLLER://127.0.0.1:{self._controller}"
+        return {
+            "listeners": f"SASL_SSL://{self.secure_address},{plain}",
+            "advertised.listeners": f"PLAINTEXT://{self.address},SASL_SSL://{self.secure_address}",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL",
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(keys),
+            "sasl.enabled.mechanisms": "PLAIN",
+            "listener.name.sasl_ssl.plain.sasl.jaas.config": f'{login} user_{USER}="{PASSWORD}";',
+        }
 
     # ------------------------------------------------------------------------------------------- topics
 

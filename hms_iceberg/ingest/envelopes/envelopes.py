@@ -68,13 +68,14 @@ def envelope_of(kind: str, registry: Mapping[str, str], operation_column: str | 
 
 @dataclass(frozen=True)
 class Debezium:
-    """Debezium's events: `op`, and the row `before` and `after`. A tombstone, behind a delete, says nothing more."""
+    """Debezium's events: `op`, and the row `before` and `after`; and the tombstones behind deletes."""
 
     decoder: Decoder
 
     def __call__(self, record: Record) -> Change | None:
         if record.value is None:
-            return None
+            gone = _key_of(record, self.decoder)
+            return Change(Operation.TOMBSTONE, gone, gone, gone.values) if gone.values else None
         found = self.decoder(record.value)
         if not isinstance(found.value, dict) or not isinstance(found.value.get("op"), str):
             raise EventProblem("it is no event of Debezium: it has no field 'op'")

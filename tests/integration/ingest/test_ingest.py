@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -14,10 +15,14 @@ import pytest
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.cli.main import main
 from hms_iceberg.ingest import source
+from hms_iceberg.ingest.dead_letters import DEAD_LETTERS
+from hms_iceberg.spec.data_types import LongType, NestedField, StringType
+from hms_iceberg.spec.schema import Schema
 from tests.support.guides import block, lines_of
-from tests.support.kafka import KafkaBroker, debezium, json_event
+from tests.support.kafka import PASSWORD, USER, KafkaBroker, debezium, json_event
 from tests.support.rest_server import free_port
 from tests.support.schema_registry import avro_event, schema_registry
+from tests.support.tls_front import Certificates
 
 Ingest = Callable[..., int]
 
@@ -348,16 +353,94 @@ def test_events_that_the_broker_has_deleted_are_told_and_passed_by_only_where_th
 
 
 def test_a_topic_that_was_made_anew_is_told(
-    namespace: str, kafka: KafkaBroker, ingest: Ingest, topic: str, capfd: pytest.CaptureFixture[str]
+    catalog: Catalog, namespace: str, kafka: KafkaBroker, ingest: Ingest, topic: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     words = ("--table", f"{namespace}.log", "--format", "json", "--create", "--accept-gap")
     kafka.send(topic, [json_event({"n": 1})] * 3)
     assert ingest(*words) == 0
-    kafka.delete_topic(topic)
-    kafka.create_topic(name=topic)
+    for count in (1, 5):
+        kafka.delete_topic(topic)
+        kafka.create_topic(name=topic)
+        kafka.send(topic, [json_event({"n": 2})] * count)
+        assert ingest(*words) == 1
+        assert "deleted and made anew" in capfd.readouterr().err
+    assert ingest(*words, "--name", "anew") == 0
+    assert rows(catalog, f"{namespace}.log") == [(1,)] * 3 + [(2,)] * 5
+
+
+def test_a_broker_of_tls_and_passwords_is_read_and_what_is_wrong_with_either_is_told(
+    catalog: Catalog,
+    namespace: str,
+    kafka: KafkaBroker,
+    ingest: Ingest,
+    topic: str,
+    capfd: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     kafka.send(topic, [json_event({"n": 1})])
-    assert ingest(*words) == 1
-    assert "was made anew" in capfd.readouterr().err
+    settings = {
+        "security.protocol": "SASL_SSL",
+        "ssl.ca.location": str(kafka.authority),
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": USER,
+        "sasl.password": PASSWORD,
+    }
+
+    def words(**more: str) -> tuple[str, ...]:
+        file = tmp_path / "client.properties"
+        given = {**settings, **{name.replace("_", "."): value for name, value in more.items()}}
+        file.write_text("".join(f"{name}={value}\n" for name, value in given.items()))
+        own = ("--brokers", kafka.secure_address, "--kafka-file", str(file))
+        return ("--table", f"{namespace}.log", "--format", "json", "--create", *own)
+
+    assert ingest(*words()) == 0
+    assert rows(catalog, f"{namespace}.log") == [(1,)]
+    monkeypatch.setattr(source, "_ASK_SECONDS", 3.0)
+    others = tmp_path / "others"
+    others.mkdir()
+    for wrong, said in (
+        ({"sasl_password": "another"}, "Authentication failed"),
+        ({"ssl_ca_location": str(Certificates(others).ca)}, "certificate verify failed"),
+        ({"sasl_mechanism": "SCRAM-SHA-256"}, "Unsupported SASL mechanism"),
+        ({"security_protocol": "SSL"}, "security.protocol right"),
+    ):
+        assert ingest(*words(**wrong)) == 1
+        err = capfd.readouterr().err
+        assert said in err and PASSWORD not in err, wrong
+
+
+def test_dead_letters_are_refused_by_a_table_of_other_columns_before_anything_is_read(
+    catalog: Catalog, namespace: str, kafka: KafkaBroker, ingest: Ingest, topic: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    kafka.send(topic, [json_event({"n": 1}), (None, b"{")])
+    for number, (schema, said) in enumerate(
+        (
+            (DEAD_LETTERS.select("topic", "partition", "offset"), "'error'"),
+            (Schema(*DEAD_LETTERS.fields, NestedField(99, "why", StringType(), required=True)), "'why'"),
+            (Schema(*DEAD_LETTERS.fields[:-1], NestedField(8, "error", LongType())), "'error'"),
+        )
+    ):
+        letters = f"{namespace}.dead{number}"
+        catalog.create_table(letters, schema)
+        words = ("--table", f"{namespace}.log", "--format", "json", "--create", "--dead-letters", letters)
+        assert ingest(*words) == 1
+        err = capfd.readouterr().err
+        assert letters in err and said in err
+        assert not catalog.table_exists(f"{namespace}.log") and not snapshots(catalog, letters)
+
+
+def test_a_tombstone_deletes_the_row_of_its_key_where_compaction_left_nothing_else(
+    catalog: Catalog, namespace: str, kafka: KafkaBroker, ingest: Ingest, topic: str
+) -> None:
+    table = f"{namespace}.orders"
+    kafka.send(topic, [json_event(debezium("r", None, {"id": each}), {"id": each}) for each in (1, 2, 3)])
+    assert ingest("--table", table, "--create") == 0
+    kafka.send(topic, [json_event(None, {"id": 2}), json_event(None, {"no": 1}), json_event(None)])
+    assert ingest("--table", table) == 0
+    assert rows(catalog, table) == [(1,), (3,)]
+    assert ingest("--table", f"{namespace}.{{source.table}}_two", "--create", "--name", "two") == 0
+    assert rows(catalog, f"{table}_two") == [(1,), (2,), (3,)]
 
 
 def test_a_topic_that_does_not_exist_and_a_broker_that_does_not_answer_are_told(

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from hms_iceberg.catalog import Catalog
-from hms_iceberg.errors import IcebergError
-from hms_iceberg.ingest import run, source
+from hms_iceberg.errors import EventsLostError, IcebergError
+from hms_iceberg.ingest import source
 from hms_iceberg.ingest.ingest import Ingest
 from hms_iceberg.ingest.routing import TableTemplate
 from hms_iceberg.ingest.settings import BatchReport, Settings
@@ -150,18 +150,17 @@ def test_events_that_another_process_of_the_name_applies_while_they_are_at_hand_
 
 
 def test_partitions_that_a_topic_gets_are_read_without_a_restart(
-    catalog: Catalog, namespace: str, kafka: KafkaBroker, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    catalog: Catalog, namespace: str, kafka: KafkaBroker, settings: Settings
 ) -> None:
-    monkeypatch.setattr(run, "_LOOK_FOR_PARTITIONS_SECONDS", 0.0)
     watching = Watching()
-    with at_work(catalog, replace(settings, every_seconds=0.2), watching):
+    with at_work(catalog, replace(settings, every_seconds=0.2, look_for_partitions_seconds=0.0), watching):
         kafka.add_partitions(settings.topics[0], 2)
         kafka.send(settings.topics[0], [json_event({"id": 1})], partition=1)
         assert watching.committed.wait(60)
     assert catalog.load_table(f"{namespace}.t").scan().to_arrow()["id"].to_pylist() == [1]
 
 
-def test_a_broker_that_goes_away_is_a_failure_and_no_silence(
+def test_a_broker_that_goes_away_is_a_failure_until_it_is_back_and_no_silence(
     catalog: Catalog, namespace: str, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(source, "_ASK_SECONDS", 1.0)
@@ -172,7 +171,45 @@ def test_a_broker_that_goes_away_is_a_failure_and_no_silence(
     watching = Watching(broker.stop)
     with at_work(catalog, work, watching):
         assert watching.failed.wait(60)
-    assert "Kafka does not answer" in str(watching.failures[0])
+        assert "Kafka does not answer" in str(watching.failures[0])
+        broker.start()
+        broker.send("going", [json_event({"id": 2})])
+        assert watching.committed.wait(60)
+    broker.stop()
+    assert sorted(catalog.load_table(f"{namespace}.t").scan().to_arrow()["id"].to_pylist()) == [1, 2]
+
+
+def test_a_topic_that_is_made_anew_while_its_events_are_at_hand_ends_the_work_and_nothing_is_written(
+    catalog: Catalog, namespace: str, kafka: KafkaBroker, settings: Settings
+) -> None:
+    topic = settings.topics[0]
+    kafka.send(topic, [json_event({"id": 1})])
+
+    def then() -> None:
+        kafka.delete_topic(topic)
+        kafka.create_topic(name=topic)
+        kafka.send(topic, [json_event({"id": each}) for each in (7, 8, 9)])
+
+    work = replace(settings, rules=Rules(), every_seconds=1)
+    with pytest.raises(EventsLostError, match=f"topic {topic} from before it was deleted and made anew"):
+        Ingest(catalog, work, Watching(then), threading.Event()).run()
+    assert catalog.load_table(f"{namespace}.t").current_snapshot() is None
+
+
+def test_tables_without_events_get_the_offsets_of_the_others_while_the_work_goes_on(
+    catalog: Catalog, namespace: str, kafka: KafkaBroker, settings: Settings
+) -> None:
+    topic, work = settings.topics[0], replace(settings, table=TableTemplate(f"{namespace}.{{to}}"), every_seconds=0.2)
+    kafka.send(topic, [json_event({"id": 1, "to": each}) for each in ("a", "b")])
+    watching = Watching()
+    with at_work(catalog, replace(work, quiet_seconds=0.5), watching):
+        assert watching.committed.wait(60)
+        watching.committed.clear()
+        kafka.send(topic, [json_event({"id": 2, "to": "a"})])
+        quiet = catalog.load_table(f"{namespace}.b")
+        while quiet.refresh().applied_offsets("reader") != {f"{topic}-0": 3}:
+            assert watching.committed.wait(60)
+    assert not watching.failures and quiet.scan().count() == 1
 
 
 def test_a_truncate_of_a_table_that_is_not_there_has_nothing_to_do(

@@ -80,9 +80,11 @@ def test_columns_with_the_names_of_the_wrapper_are_columns() -> None:
     assert change is not None and change.row.values == row
 
 
-def test_a_tombstone_of_debezium_is_nothing_and_a_plain_one_deletes_the_row_of_its_key() -> None:
+def test_a_tombstone_deletes_the_row_of_its_key_and_without_one_debezium_s_is_nothing() -> None:
     tombstone = record(None, {"id": 1})
-    assert DEBEZIUM(tombstone) is None
+    gone = DEBEZIUM(tombstone)
+    assert gone is not None and (gone.operation, gone.key.values) == (Operation.TOMBSTONE, {"id": 1})
+    assert DEBEZIUM(record(None, None)) is None
     change = PLAIN(tombstone)
     assert change is not None and change.operation is Operation.DELETE and change.row.values == {"id": 1}
 
