@@ -97,7 +97,8 @@ def check_options(options: Mapping[str, str], table: str, streaming: bool = Fals
     refuse_misspelled(options, _KNOWN, table)
     for name in ("snapshot-id", "as-of-timestamp", START, END, *_SIZES, *_STREAMING_NUMBERS):
         if name in options:
-            _number(options, name, table, least=None if name.endswith("-id") else 0 if "timestamp" in name else 1)
+            least = 0 if "timestamp" in name else 1
+            _number(options, name, table, least=None if name.endswith("-id") else least)
     for name in _SWITCHES:
         if options.get(name, "true").lower() not in ("true", "false"):
             raise InvalidInputError(f"Cannot read the table {table}: {name} is {options[name]!r}, not true or false.")

@@ -264,9 +264,11 @@ def spark_value(field_type: IcebergType, value: Any) -> Any:
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, float):
+        if math.isfinite(value):
+            return value
         if math.isnan(value):
             return "NaN"
-        return value if math.isfinite(value) else "Infinity" if value > 0 else "-Infinity"
+        return "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, Decimal):
         return format(value, "f")
     if isinstance(value, (bytes, bytearray)):

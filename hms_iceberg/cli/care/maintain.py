@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import logging
-import signal
 import sys
 import threading
 import time
@@ -31,12 +30,11 @@ from hms_iceberg.cli.catalog_options import (
 )
 from hms_iceberg.cli.metrics import metrics_options
 from hms_iceberg.cli.output import OUTPUT_OPTION, Output, console, counted, log_options, say, shown
+from hms_iceberg.cli.stopping import stopped_by_signals
 from hms_iceberg.errors import IcebergError, MetastoreUnavailableError, NoSuchTableError
 from hms_iceberg.printable import log_to_stderr
 
 if TYPE_CHECKING:
-    from types import FrameType
-
     from hms_iceberg.catalog import Catalog
     from hms_iceberg.maintenance.service.service import MaintenanceService, RunReport, Step
     from hms_iceberg.report import Failure, TablePortrait
@@ -99,49 +97,34 @@ def maintain(
         raise click.UsageError("--every needs a time above 0, such as 10m")
     if metrics_port is not None and every is None:
         raise click.UsageError("--metrics-port needs --every: a single run is over before anybody asks")
-    stop = _Stop()
     policies = None if policy_file is None else Policies.load(policy_file)
     printer = _StepPrinter(output, is_service=every is not None)
     asked = click.get_current_context().get_parameter_source("log_level") is not ParameterSource.DEFAULT
     if every is not None or asked or log_format == "json":
         log_to_stderr(log_level.upper(), "%(asctime)s %(levelname)s: %(message)s", _TIME, log_format)
-    before = {number: signal.signal(number, stop.signalled) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        with open_catalog(catalog_name, uri, properties, may_be_away=every is not None) as catalog:
-            policies = policies or Policies.of_catalog(catalog.properties)
-            service = MaintenanceService(
-                catalog, patterns or ("*",), policies, Limits(jobs, max_time, max_bytes), stop.event
-            )
-            printer.run_id = lambda: service.run_id
-            service.on_step = printer.step
-            if every is not None and not dry_run:
-                with _told(service, printer, metrics_host, metrics_port) as (on_report, on_failure):
-                    service.run_every(every, on_report, on_failure)
-                return
-            report = service.run(dry_run)
-            printer.report(report)
-            if stop.number is not None:
-                _say_left(report, printer)
-                raise click.exceptions.Exit(128 + stop.number)
-            if report.unmatched:
-                raise NoSuchTableError(no_table_matches(report.unmatched[0]))
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    with (
+        stopped_by_signals() as stop,
+        open_catalog(catalog_name, uri, properties, may_be_away=every is not None) as catalog,
+    ):
+        policies = policies or Policies.of_catalog(catalog.properties)
+        service = MaintenanceService(
+            catalog, patterns or ("*",), policies, Limits(jobs, max_time, max_bytes), stop.event
+        )
+        printer.run_id = lambda: service.run_id
+        service.on_step = printer.step
+        if every is not None and not dry_run:
+            with _told(service, printer, metrics_host, metrics_port) as (on_report, on_failure):
+                service.run_every(every, on_report, on_failure)
+            return
+        report = service.run(dry_run)
+        printer.report(report)
+        if stop.number is not None:
+            _say_left(report, printer)
+            raise click.exceptions.Exit(128 + stop.number)
+        if report.unmatched:
+            raise NoSuchTableError(no_table_matches(report.unmatched[0]))
     if report.failed:
         raise click.exceptions.Exit(1)
-
-
-class _Stop:
-    """The event that ends a run, and the signal that set it, if one did."""
-
-    def __init__(self) -> None:
-        self.event = threading.Event()
-        self.number: int | None = None
-
-    def signalled(self, number: int, _frame: FrameType | None) -> None:
-        self.number = number
-        self.event.set()
 
 
 @contextmanager

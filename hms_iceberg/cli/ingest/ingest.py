@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import signal
 import sys
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,12 +17,11 @@ import click
 from hms_iceberg.cli.catalog_options import Duration, Size, catalog_options, complete_table, key_values, open_catalog
 from hms_iceberg.cli.metrics import metrics_options
 from hms_iceberg.cli.output import OUTPUT_OPTION, counted, log_options, say, shown
+from hms_iceberg.cli.stopping import stopped_by_signals
 from hms_iceberg.errors import IcebergError
 from hms_iceberg.printable import log_to_stderr
 
 if TYPE_CHECKING:
-    from types import FrameType
-
     from hms_iceberg.ingest.settings import BatchReport, Observer, Settings
 
 _TIME = "%Y-%m-%d %H:%M:%S"
@@ -105,19 +102,15 @@ def ingest(
 
     settings = _settings(**given)
     log_to_stderr(log_level.upper(), "%(asctime)s %(levelname)s: %(message)s", _TIME, log_format)
-    stop, printer = _Stop(), _Printer(output)
-    before = {number: signal.signal(number, stop.signalled) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        with (
-            open_catalog(catalog_name, uri, properties, may_be_away=not once) as catalog,
-            _observed(printer, metrics_host, metrics_port) as observer,
-        ):
-            work = Ingest(catalog, settings, observer, stop.event)
-            work.run(once)
-            printer.end(work.offsets, stop.number is not None)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    printer = _Printer(output)
+    with (
+        stopped_by_signals() as stop,
+        open_catalog(catalog_name, uri, properties, may_be_away=not once) as catalog,
+        _observed(printer, metrics_host, metrics_port) as observer,
+    ):
+        work = Ingest(catalog, settings, observer, stop.event)
+        work.run(once)
+        printer.end(work.offsets, stop.number is not None)
     if once and stop.number is not None:
         raise click.exceptions.Exit(128 + stop.number)
 
@@ -184,18 +177,6 @@ def _client_settings(file: Path | None, words: tuple[str, ...]) -> tuple[dict[st
     found = {**key_values(of_file), **key_values(words)}
     registry = {key.removeprefix(_REGISTRY): value.strip() for key, value in found.items() if key.startswith(_REGISTRY)}
     return {key: value.strip() for key, value in found.items() if not key.startswith(_REGISTRY)}, registry
-
-
-class _Stop:
-    """The event that ends the work, set by a signal."""
-
-    def __init__(self) -> None:
-        self.event = threading.Event()
-        self.number: int | None = None
-
-    def signalled(self, number: int, _frame: FrameType | None) -> None:
-        self.number = number
-        self.event.set()
 
 
 class _Printer:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
@@ -17,6 +15,7 @@ from hms_iceberg.cli.migration.spark import quiet_spark
 from hms_iceberg.cli.output import output_form, say
 from hms_iceberg.cli.servers.prompt import split_statements
 from hms_iceberg.cli.servers.statement_output import Interruptible, run_statement
+from hms_iceberg.cli.stopping import stopped_by_signals
 from hms_iceberg.spark.shell import SqlSession
 
 
@@ -104,16 +103,10 @@ def connect(host: str, port: int, **options: Any) -> None:
 
 def _serve(server: Serve, spark: Any, host: str, port: int, address: str) -> None:
     """Serves until SIGTERM or SIGINT comes."""
-    stop = threading.Event()
-    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        with server(spark, host, port):
-            say(f"Listening: {address}")
-            stop.wait()
-            say("Stopping.")
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    with stopped_by_signals() as stop, server(spark, host, port):
+        say(f"Listening: {address}")
+        stop.event.wait()
+        say("Stopping.")
 
 
 @click.command()

@@ -101,7 +101,10 @@ def _reply(connection: Connection, name: str) -> Reply:
 
 def _tell(method: str, error: BaseException | None, started: float, ended: float) -> None:
     def call() -> MetastoreCall:
-        outcome = ANSWERED if error is None else REFUSED if isinstance(error, TException) else FAILED
+        if error is None:
+            outcome = ANSWERED
+        else:
+            outcome = REFUSED if isinstance(error, TException) else FAILED
         return MetastoreCall(method, outcome, ended - started)
 
     tell_event(call)

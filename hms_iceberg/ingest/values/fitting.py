@@ -271,9 +271,11 @@ def _exact(number: Decimal, target: DecimalType, value: Any) -> Decimal:
 
 def _counts(target: IcebergType, unit: int) -> Fit:
     """Counts of a unit as counts of the column's: days, microseconds or nanoseconds."""
-    own = DAY if isinstance(target, DateType) else NANO if isinstance(target, NANO_TIMESTAMPS) else MICRO
-    bits = 32 if isinstance(target, DateType) else 64
-    limit = 1 << (bits - 1)
+    own, limit = MICRO, 1 << 63
+    if isinstance(target, DateType):
+        own, limit = DAY, 1 << 31
+    elif isinstance(target, NANO_TIMESTAMPS):
+        own = NANO
     is_time = isinstance(target, TimeType)
 
     def convert(value: Any) -> int:

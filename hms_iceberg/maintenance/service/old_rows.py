@@ -151,8 +151,10 @@ def _limit(metadata: TableMetadata, policy: Policy, field: NestedField, now_ms: 
     else:
         wall = local if isinstance(kind, _LOCAL) else local.astimezone(timezone.utc)
         seconds = (wall.replace(tzinfo=None) - _EPOCH) // timedelta(seconds=1)
-        unit = policy.retain_unit if isinstance(kind, _NUMBERS) else "ns" if isinstance(kind, _NANOSECONDS) else "us"
-        value = seconds * _OF_SECOND[unit or "us"]
+        unit = "ns" if isinstance(kind, _NANOSECONDS) else "us"
+        if isinstance(kind, _NUMBERS) and policy.retain_unit:
+            unit = policy.retain_unit
+        value = seconds * _OF_SECOND[unit]
     if not policy.retain_whole_partitions:
         return value
     begins = []

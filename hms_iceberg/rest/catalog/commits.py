@@ -63,13 +63,7 @@ def _changed(
     served: ServedCatalog, call: Call, identifier: Identifier, start: MetadataVersion, update: RequestedChanges
 ) -> MetadataVersion:
     """Commits an update; if the table is not at `start` any more, the requirements decide."""
-    transaction = transaction_on(served, identifier, Existing(start))
-    try:
-        transaction.add(update)
-        served.check_table(call, identifier, transaction.metadata, start)
-    except (RefusedError, InvalidInputError, CommitConflictError):
-        transaction.abandon()
-        raise
+    transaction = transaction_with(served, call, identifier, start, update)
     version = transaction.commit()
     keep_json(served, version, transaction.workspace.last_version)
     return version
@@ -81,10 +75,24 @@ def _made_new(served: ServedCatalog, identifier: Identifier, metadata: TableMeta
         if version.uuid != metadata.table_uuid:
             raise CommitConflictError(f"Requirement failed: table already exists: {'.'.join(identifier)}")
         return version  # it was made by this request, whose answer was lost
-    return transaction_on(served, identifier, Created(metadata)).commit()
+    return _transaction_on(served, identifier, Created(metadata)).commit()
 
 
-def transaction_on(served: ServedCatalog, identifier: Identifier, origin: Origin) -> Transaction:
+def transaction_with(
+    served: ServedCatalog, call: Call, identifier: Identifier, start: MetadataVersion, update: RequestedChanges
+) -> Transaction:
+    """A transaction with an update that the caller may make."""
+    transaction = _transaction_on(served, identifier, Existing(start))
+    try:
+        transaction.add(update)
+        served.check_table(call, identifier, transaction.metadata, start)
+    except (RefusedError, InvalidInputError, CommitConflictError):
+        transaction.abandon()
+        raise
+    return transaction
+
+
+def _transaction_on(served: ServedCatalog, identifier: Identifier, origin: Origin) -> Transaction:
     """A transaction on a table, which trusts that its origin is the newest version."""
     metastore, storage = served.catalog.metastore, served.catalog.storage
     return Transaction(identifier, origin, metastore, storage, first=Approach.TRUST)

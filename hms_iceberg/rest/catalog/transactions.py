@@ -6,7 +6,7 @@ from hms_iceberg.errors import CommitConflictError, InvalidInputError, Unsupport
 from hms_iceberg.metastore import Identifier
 from hms_iceberg.rest.access import Right
 from hms_iceberg.rest.catalog.bodies import Commit, CommitTransaction
-from hms_iceberg.rest.catalog.commits import change_table, transaction_on
+from hms_iceberg.rest.catalog.commits import change_table, transaction_with
 from hms_iceberg.rest.catalog.loading import keep_json
 from hms_iceberg.rest.errors import RefusedError
 from hms_iceberg.rest.served_catalog import ServedCatalog
@@ -14,7 +14,7 @@ from hms_iceberg.rest.serving.calls import NOTHING, Answer, Call, exact_identifi
 from hms_iceberg.spec.changes.requirements import read_table_requirements
 from hms_iceberg.spec.changes.table_changes import added_snapshots, read_table_changes
 from hms_iceberg.transaction.several_tables import SeveralTables, check_different
-from hms_iceberg.transaction.transaction import Existing, Transaction
+from hms_iceberg.transaction.transaction import Transaction
 from hms_iceberg.updates.since_snapshot import RequestedChanges
 
 
@@ -63,11 +63,4 @@ def _transaction(served: ServedCatalog, call: Call, asked: Identifier, changes: 
         requirements, read_table_changes(changes.updates or []), added_snapshots(changes.updates or [])
     )
     identifier, start = served.writable(asked)
-    transaction = transaction_on(served, identifier, Existing(start))
-    try:
-        transaction.add(update)
-        served.check_table(call, identifier, transaction.metadata, start)
-    except (RefusedError, InvalidInputError, CommitConflictError):
-        transaction.abandon()
-        raise
-    return transaction
+    return transaction_with(served, call, identifier, start, update)

@@ -143,7 +143,8 @@ def _aggregated(rows: Sequence[Sequence[Any]], asked: Sequence[Aggregate]) -> li
     found = []
     for place, each in enumerate(asked):
         known = [row[place] for row in rows if row[place] is not None]
-        found.append(_COMBINED[each.op](known) if known else 0 if each.op == "count" else None)
+        of_none = 0 if each.op == "count" else None
+        found.append(_COMBINED[each.op](known) if known else of_none)
     return found
 
 

@@ -37,8 +37,10 @@ class StatementToken(NamedTuple):
 
     @property
     def word(self) -> str:
-        """The upper-case text of what may be a key word; of everything else the text as it is."""
-        return self.value.upper() if self.kind == "name" else self.value if self.kind == "symbol" else ""
+        """A name in upper case, which may be a key word, or a symbol; empty for all else."""
+        if self.kind == "name":
+            return self.value.upper()
+        return self.value if self.kind == "symbol" else ""
 
 
 def tokenize(text: str) -> list[StatementToken]:

@@ -84,8 +84,10 @@ def clustering(spec: PartitionSpec, schema: Schema) -> list[dict[str, Any]]:
 def write_mode(settings: WriteSettings, spec: PartitionSpec, order: SortOrder) -> str:
     """How rows come to tasks, as the write or the table says: `none`, `hash` or `range`."""
     mode = settings.choice("distribution-mode", MODES, DISTRIBUTION_MODE)
+    if mode is None and not order.is_unsorted:
+        return "range"
     if mode is None:
-        return "range" if not order.is_unsorted else "none" if spec.is_unpartitioned() else "hash"
+        return "none" if spec.is_unpartitioned() else "hash"
     if spec.is_unpartitioned() and (mode == "hash" or order.is_unsorted):
         return "none"
     return mode
@@ -134,6 +136,8 @@ def advisory_size(settings: WriteSettings) -> int:
         return given
     file_format = (settings.text("write-format", FILE_FORMAT) or FILE_FORMAT.default).strip().lower()
     codec = settings.text("compression-codec", COMPRESSION_CODECS.get(file_format), of_session=True) or "zstd"
-    ratio = (1.5 if file_format == "avro" else 3.0) if codec.strip().lower() in _STRONG_CODECS else 2.0
+    ratio = 2.0
+    if codec.strip().lower() in _STRONG_CODECS:
+        ratio = 1.5 if file_format == "avro" else 3.0
     of_spark = settings.session.get("spark.sql.adaptive.advisoryPartitionSizeInBytes", "0")
     return max(int(_FILE_BYTES * ratio), int(of_spark))

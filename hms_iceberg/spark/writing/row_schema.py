@@ -260,9 +260,10 @@ def _row_type(kind: Any, own: IcebergType, path: str, nested: dict[str, Any], na
         }
     if isinstance(own, UnknownType) and path:
         raise UnsupportedError(f"Cannot write column {name!r}: lists and maps of type unknown have no form in files.")
-    length = -1 if isinstance(own, UUIDType) else own.length if isinstance(own, FixedType) else None
-    if length is not None:
-        nested.setdefault(path, {})["length"] = length
+    if isinstance(own, UUIDType):
+        nested.setdefault(path, {})["length"] = -1
+    elif isinstance(own, FixedType):
+        nested.setdefault(path, {})["length"] = own.length
     return kind
 
 
