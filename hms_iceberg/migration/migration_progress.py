@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 LISTING = "Listing partitions"
 FOOTERS = "Reading footers"
+_AHEAD = 4  # items for each thread that are under way or waiting
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -23,14 +24,12 @@ class Progress(Protocol):
 def silent(stage: str, done: int, total: int) -> None: ...
 
 
-def in_threads(
-    function: Callable[[Item], Result], items: Iterable[Item], threads: int, window: int = 4
-) -> Iterator[Result]:
-    """Computes a function over items in threads, in their order; at most `window` items a thread are under way or
-    waiting, so that the first error, which ends it, stops the work early."""
+def in_threads(function: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Iterator[Result]:
+    """Computes a function over items in threads, in their order; few items are under way or waiting, so that the first
+    error, which ends it, stops the work early."""
     iterator = iter(items)
     with ThreadPoolExecutor(max_workers=threads) as pool:
-        pending: list[Future[Any]] = [pool.submit(function, item) for item in islice(iterator, threads * window)]
+        pending: list[Future[Any]] = [pool.submit(function, item) for item in islice(iterator, threads * _AHEAD)]
         pending.reverse()
         try:
             while pending:

@@ -149,9 +149,7 @@ def check_sort_order(order: SortOrder, schema: Schema) -> None:
             raise InvalidSortOrderError(f"Invalid sort field {field}: the transform is not known")
 
 
-def assign_fresh_sort_order_ids(
-    order: SortOrder, old_schema: Schema, fresh_schema: Schema, order_id: int = INITIAL_SORT_ORDER_ID
-) -> SortOrder:
+def assign_fresh_sort_order_ids(order: SortOrder, old_schema: Schema, fresh_schema: Schema) -> SortOrder:
     """The sort order for a schema whose columns were renumbered."""
     if order.is_unsorted:
         return UNSORTED
@@ -166,7 +164,7 @@ def assign_fresh_sort_order_ids(
         several = None if field.source_ids is None else tuple(fresh(each) for each in field.source_ids)
         return replace(field, source_id=fresh(field.source_id), source_ids=several)
 
-    return SortOrder(*map(renumbered, order.fields), order_id=order_id)
+    return SortOrder(*map(renumbered, order.fields), order_id=INITIAL_SORT_ORDER_ID)
 
 
 def sort_order_to_json(order: SortOrder) -> dict[str, Any]:

@@ -35,28 +35,11 @@ _ORC_PART_BYTES = 64 * 1024 * 1024
 
 
 def scan_to_batches(
-    plan: ScanPlan,
-    projected: Schema,
-    metadata: TableMetadata,
-    storage: Storage,
-    *,
-    batch_rows: int = _BATCH_ROWS,
-    workers: int | None = None,
-    buffer_bytes: int = _BUFFER_BYTES,
+    plan: ScanPlan, projected: Schema, metadata: TableMetadata, storage: Storage
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a scan as batches, none empty, in the order of the plan's files, with its filter and deletes applied;
-    `projected` may hold metadata columns, or nothing (then only rows are counted). `workers` files are read at once,
-    and `buffer_bytes` of batches wait for the reader."""
-    return read_tasks(
-        plan.tasks(),
-        plan.schema,
-        projected,
-        metadata,
-        storage,
-        batch_rows=batch_rows,
-        workers=workers,
-        buffer_bytes=buffer_bytes,
-    )
+    `projected` may hold metadata columns, or nothing (then only rows are counted)."""
+    return read_tasks(plan.tasks(), plan.schema, projected, metadata, storage)
 
 
 def read_tasks(
@@ -72,8 +55,9 @@ def read_tasks(
     marks_deleted: bool = False,
     decoded_bytes: int = STREAMED_BYTES,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of some tasks of a scan (see `scan_to_batches`), taken a few ahead; `marks_deleted` reads deleted rows
-    too, told by `_deleted`. A range decoded whole takes at most `decoded_bytes`."""
+    """The rows of some tasks of a scan (see `scan_to_batches`): `workers` files are read at once, and `buffer_bytes` of
+    batches wait for the reader. `marks_deleted` reads deleted rows too, told by `_deleted`; a range decoded whole takes
+    at most `decoded_bytes`."""
     if workers is None:
         tasks, workers = _counted(tasks, metadata)
     context = ScanContext(metadata, storage, filter_schema, projected, batch_rows, marks_deleted, None, decoded_bytes)

@@ -64,13 +64,10 @@ Replacement = Callable[[AffectedRows, pa.RecordBatch, slice], Mapping[int, pa.Ar
 class RowRewriter:
     """Reads rows of a table to delete or change them."""
 
-    def __init__(
-        self, metadata: TableMetadata, storage: Storage, filter_schema: Schema | None = None, workers: int | None = None
-    ) -> None:
+    def __init__(self, metadata: TableMetadata, storage: Storage, filter_schema: Schema | None = None) -> None:
         self._metadata = metadata
         self._storage = storage
         self._filter_schema = filter_schema or metadata.schema()
-        self._workers = workers
         self._lineage = metadata.format_version >= 3
 
     @property
@@ -86,9 +83,8 @@ class RowRewriter:
         projected = Schema(*schema.fields, _POSITION, schema_id=schema.schema_id)
         return ScanContext(self._metadata, self._storage, self._filter_schema, projected, batch_rows)
 
-    def workers(self, files: int) -> int:
-        remote = not parse_location(self._metadata.location).is_local
-        return self._workers or default_workers(files, remote)
+    def _workers(self, files: int) -> int:
+        return default_workers(files, not parse_location(self._metadata.location).is_local)
 
     # -------------------------------------------------------------------------------------------- finding
 
@@ -104,7 +100,7 @@ class RowRewriter:
 
     def map(self, find: Callable[[FileScanTask], T], tasks: Sequence[FileScanTask]) -> Iterator[T]:
         """Answers tasks, several at once, in their order."""
-        with ThreadPoolExecutor(self.workers(len(tasks)), thread_name_prefix="iceberg-find") as pool:
+        with ThreadPoolExecutor(self._workers(len(tasks)), thread_name_prefix="iceberg-find") as pool:
             yield from pool.map(find, tasks)
 
     # ------------------------------------------------------------------------------------------- rewriting
@@ -141,7 +137,7 @@ class RowRewriter:
     def _reader(
         self, affected: Sequence[AffectedRows], read: Callable[[AffectedRows], Iterator[pa.RecordBatch]]
     ) -> pa.RecordBatchReader:
-        batches = read_in_order(affected, read, self.workers(len(affected)), _BUFFER_BYTES)
+        batches = read_in_order(affected, read, self._workers(len(affected)), _BUFFER_BYTES)
         return pa.RecordBatchReader.from_batches(to_arrow(self.schema), batches)
 
     def batches(self, context: ScanContext, each: AffectedRows) -> Iterator[tuple[pa.RecordBatch, int, Any]]:

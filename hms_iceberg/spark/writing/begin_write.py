@@ -163,11 +163,10 @@ def write_rules(
     properties: Mapping[str, str],
     storage: Storage,
     lacking_types: Collection[str] = (),
-    suffix: str = "",
 ) -> dict[str, Any]:
     """How rows become files of one kind, for the bridge's class WriteRules. Rows without a partition go by the first
-    spec; `properties` are the table's below those of the write; file names end with `suffix`."""
-    file_format = format_name(properties, deletes=bool(suffix))
+    spec; `properties` are the table's below those of the write."""
+    file_format = format_name(properties)
     names = LocationRules.of(metadata.location, properties)
     written = Schema(*rows.fields, schema_id=schema.schema_id)
     in_python = is_left_to_python(file_format, written, lacking_types)
@@ -187,7 +186,7 @@ def write_rules(
             "context": names.context,
             "object_storage": names.object_storage,
             "partitioned_paths": names.partitioned_paths,
-            "suffix": f"{suffix}.{file_format}",
+            "suffix": f".{file_format}",
         },
         "shred_by": PARQUET_VARIANT_ROWS.of(properties) if has_variants and PARQUET_SHREDS.of(properties) else 0,
         "key_bytes": int(DATA_KEY_LENGTH.of(properties)) if is_encrypted(properties) else 0,

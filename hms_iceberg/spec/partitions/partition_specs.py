@@ -246,9 +246,7 @@ def _check_name(field: PartitionField, schema: Schema) -> None:
 # -------------------------------------------------------------------------------------------------- ids
 
 
-def assign_fresh_spec_ids(
-    spec: PartitionSpec, old_schema: Schema, fresh_schema: Schema, spec_id: int = 0
-) -> PartitionSpec:
+def assign_fresh_spec_ids(spec: PartitionSpec, old_schema: Schema, fresh_schema: Schema) -> PartitionSpec:
     """The spec for a schema whose columns were renumbered; fields get ids from 1000 on, in order."""
 
     def fresh(source_id: int) -> int:
@@ -266,8 +264,7 @@ def assign_fresh_spec_ids(
                 field_id=PARTITION_FIELD_ID_START + position,
             )
             for position, field in enumerate(spec.fields)
-        ),
-        spec_id=spec_id,
+        )
     )
 
 
