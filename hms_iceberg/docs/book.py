@@ -221,7 +221,7 @@ def terminal_text(page: Page, known: Sequence[Page]) -> str:
     alone."""
     topics = {each.place: each.topic for each in known}
 
-    def told(found: re.Match[str]) -> str:
+    def with_command(found: re.Match[str]) -> str:
         text, target = found[1], found[2]
         if "://" in target:
             return found[0]
@@ -229,7 +229,7 @@ def terminal_text(page: Page, known: Sequence[Page]) -> str:
         topic = topics.get(posixpath.normpath(posixpath.join(posixpath.dirname(page.place), path)), "") if path else ""
         return f"{text} (`hms-iceberg docs {topic}`)" if topic else text
 
-    return _LINK.sub(told, page.text)
+    return _LINK.sub(with_command, page.text)
 
 
 # ------------------------------------------------------------------------------------------ the page of settings

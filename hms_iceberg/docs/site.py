@@ -26,7 +26,7 @@ _API = Page("api", "API.md", "# API reference\n\n[Classes and functions](api/ind
 
 
 def write_site(folder: Path) -> None:
-    """Writes the guides as `index.html`, and the API reference below `api/`, over files of before."""
+    """Writes the guides as `index.html`, and the API reference below `api/`, over those that are there."""
     try:
         from pdoc import pdoc, render
     except ImportError as error:

@@ -45,8 +45,8 @@ class ExpiryResult:
         files: the files that no snapshot needs any more, by kind.
         deleted: how many of them were deleted; none in a dry run.
         left: those that could not be deleted, by location with the reason. They are orphans.
-        kept: those that others need, by location with who does: the Hive table of before a migration, or a copy of the
-            table. They become orphans when these are gone.
+        kept: those that others need, by location with who does: the original Hive table of a migration, or a copy of
+            the table. They become orphans when these are gone.
     """
 
     snapshot_ids: tuple[int, ...]
@@ -86,7 +86,7 @@ def expire_snapshots(
         dry_run: only tell what would go.
         clean_expired_files: whether files are deleted; those that are left out are told, and stay as orphans.
         clean_expired_metadata: also removes partition specs and schemas that no snapshot refers to any more.
-        keep_backup: whether the files stay that the Hive table of before a migration needs; without them there is no
+        keep_backup: whether the files stay that the original Hive table of a migration needs; without them there is no
             way back.
         rows: the metastore's tables, if they are not to be asked for anew to tell what would go.
 

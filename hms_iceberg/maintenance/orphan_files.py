@@ -110,7 +110,7 @@ def remove_orphan_files(
         workers: files that are deleted at once.
         files: the files to look at, from an inventory of the store for example, in place of a listing; of them, only
             those in the folder to search.
-        keep_backup: whether the files stay that the Hive table of before a migration needs; without them there is no
+        keep_backup: whether the files stay that the original Hive table of a migration needs; without them there is no
             way back.
         rows: the metastore's tables, if they are not to be asked for anew unless there are orphans to delete.
 

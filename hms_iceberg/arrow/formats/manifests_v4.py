@@ -190,7 +190,7 @@ class _Entries:
             for field_id in _MAPS & set(self._file):
                 name = DATA_FILE_FIELDS[field_id]
                 values[name] = None if values[name] is None else dict(values[name])
-            # Files of before the table had typed metrics keep theirs in maps.
+            # Files that are older than the table's typed metrics keep theirs in maps.
             values.update(metrics[number])
             for name in ("file_path", "referenced_data_file"):
                 if self._base is not None and values.get(name) is not None:

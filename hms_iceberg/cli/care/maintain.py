@@ -113,7 +113,7 @@ def maintain(
         printer.run_id = lambda: service.run_id
         service.on_step = printer.step
         if every is not None and not dry_run:
-            with _told(service, printer, metrics_host, metrics_port) as (on_report, on_failure):
+            with _observed(service, printer, metrics_host, metrics_port) as (on_report, on_failure):
                 service.run_every(every, on_report, on_failure)
             return
         report = service.run(dry_run)
@@ -128,7 +128,7 @@ def maintain(
 
 
 @contextmanager
-def _told(
+def _observed(
     service: MaintenanceService, printer: _StepPrinter, host: str, port: int | None
 ) -> Iterator[tuple[Callable[[RunReport], None], Callable[[IcebergError], None]]]:
     """The function that is called after runs: the printer, and if there is a port, the metrics there."""

@@ -71,7 +71,7 @@ def _done(
     except IcebergError as error:
         failure = {"type": type(error).__name__, "message": str(error)}
         return {"table": name, "error": failure, "text": f"{name}: {error}", "is_left": True}
-    return _told(name, result, apply)
+    return _as_json(name, result, apply)
 
 
 def _undone(name: str, undone: UndoneRepair, apply: bool) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def _undone(name: str, undone: UndoneRepair, apply: bool) -> dict[str, Any]:
     return {**journal, "text": f"{undone}\n{said}", "is_left": False}
 
 
-def _told(name: str, result: RepairResult, apply: bool) -> dict[str, Any]:
+def _as_json(name: str, result: RepairResult, apply: bool) -> dict[str, Any]:
     plan = result.plan
     steps = {key: [asdict(step) for step in getattr(plan, key)] for key in ("steps", "refused", "hopeless")}
     return {

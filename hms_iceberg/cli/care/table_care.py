@@ -29,7 +29,7 @@ def options_option(command: Command) -> Command:
 
 def backup_option(command: Command) -> Command:
     """Adds `--keep-backup`, about the files of the Hive table that a table was before its migration."""
-    text = "Whether files stay that the Hive table of before a migration needs, the way back [they do]."
+    text = "Whether files stay that the original Hive table of a migration needs, the way back [they do]."
     return click.option("--keep-backup/--give-up-backup", default=True, help=text)(command)
 
 

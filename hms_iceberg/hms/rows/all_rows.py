@@ -80,11 +80,11 @@ class HiveTableRows:
             parts += [(database, wanted[start : start + BATCH]) for start in range(0, len(wanted), BATCH)]
         # The server asks its database for each table: it takes its time, and may have several at work.
         with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="iceberg-listing") as pool:
-            for told in pool.map(lambda part: list(self._told(*part)), parts):
-                yield from told
+            for rows in pool.map(lambda part: list(self._rows_of(*part)), parts):
+                yield from rows
 
-    def _told(self, database: str, names: Sequence[str]) -> Iterator[ListedTable]:
-        """The rows of some tables, told at once; those of which nothing is told then are asked for one by one."""
+    def _rows_of(self, database: str, names: Sequence[str]) -> Iterator[ListedTable]:
+        """The rows of some tables, all in one answer; those that it lacks are asked for one by one."""
         try:
             rows = list(self._client.get_tables(database, names))
         except MetastoreUnavailableError:

@@ -26,7 +26,7 @@ _SPARK = ((4, 0), (5, 0))
 
 def examine_machine() -> Iterator[Diagnosis]:
     """Checks what is installed on this machine, and the limits of this process."""
-    yield good("Python", f"{platform.python_version()} with {', '.join(map(_told, _PACKAGES))}")
+    yield good("Python", f"{platform.python_version()} with {', '.join(map(_with_version, _PACKAGES))}")
     yield _spark()
     yield _java()
     yield _memory()
@@ -37,7 +37,7 @@ def examine_machine() -> Iterator[Diagnosis]:
         yield good("open files", "no limit" if soft == resource.RLIM_INFINITY else f"at most {soft} at once")
 
 
-def _told(package: str) -> str:
+def _with_version(package: str) -> str:
     try:
         return f"{package} {version(package)}"
     except PackageNotFoundError:

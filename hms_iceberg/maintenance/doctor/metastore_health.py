@@ -75,10 +75,10 @@ def examine_transactions(rows: Iterable[TableRow]) -> Iterator[Diagnosis]:
 
 
 def examine_erasures(rows: Iterable[TableRow]) -> Iterator[Diagnosis]:
-    """Names the tables whose files of before an erasure are not all gone."""
+    """Names the tables with an erasure whose old files are not all gone."""
     for row in rows:
         if row.is_iceberg and OPEN_ERASURE in row.properties:
-            told = "rows were forgotten, and the files of before are still there"
+            told = "rows were forgotten, and the old files are still there"
             yield doubtful(f"table {row}", told, f"When they are due, delete them: hms-iceberg forget {row} --resume")
 
 

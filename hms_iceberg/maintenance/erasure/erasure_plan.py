@@ -64,9 +64,7 @@ class ErasurePlan:
         if self.deletes:
             lines.append(f"  {len(self.deletes):,} delete files hold keys or copies of such rows")
         if self.traces:
-            lines.append(
-                f"  {self.traces:,} traces go: files of before that may have held such rows, notes of snapshots"
-            )
+            lines.append(f"  {self.traces:,} traces go: old files that may have held such rows, notes of snapshots")
         if self.statistics:
             lines.append(f"  {len(self.statistics):,} statistics files go: compute them again")
         if self.dropped_columns:
@@ -82,8 +80,8 @@ class ErasureResult:
 
     Attributes:
         plan: what was found.
-        journal: location of its journal, while files of before are left; None if nothing was to be done, or all is.
-        due: when the files of before may be deleted, in UTC; None if nothing waits.
+        journal: location of its journal, while old files are left; None if nothing was to be done, or all is.
+        due: when the old files may be deleted, in UTC; None if nothing waits.
         report: what was done and the proof, signed if a key was given; None before it is finished.
         left: files that could not be deleted, each with the reason.
     """

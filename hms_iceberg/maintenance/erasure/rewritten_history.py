@@ -33,7 +33,7 @@ from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_li
 from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 OPEN_ERASURE = "hms_iceberg.erasure"
-"""The property of a table whose files of before an erasure are not all gone; its value is the erasure's id."""
+"""The property of a table with an erasure whose old files are not all gone; its value is the erasure's id."""
 
 # A manifest as a manifest list reads it: the ids that its rows get are those of the list's row.
 _Key = tuple[str, int | None]
@@ -211,7 +211,7 @@ class ForgetRows(Update):
     mark: str  # what the table's property says of the open erasure
     case_sensitive: bool
     files: FileRewriting
-    on_apply: Callable[[TableMetadata, TableMetadata], None]  # gets the metadata of before and after
+    on_apply: Callable[[TableMetadata, TableMetadata], None]  # gets the metadata before and after
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
         """Accepts every history: rows that came meanwhile are looked at as well."""

@@ -178,7 +178,7 @@ def undo_repair(catalog: Catalog, identifier: str | Identifier, *, dry_run: bool
 
     Raises:
         NoSuchTableError: no such Iceberg table.
-        InvalidInputError: the last change of the table is no repair, or the metadata file of before cannot be read.
+        InvalidInputError: the last change of the table is no repair, or the earlier metadata file cannot be read.
         CommitConflictError: the table was changed meanwhile; nothing was done.
     """
     identifier = table_identifier(identifier)
@@ -196,7 +196,7 @@ def undo_repair(catalog: Catalog, identifier: str | Identifier, *, dry_run: bool
         before = metadata_before(done, storage)
     except (MissingFileError, CorruptMetadataError) as error:
         raise InvalidInputError(
-            f"Cannot take back the repair of table {name}: the metadata file of before is gone or damaged. Restore it "
+            f"Cannot take back the repair of table {name}: the earlier metadata file is gone or damaged. Restore it "
             f"first. {error}"
         ) from error
     undone = UndoneRepair(identifier, done.journal, done.before)

@@ -38,7 +38,7 @@ class DoneRepair:
 def write_journal(
     plan: RepairPlan, base: MetadataVersion, metadata: TableMetadata, storage: Storage
 ) -> tuple[str, str]:
-    """Writes the journal and a copy of the metadata file of before; returns both locations, "" if that file is gone."""
+    """Writes the journal and a copy of the earlier metadata file; returns both locations, "" if that file is gone."""
     folder = metadata_folder(metadata.location, metadata.properties)
     location = f"{folder}/{REPAIR_JOURNALS}{now_ms()}-{uuid.uuid4()}.json"
     copy = location.removesuffix(".json") + _BEFORE

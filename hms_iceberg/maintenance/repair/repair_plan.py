@@ -20,10 +20,10 @@ from hms_iceberg.maintenance.repair.rebuilt_manifests import Rebuilt, encoded, r
 from hms_iceberg.maintenance.repair.whole_versions import (
     current_version,
     goes_on,
+    in_words,
     lost_snapshots,
     names_elsewhere,
     newest_whole_version,
-    told,
     version_after,
 )
 from hms_iceberg.maintenance.repair.wrong_bounds import mended_bounds
@@ -188,7 +188,7 @@ class _Planner:
             return None
         places = Places(self._storage)
         way = "gets its own newest version again," if names_elsewhere(self._pointer, places) else "goes back to"
-        remedy = f"The table {way} {told(newest)}."
+        remedy = f"The table {way} {in_words(newest)}."
         taken = self._add(RepairStep("metadata", damage, remedy, lost_snapshots(newest, self._pointer, places)))
         return newest if taken else None
 
@@ -199,14 +199,14 @@ class _Planner:
             loses = f"every change of the table after version {newest}, up to version {damage.named}"
         elif damage.reached is not None and not goes_on(read_version(damage.reached.location, self._storage), version):
             loses = f"what the version {damage.reached.location} has, of which the newest one does not come"
-        return RepairStep("version hint", str(damage), f"The table goes on from {told(version)}.", loses)
+        return RepairStep("version hint", str(damage), f"The table goes on from {in_words(version)}.", loses)
 
     def _checked_row(self, version: MetadataVersion) -> MetadataVersion:
         """The version that the metastore's row tells of, where it names one before that."""
         later = None if self._steps else version_after(version, self._pointer, self._storage)
         if later is not None:
-            damage = f"The metastore's row names {told(version)}, and says that a later snapshot is current."
-            self._add(RepairStep("metastore row", damage, f"The table goes on from {told(later)}."))
+            damage = f"The metastore's row names {in_words(version)}, and says that a later snapshot is current."
+            self._add(RepairStep("metastore row", damage, f"The table goes on from {in_words(later)}."))
             return later
         current = version.metadata.current_snapshot_id
         true = {"uuid": version.uuid, "snapshot-count": str(len(version.metadata.snapshots))}

@@ -113,7 +113,7 @@ def _number(name: str) -> int:
     return int(match[1]) if match else -1
 
 
-def told(version: MetadataVersion) -> str:
+def in_words(version: MetadataVersion) -> str:
     """A version in words."""
     snapshot = version.metadata.current_snapshot()
     current = "no snapshot" if snapshot is None else f"snapshot {snapshot.snapshot_id}"

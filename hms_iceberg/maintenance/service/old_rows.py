@@ -125,13 +125,13 @@ def old_rows(table: Table, policy: Policy, now_ms: int) -> OldRows | None:
 
 
 def _check_unit(table: Table, policy: Policy, request: ScanRequest) -> None:
-    """Refuses a unit by which every row of the table would be of before 1990: it is rather wrong than right."""
+    """Refuses a unit by which every row of the table would be from before 1990: it is rather wrong than right."""
     begin = _YEAR_1990 * _OF_SECOND[policy.retain_unit or "s"]
     recent = replace(request, row_filter=GreaterThanOrEqual(policy.retain_column, begin), decide=False)
     if not plan_scan(recent, table.storage).files.height:
         raise ConfigurationError(
             f"Cannot use {property_of('retain_unit')}={policy.retain_unit} of table {'.'.join(table.identifier)}: then "
-            f"every {policy.retain_column} is of before 1990, and all rows would go. Set the unit that the column is "
+            f"every {policy.retain_column} is from before 1990, and all rows would go. Set the unit that the column is "
             "in, or delete these rows yourself if they are that old."
         )
 

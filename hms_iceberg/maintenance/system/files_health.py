@@ -19,7 +19,7 @@ from hms_iceberg.spec.table_properties import TARGET_FILE_BYTES
 from hms_iceberg.table.table import Table
 
 
-def _told(meaning: str) -> Any:
+def _documented(meaning: str) -> Any:
     return field(metadata={"doc": meaning})
 
 
@@ -27,21 +27,21 @@ def _told(meaning: str) -> Any:
 class FilesHealth:
     """The live files of a table; the fields are the columns of `system.files_health`."""
 
-    rows: int = _told("rows of its data files, deleted ones included")
-    data_files: int = _told("how many data files it has")
-    data_bytes: int = _told("their size")
-    target_file_bytes: int = _told("size of a data file that compaction aims at")
-    small_files: int = _told("data files that compaction takes for too small, below three quarters of that")
-    small_bytes: int = _told("their size")
-    large_files: int = _told("data files that compaction takes for too large")
-    files_with_deletes: int = _told("data files that deletes apply to")
-    position_delete_files: int = _told("files of deleted positions that apply, without deletion vectors")
-    deletion_vectors: int = _told("deletion vectors that apply")
-    equality_delete_files: int = _told("files of deleted keys that apply")
-    dangling_delete_files: int = _told("delete files and vectors that apply to nothing")
-    delete_bytes: int = _told("size of the delete files that apply")
-    deleted_positions: int = _told("rows that position deletes and vectors name")
-    manifests: int = _told("how many manifests it has")
+    rows: int = _documented("rows of its data files, deleted ones included")
+    data_files: int = _documented("how many data files it has")
+    data_bytes: int = _documented("their size")
+    target_file_bytes: int = _documented("size of a data file that compaction aims at")
+    small_files: int = _documented("data files that compaction takes for too small, below three quarters of that")
+    small_bytes: int = _documented("their size")
+    large_files: int = _documented("data files that compaction takes for too large")
+    files_with_deletes: int = _documented("data files that deletes apply to")
+    position_delete_files: int = _documented("files of deleted positions that apply, without deletion vectors")
+    deletion_vectors: int = _documented("deletion vectors that apply")
+    equality_delete_files: int = _documented("files of deleted keys that apply")
+    dangling_delete_files: int = _documented("delete files and vectors that apply to nothing")
+    delete_bytes: int = _documented("size of the delete files that apply")
+    deleted_positions: int = _documented("rows that position deletes and vectors name")
+    manifests: int = _documented("how many manifests it has")
 
 
 def files_health(table: Table, plan: ScanPlan, policy: Policy) -> FilesHealth:
@@ -72,11 +72,11 @@ def files_health(table: Table, plan: ScanPlan, policy: Policy) -> FilesHealth:
 
 
 def _read(looking: Looking, schema: pa.Schema) -> Iterator[pa.Table]:
-    def told(table: Table) -> Iterator[Row]:
+    def rows_of(table: Table) -> Iterator[Row]:
         policy = looking.policies.of(".".join(table.identifier), table.properties)
         yield asdict(files_health(table, table.scan().plan(), policy))
 
-    return looking.of_each_table(schema, told)
+    return looking.of_each_table(schema, rows_of)
 
 
 FILES_HEALTH = SystemTable(

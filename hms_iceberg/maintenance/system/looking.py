@@ -84,16 +84,16 @@ class Looking:
                     continue
 
     def of_each(
-        self, schema: pa.Schema, names: Sequence[ListedTable], told: Callable[[ListedTable], Iterable[Row]]
+        self, schema: pa.Schema, names: Sequence[ListedTable], rows_of: Callable[[ListedTable], Iterable[Row]]
     ) -> Iterator[pa.Table]:
-        """Rows of tables, in their order; of one that cannot be told of, its name and the error."""
+        """Rows of tables, in their order; of one that cannot be read, its name and the error."""
 
         def rows(each: ListedTable) -> Iterable[Row]:
             listed = _listed(each)
             if each.error is not None:
                 return [listed | {"error": each.error}]
             try:
-                return [listed | row for row in told(each)]
+                return [listed | row for row in rows_of(each)]
             except MetastoreUnavailableError:  # so are all others
                 raise
             except Exception as error:  # one table's damage is never another's
@@ -108,10 +108,10 @@ class Looking:
         with ThreadPoolExecutor(self.threads, thread_name_prefix="iceberg-system") as pool:
             yield from pool.map(part, range(0, len(names), _AT_ONCE))
 
-    def of_each_table(self, schema: pa.Schema, told: Callable[[Table], Iterable[Row]]) -> Iterator[pa.Table]:
+    def of_each_table(self, schema: pa.Schema, rows_of: Callable[[Table], Iterable[Row]]) -> Iterator[pa.Table]:
         """The rows of each Iceberg table, once it is loaded."""
         tables = [each for each in self.listed() if each.kind in (TableKind.ICEBERG, None)]
-        return self.of_each(schema, tables, lambda each: told(self.catalog.load_table(each.identifier)))
+        return self.of_each(schema, tables, lambda each: rows_of(self.catalog.load_table(each.identifier)))
 
 
 def _listed(each: ListedTable) -> Row:
@@ -128,12 +128,12 @@ class SystemTable:
     read: Callable[[Looking, pa.Schema], Iterable[pa.Table]]
 
 
-def columns(*told: tuple[str, IcebergType, str] | NestedField, has_error: bool = True) -> Schema:
+def columns(*own: tuple[str, IcebergType, str] | NestedField, has_error: bool = True) -> Schema:
     """Columns by name, type and meaning, after those of the table's name, and before that of the error."""
     names = (("namespace", StringType(), "namespace of the table"), ("table", StringType(), "its name"))
     last = (("error", StringType(), "why the table cannot be told of, if so"),) if has_error else ()
     fields = []
-    for field_id, each in enumerate((*names, *told, *last), 1001):  # above the ids within nested columns
+    for field_id, each in enumerate((*names, *own, *last), 1001):  # above the ids within nested columns
         name, kind, doc = (each.name, each.field_type, each.doc) if isinstance(each, NestedField) else each
         fields.append(NestedField(field_id, name, kind, doc=doc))
     return Schema(*fields)

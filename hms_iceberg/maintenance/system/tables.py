@@ -42,13 +42,13 @@ COLUMNS = columns(
 
 
 def _read(looking: Looking, schema: pa.Schema) -> Iterator[pa.Table]:
-    def told(each: ListedTable) -> Iterator[Row]:
+    def rows_of(each: ListedTable) -> Iterator[Row]:
         if each.kind is TableKind.ICEBERG and not {_COUNT, METADATA_LOCATION} <= each.properties.keys():
             yield _of_table(looking.catalog.load_table(each.identifier))
         else:
             yield _of_row(each.properties)
 
-    return looking.of_each(schema, looking.listed(), told)
+    return looking.of_each(schema, looking.listed(), rows_of)
 
 
 def _of_row(given: Mapping[str, str]) -> Row:
@@ -74,21 +74,21 @@ def _of_table(table: Table) -> Row:
     return found | {"location": table.location()}
 
 
-def _glance(told: Mapping[str, Any], snapshot_id: int | None, committed_ms: int | None) -> Row:
+def _glance(summary: Mapping[str, Any], snapshot_id: int | None, committed_ms: int | None) -> Row:
     rows, files, size = (
-        _number(told.get(of_iceberg) or told.get(of_hive))
+        _number(summary.get(of_iceberg) or summary.get(of_hive))
         for of_iceberg, of_hive in zip(("total-records", "total-data-files", "total-files-size"), _OF_HIVE, strict=True)
     )
     committed = None if committed_ms is None else datetime.fromtimestamp(committed_ms / 1000, timezone.utc)
     return {
         "rows": rows,
         "data_files": files,
-        "delete_files": _number(told.get("total-delete-files")),
-        "position_deletes": _number(told.get("total-position-deletes")),
-        "equality_deletes": _number(told.get("total-equality-deletes")),
+        "delete_files": _number(summary.get("total-delete-files")),
+        "position_deletes": _number(summary.get("total-position-deletes")),
+        "equality_deletes": _number(summary.get("total-equality-deletes")),
         "bytes": size,
         "average_file_bytes": size // files if files and size is not None else None,
-        "snapshots": _number(told.get(_COUNT)),
+        "snapshots": _number(summary.get(_COUNT)),
         "snapshot_id": snapshot_id,
         "committed_at": committed,
         "age_seconds": None if committed_ms is None else time.time() - committed_ms / 1000,
@@ -96,8 +96,8 @@ def _glance(told: Mapping[str, Any], snapshot_id: int | None, committed_ms: int 
 
 
 def _number(text: object) -> int | None:
-    told = str(text) if text is not None else ""
-    return int(told) if told.removeprefix("-").isdecimal() else None
+    digits = str(text) if text is not None else ""
+    return int(digits) if digits.removeprefix("-").isdecimal() else None
 
 
 TABLES = SystemTable(COLUMNS, _read)

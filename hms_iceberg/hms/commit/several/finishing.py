@@ -81,7 +81,7 @@ class Finisher:
             step = next_step(stands, marked, way, owner=owner)
             if step is None:
                 intent.close(storage)
-                return _told(intent, stands)
+                return _logged_end(intent, stands)
             row = rows[step.table]
             assert row is not None
             self._carry_out(intent, step.action, step.table, row, stands[step.table], owner)
@@ -184,7 +184,7 @@ def _is_marked(row: ttypes.Table | None, intent: Intent) -> bool:
     return mark is not None and mark.transaction == intent.transaction_id
 
 
-def _told(intent: Intent, stands: Sequence[Stand]) -> End:
+def _logged_end(intent: Intent, stands: Sequence[Stand]) -> End:
     names = {".".join(each.identifier): stand.value for each, stand in zip(intent.tables, stands, strict=True)}
     if is_committed(stands):
         return End.COMMITTED
