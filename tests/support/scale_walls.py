@@ -25,6 +25,7 @@ from hms_iceberg.maintenance.rewrite.rewrite_plan import plan_rewrite
 from hms_iceberg.report.gather import _history
 from hms_iceberg.scan.metadata_tables.history_tables import metadata_log_entries
 from hms_iceberg.scan.metadata_tables.request import MetadataRequest
+from hms_iceberg.spark.reading.plan_answer import AnswerForm, plan_answer
 from hms_iceberg.spec.data_types import LongType, NestedField
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent, ManifestEntry, ManifestEntryStatus
 from hms_iceberg.spec.metadata.metadata_snapshots import remove_snapshots
@@ -83,6 +84,16 @@ def planned(kind: DataFileContent, of_keys: int = 1) -> Callable[[int], Callable
             return plan.assignments.height
 
         return work
+
+    return make
+
+
+def answered(kind: DataFileContent) -> Callable[[int], Callable[[], int]]:
+    """Telling Spark the plan of a partition to which each of many commits added a data file and a delete file."""
+
+    def make(size: int) -> Callable[[], int]:
+        plan = checkpoints(size, kind, 1).plan()
+        return lambda: len(plan_answer(plan, "t", AnswerForm()))
 
     return make
 
@@ -275,6 +286,18 @@ WALLS = {
     "position deletes, planned": Wall(
         "a partition of so many commits, each a data file and a position delete file of the partition",
         planned(DataFileContent.POSITION_DELETES),
+        (1_000, 3_000, 10_000),
+        100,
+    ),
+    "equality deletes, told to Spark": Wall(
+        "the plan of such a partition with equality deletes, as the JVM gets it",
+        answered(DataFileContent.EQUALITY_DELETES),
+        (1_000, 3_000, 10_000),
+        100,
+    ),
+    "position deletes, told to Spark": Wall(
+        "the plan of such a partition with position deletes, as the JVM gets it",
+        answered(DataFileContent.POSITION_DELETES),
         (1_000, 3_000, 10_000),
         100,
     ),

@@ -60,6 +60,14 @@ def plan_text(frame: DataFrame) -> str:
     return frame._jdf.queryExecution().executedPlan().toString()
 
 
+def sent_to_tasks(frame: DataFrame) -> bytes:
+    """What travels with the tasks of a query's scan, as the JVM serializes it."""
+    jvm = frame.sparkSession.sparkContext._jvm
+    assert jvm is not None
+    partitions = frame._jdf.queryExecution().toRdd().partitions()
+    return b"".join(bytes(jvm.org.apache.spark.util.Utils.serialize(each)) for each in partitions)
+
+
 def rows_of(spark: SparkSession, query: str) -> list[tuple[Any, ...]]:
     """The rows of a query, sorted (nulls last)."""
     rows = [tuple(row) for row in spark.sql(query).collect()]
@@ -109,7 +117,7 @@ def delete_positions(table: Table, *positions: tuple[DataFile, Sequence[int]]) -
         pa.table([pa.repeat(file.file_path, len(own)), pa.array(sorted(own), pa.int64())], schema=schema)
         for file, own in sorted(positions, key=lambda each: each[0].file_path)
     ]
-    return _written(table, pa.concat_tables(parts), DataFileContent.POSITION_DELETES)
+    return written(table, pa.concat_tables(parts), DataFileContent.POSITION_DELETES)
 
 
 def delete_keys(table: Table, rows: pa.Table) -> DataFile:
@@ -117,7 +125,7 @@ def delete_keys(table: Table, rows: pa.Table) -> DataFile:
     fields = [table.schema().find_field(name) for name in rows.column_names]
     cast = rows.cast(to_arrow(Schema(*fields)))
     ids = tuple(field.field_id for field in fields)
-    return _written(table, cast, DataFileContent.EQUALITY_DELETES, equality_ids=ids)
+    return written(table, cast, DataFileContent.EQUALITY_DELETES, equality_ids=ids)
 
 
 def delete_vector(table: Table, file: DataFile, positions: Sequence[int]) -> DataFile:
@@ -139,8 +147,10 @@ def delete_vector(table: Table, file: DataFile, positions: Sequence[int]) -> Dat
     )
 
 
-def _written(table: Table, rows: pa.Table, content: DataFileContent, **more: Any) -> DataFile:
-    location = f"{table.location()}/data/{uuid.uuid4()}-deletes.parquet"
+def written(table: Table, rows: pa.Table, content: DataFileContent, **more: Any) -> DataFile:
+    """A Parquet file, which is not committed."""
+    ending = "" if content is DataFileContent.DATA else "-deletes"
+    location = f"{table.location()}/data/{uuid.uuid4()}{ending}.parquet"
     with table.storage.open_output(location) as output:
         pq.write_table(rows, output)
     return DataFile(

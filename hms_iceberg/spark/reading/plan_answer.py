@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 import logging
 from collections.abc import Mapping, Sequence
@@ -14,7 +12,6 @@ from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, BooleanExpression
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.appends import AppendRequest, plan_appends, snapshot_or_current
-from hms_iceberg.scan.delete_runs import pairs_of
 from hms_iceberg.scan.metadata_filter import with_metadata_columns
 from hms_iceberg.scan.planner import plan_scan
 from hms_iceberg.scan.tasks import ScanPlan, ScanRequest
@@ -23,13 +20,13 @@ from hms_iceberg.spark.nanoseconds import chosen, has_nanoseconds
 from hms_iceberg.spark.read_questions import PlanScan
 from hms_iceberg.spark.reading.column_statistics import column_statistics
 from hms_iceberg.spark.reading.conditions import named_columns, row_filter
+from hms_iceberg.spark.reading.deletes_of_plan import DeletesOfPlan
 from hms_iceberg.spark.reading.identities import Identities
 from hms_iceberg.spark.reading.metadata_answers import metadata_answers, row_counts
 from hms_iceberg.spark.reading.streams import plan_batch
 from hms_iceberg.spark.reading.worker_files import pickled_tasks, split
-from hms_iceberg.spark.schemas import is_held, key_schema, spark_field, spark_type, spark_value
+from hms_iceberg.spark.schemas import is_held, spark_field, spark_type, spark_value
 from hms_iceberg.spec.data_types import NestedField, StructType
-from hms_iceberg.spec.manifests.manifest_values import DataFileContent
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.metadata_columns import DELETED, partition_column
 from hms_iceberg.spec.partitions.partition_specs import PartitionField
@@ -60,8 +57,7 @@ def plan_answer(
     `aggregates` are the query's answers if metadata knows them, `statistics` as of `column_statistics`."""
     plan, in_workers = split(whole, form.lacking_types)
     partitions = _Partitions(plan, table, form.partition_column, form.constants)
-    groups = _EqualityGroups(plan, table)
-    positions = pairs_of(groups.positions)
+    deletes = DeletesOfPlan(plan, table)
     formats = plan.files["file_format"].str.to_uppercase()
     kinds = formats.unique(maintain_order=True).to_list()
     is_keyed = plan.files["key_metadata"].null_count() < plan.files.height
@@ -80,8 +76,7 @@ def plan_answer(
         "partition_schema": partitions.schema,
         "partitions": partitions.tuples,
         "specs": partitions.specs,
-        "delete_files": _delete_files(plan),
-        "equality_deletes": groups.groups,
+        **deletes.header,
     }
     answer = AnswerWriter(header)
     answer.texts(plan.files["file_path"])
@@ -95,10 +90,7 @@ def plan_answer(
         answer.ints(formats.replace_strict(kinds, range(len(kinds)), return_dtype=pl.Int32))
     if is_keyed:
         answer.blobs([key or b"" for key in plan.files["key_metadata"].to_list()])
-    if plan.delete_files.height:
-        _spread(answer, plan.files.height, positions["data_file"], positions["delete_file"])
-    if groups.groups:
-        _spread(answer, plan.files.height, groups.assignments["data_file"], groups.assignments["group"])
+    deletes.add_to(answer)
     if in_workers:
         answer.texts(in_workers.files["file_path"])
         answer.longs(in_workers.files["file_size_in_bytes"])
@@ -124,34 +116,6 @@ def _description(plan: ScanPlan, table: str, in_workers: int) -> str:
 def _name_mapping(plan: ScanPlan) -> Any:
     mapping = plan.metadata.name_mapping()
     return None if mapping is None else json.loads(mapping.to_json())
-
-
-def _delete_files(plan: ScanPlan) -> list[dict[str, Any]]:
-    columns = ("file_path", "file_format", "file_size_in_bytes", "sequence_number", "content_offset")
-    return [
-        {
-            "path": path,
-            "format": file_format.upper(),
-            "size": size,
-            "sequence_number": sequence_number or 0,
-            "offset": offset or 0,
-            "length": length or 0,
-            "record_count": count,
-            "key": None if key is None else base64.b64encode(key).decode(),
-        }
-        for path, file_format, size, sequence_number, offset, length, count, key in plan.delete_files.select(
-            *columns, "content_size_in_bytes", "record_count", "key_metadata"
-        ).iter_rows()
-    ]
-
-
-def _spread(answer: AnswerWriter, count: int, owners: pl.Series, numbers: pl.Series) -> None:
-    """Numbers by owner: where each owner's begin, then the numbers."""
-    import numpy as np
-
-    per_owner = np.bincount(owners.to_numpy(), minlength=count) if len(owners) else np.zeros(count, np.int64)
-    answer.ints(pl.Series(np.concatenate(([0], np.cumsum(per_owner)))))
-    answer.ints(numbers)
 
 
 class _Partitions:
@@ -251,44 +215,6 @@ def _numbered(files: pl.DataFrame, columns: Sequence[str]) -> tuple[pl.DataFrame
     distinct = keyed.unique(maintain_order=True).with_row_index("number")
     numbers = keyed.join(distinct, on=keyed.columns, how="left", nulls_equal=True, maintain_order="left")["number"]
     return distinct, numbers
-
-
-class _EqualityGroups:
-    """Equality deletes with the same key columns and the same reach, put together: the rows of a group are loaded once
-    and compared by sequence number, however many commits wrote them."""
-
-    def __init__(self, plan: ScanPlan, table: str) -> None:
-        self.groups: list[dict[str, Any]] = []
-        reach: dict[tuple[Any, ...], int] = {}
-        group_of: list[int | None] = [None] * plan.delete_files.height
-        for number, row in enumerate(plan.delete_files.iter_rows(named=True)):
-            if row["content"] != int(DataFileContent.EQUALITY_DELETES):
-                continue
-            key = (tuple(sorted(row["equality_ids"] or ())), *self._reach(plan, row))
-            if key not in reach:
-                reach[key] = len(self.groups)
-                self.groups.append({"columns": key_schema(key[0], plan.schema, plan.metadata, table), "files": []})
-            group_of[number] = reach[key]
-            self.groups[reach[key]]["files"].append(number)
-        paths = plan.delete_files["file_path"].to_list()
-        for group in self.groups:
-            group["key"] = _digest([group["columns"], [paths[number] for number in group["files"]]])
-        # No run goes beyond the deletes of one key and reach.
-        groups = pl.Series(group_of, dtype=pl.Int32).gather(plan.assignments["first"])
-        self.positions = plan.assignments.filter(groups.is_null())
-        keyed = plan.assignments.select("data_file", groups.alias("group")).filter(groups.is_not_null())
-        self.assignments = keyed.unique().sort("data_file", "group")
-
-    @staticmethod
-    def _reach(plan: ScanPlan, row: dict[str, Any]) -> tuple[Any, ...]:
-        if plan.metadata.spec_by_id(row["spec_id"]).is_unpartitioned():
-            return ()
-        columns = plan.partitions.columns(row["spec_id"])
-        return (row["spec_id"], *(repr(row[column]) for column in columns))
-
-
-def _digest(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value).encode()).hexdigest()
 
 
 logger = logging.getLogger(__name__)

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import random
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 
-from tests.support.spark_tables import Rows, data_files, delete_keys, delete_positions, delete_vector, rows_of
+from hms_iceberg.arrow.columns.arrow_schema import to_arrow
+from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
+from tests.support.spark_tables import (
+    Rows,
+    data_files,
+    delete_keys,
+    delete_positions,
+    delete_vector,
+    rows_of,
+    sent_to_tasks,
+    written,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,6 +90,51 @@ def test_of_a_large_delete_file_each_data_file_takes_its_own_part(
     assert left(spark, f"{namespace}.many", "n in (2, 3, 1799998, 1799999, 1800000, 1800001)") == [
         3, 1_799_999, 1_800_000
     ]  # fmt: skip
+
+
+@pytest.fixture
+def shared(catalog: Catalog, namespace: str, commit: Any) -> tuple[Table, list[int]]:
+    """200 data files and as many delete files of either kind, each about any of them; and the rows that are left.
+
+    The first delete file of positions is also about a data file that only comes later, of which it deletes nothing.
+    """
+    source, keys = random.Random(41), Rows({"n": pa.int64()})
+    table = catalog.create_table(f"{namespace}.shared", NUMBERS.schema)
+    schema = to_arrow(table.schema())
+
+    def data(start: int) -> DataFile:
+        return written(table, numbers(10, start).cast(schema), DataFileContent.DATA)
+
+    later = data(5_000)
+    files: list[DataFile] = []
+    rows: dict[int, int] = {}  # each row's commit
+    for number in range(10):
+        rows |= dict.fromkeys(range(10 * len(files), 10 * (len(files) + 20)), number)
+        added = [data(10 * (len(files) + each)) for each in range(20)]
+        files += added
+        places = [dict.fromkeys(source.sample(range(len(files)), 3), source.randrange(10)) for _ in range(20)]
+        deleted = [source.sample(range(2_000), 3) for _ in range(20)]
+        about = [[(files[file], [place]) for file, place in each.items()] for each in places]
+        about[0] += [(later, [3])] if number == 0 else []
+        of_positions = (delete_positions(table, *each) for each in about)
+        added += [later] if number == 5 else []
+        commit(table, *added, *of_positions, *(delete_keys(table, keys((n,) for n in each)) for each in deleted))
+        for each in places:
+            for file, place in each.items():
+                rows.pop(10 * file + place, None)
+        for n in chain.from_iterable(deleted):
+            if rows.get(n, number) < number:
+                del rows[n]
+    return table, [*sorted(rows), *range(5_000, 5_010)]
+
+
+def test_deletes_that_very_many_files_share(
+    spark: SparkSession, shared: tuple[Table, list[int]], namespace: str
+) -> None:
+    table, expected = shared
+    assert left(spark, f"{namespace}.shared") == expected == sorted(table.scan().to_arrow()["n"].to_pylist())
+    assert left(spark, f"{namespace}.shared", "n >= 1950") == [n for n in expected if n >= 1_950]
+    assert b"-deletes.parquet" not in sent_to_tasks(spark.table(f"{namespace}.shared"))
 
 
 def test_a_file_may_lose_all_its_rows(spark: SparkSession, large: Table, namespace: str, commit: Any) -> None:

@@ -3,7 +3,9 @@ package hms_iceberg.bridge.deletes;
 import hms_iceberg.bridge.batches.OpenFile;
 import hms_iceberg.bridge.columns.FieldMetadata;
 import hms_iceberg.bridge.files.ColumnsToRead;
+import hms_iceberg.bridge.files.DeleteBlock;
 import hms_iceberg.bridge.files.DeleteFile;
+import hms_iceberg.bridge.files.DeleteRun;
 import hms_iceberg.bridge.files.EqualityDeletes;
 import hms_iceberg.bridge.files.FileBatches;
 import hms_iceberg.bridge.files.FileFailures;
@@ -16,8 +18,11 @@ import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
+import java.util.Iterator;
+import java.util.List;
 import java.util.Map;
 import java.util.zip.CRC32;
 import org.apache.hadoop.conf.Configuration;
@@ -50,14 +55,38 @@ final class DeleteFiles {
 
   /** The deleted positions of one data file, from all of its position deletes or its deletion vector. */
   public static PositionSet positions(FileTask task, Configuration conf, ReadSettings settings) throws Exception {
-    if (task.positionDeletes.length == 1) {
-      return positions(task.positionDeletes[0], task.path, conf, settings);
+    List found = new ArrayList();
+    for (int i = 0; i < task.positionDeletes.length; i++) {
+      addPositions(found, task.positionDeletes[i], task.path, conf, settings);
+    }
+    if (found.size() == 1) {
+      return (PositionSet) found.get(0);
     }
     PositionSet all = new PositionSet();
-    for (int i = 0; i < task.positionDeletes.length; i++) {
-      all.addAll(positions(task.positionDeletes[i], task.path, conf, settings));
+    for (int i = 0; i < found.size(); i++) {
+      all.addAll((PositionSet) found.get(i));
     }
     return all;
+  }
+
+  /** What a block has of a data file is looked up at once, unless it comes from files that do not apply to it, too. */
+  private static void addPositions(
+      List found, DeleteRun run, String dataFile, Configuration conf, ReadSettings settings) throws Exception {
+    DeleteBlock block = run.block();
+    if (block.key != null) {
+      Map byDataFile = (Map) CACHE.get(block.key, new LoadBlock(block, conf, settings));
+      BlockPositions positions = (BlockPositions) byDataFile.get(dataFile);
+      if (positions == null) {
+        return;
+      }
+      if (run.first <= positions.first && positions.last < run.end) {
+        found.add(positions.all);
+        return;
+      }
+    }
+    for (int i = run.first; i < run.end; i++) {
+      found.add(positions(block.files[i], dataFile, conf, settings));
+    }
   }
 
   /**
@@ -67,11 +96,15 @@ final class DeleteFiles {
   private static PositionSet positions(DeleteFile file, String dataFile, Configuration conf, ReadSettings settings)
       throws Exception {
     String only = !file.isVector() && file.recordCount > READ_WHOLE ? dataFile : null;
-    Map byDataFile = (Map) CACHE.get(
+    PositionSet found = (PositionSet) byDataFile(file, only, conf, settings).get(file.isVector() ? "" : dataFile);
+    return found == null ? new PositionSet() : found;
+  }
+
+  private static Map byDataFile(DeleteFile file, String only, Configuration conf, ReadSettings settings)
+      throws Exception {
+    return (Map) CACHE.get(
         file.path + "@" + file.contentOffset + (only == null ? "" : "@" + only),
         new LoadPositions(file, only, conf, settings));
-    PositionSet found = (PositionSet) byDataFile.get(file.isVector() ? "" : dataFile);
-    return found == null ? new PositionSet() : found;
   }
 
   /** The rows of a group's delete files. */
@@ -97,8 +130,56 @@ final class DeleteFiles {
     public Object load() throws Exception {
       Map loaded = file.isVector()
           ? Collections.singletonMap("", vector(file, conf)) : positionsByFile(file, only, conf, settings);
-      for (java.util.Iterator it = loaded.values().iterator(); it.hasNext();) {
+      for (Iterator it = loaded.values().iterator(); it.hasNext();) {
         bytes += ((PositionSet) it.next()).bytes() + 512;
+      }
+      return loaded;
+    }
+
+    public long bytes() {
+      return bytes;
+    }
+  }
+
+  /** The positions of one data file that the files of a block delete, and which is the first and the last of these. */
+  static final class BlockPositions {
+    final PositionSet all = new PositionSet();
+    final int first;
+    int last;
+
+    BlockPositions(int first) {
+      this.first = first;
+    }
+  }
+
+  static final class LoadBlock implements BoundedCache.Loader {
+    private final DeleteBlock block;
+    private final Configuration conf;
+    private final ReadSettings settings;
+    private long bytes;
+
+    LoadBlock(DeleteBlock block, Configuration conf, ReadSettings settings) {
+      this.block = block;
+      this.conf = conf;
+      this.settings = settings;
+    }
+
+    public Object load() throws Exception {
+      Map loaded = new HashMap();
+      for (int i = 0; i < block.files.length; i++) {
+        for (Iterator it = byDataFile(block.files[i], null, conf, settings).entrySet().iterator(); it.hasNext();) {
+          Map.Entry entry = (Map.Entry) it.next();
+          BlockPositions positions = (BlockPositions) loaded.get(entry.getKey());
+          if (positions == null) {
+            positions = new BlockPositions(i);
+            loaded.put(entry.getKey(), positions);
+          }
+          positions.all.addAll((PositionSet) entry.getValue());
+          positions.last = i;
+        }
+      }
+      for (Iterator it = loaded.values().iterator(); it.hasNext();) {
+        bytes += ((BlockPositions) it.next()).all.bytes() + 512;
       }
       return loaded;
     }

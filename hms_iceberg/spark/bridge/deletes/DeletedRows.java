@@ -34,13 +34,13 @@ public final class DeletedRows {
     }
     boolean byPosition = task.positionDeletes.length > 0;
     PositionSet positions = byPosition ? DeleteFiles.positions(task, conf, settings) : null;
-    int count = task.equalityDeletes.length;
+    EqualityDeletes[] groups = task.equalityDeletes();
+    int count = groups.length;
     DeletedKeys.Probe[] probes = new DeletedKeys.Probe[count];
     ColumnarBatch[] keys = new ColumnarBatch[count];
     for (int i = 0; i < count; i++) {
-      EqualityDeletes group = task.equalityDeletes[i];
-      keys[i] = new ColumnarBatch(batchColumns.vectors(group.columns));
-      probes[i] = DeleteFiles.keys(group, conf, settings).probe(keys[i]);
+      keys[i] = new ColumnarBatch(batchColumns.vectors(groups[i].columns));
+      probes[i] = DeleteFiles.keys(groups[i], conf, settings).probe(keys[i]);
     }
     return new DeletedRows(
         positions, byPosition ? batchColumns.positions() : null, probes, keys, task.sequenceNumber);

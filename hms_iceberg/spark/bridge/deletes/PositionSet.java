@@ -40,7 +40,11 @@ public final class PositionSet {
       Map.Entry entry = (Map.Entry) it.next();
       RoaringBitmap own = (RoaringBitmap) byUpperHalf.get(entry.getKey());
       RoaringBitmap theirs = (RoaringBitmap) entry.getValue();
-      byUpperHalf.put(entry.getKey(), own == null ? theirs.clone() : RoaringBitmap.or(own, theirs));
+      if (own == null) {
+        byUpperHalf.put(entry.getKey(), theirs.clone());
+      } else {
+        own.or(theirs);
+      }
     }
     last = null;
   }

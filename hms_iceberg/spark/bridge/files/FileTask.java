@@ -1,5 +1,6 @@
 package hms_iceberg.bridge.files;
 
+import hms_iceberg.bridge.wire.SentOnce;
 import java.io.Serializable;
 import java.util.Map;
 
@@ -18,14 +19,14 @@ public final class FileTask implements Serializable {
   public final Map constants;
   /** The values of the column _partition as JSON by field id, if it is asked for. */
   public final String partition;
-  public final DeleteFile[] positionDeletes;
-  public final EqualityDeletes[] equalityDeletes;
+  public final DeleteRun[] positionDeletes;
+  private final SentOnce[] equalityDeletes;
   /** What the file is encrypted by, as manifests have it; null if it is not. */
   public final byte[] key;
 
   public FileTask(
       String path, String format, int specId, long sequenceNumber, long firstRowId, Map constants, String partition,
-      DeleteFile[] positionDeletes, EqualityDeletes[] equalityDeletes, byte[] key) {
+      DeleteRun[] positionDeletes, SentOnce[] equalityDeletes, byte[] key) {
     this.path = path;
     this.format = format;
     this.specId = specId;
@@ -40,5 +41,13 @@ public final class FileTask implements Serializable {
 
   public boolean hasDeletes() {
     return positionDeletes.length > 0 || equalityDeletes.length > 0;
+  }
+
+  public EqualityDeletes[] equalityDeletes() {
+    EqualityDeletes[] groups = new EqualityDeletes[equalityDeletes.length];
+    for (int i = 0; i < groups.length; i++) {
+      groups[i] = (EqualityDeletes) equalityDeletes[i].value();
+    }
+    return groups;
   }
 }

@@ -7,6 +7,7 @@ import hms_iceberg.bridge.batches.OpenFile;
 import hms_iceberg.bridge.columns.Structs;
 import hms_iceberg.bridge.deletes.DeletedRows;
 import hms_iceberg.bridge.files.ColumnsToRead;
+import hms_iceberg.bridge.files.EqualityDeletes;
 import hms_iceberg.bridge.files.FileBatches;
 import hms_iceberg.bridge.files.FilePart;
 import hms_iceberg.bridge.files.FileTask;
@@ -90,8 +91,9 @@ public final class FileReader implements Serializable {
   /** The wanted columns, and what deletes are compared by. */
   private ColumnsToRead columns(PartitionedFile file, FileTask task) {
     StructType all = wanted.ofFiles;
-    for (int i = 0; i < task.equalityDeletes.length; i++) {
-      all = Structs.merge(all, task.equalityDeletes[i].columns);
+    EqualityDeletes[] groups = task.equalityDeletes();
+    for (int i = 0; i < groups.length; i++) {
+      all = Structs.merge(all, groups[i].columns);
     }
     boolean positions = task.positionDeletes.length > 0 || Structs.has(all, MetadataColumns.POSITION)
         || Structs.has(all, MetadataColumns.ROW_ID);

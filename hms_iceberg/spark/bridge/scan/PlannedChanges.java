@@ -55,6 +55,7 @@ final class PlannedChanges {
     long most = PlannedScan.maxSplitBytes(session, bytes, files);
     List splits = new ArrayList();
     for (int i = 0; i < plans.length; i++) {
+      plans[i].send(session.sparkContext());
       addSplits(splits, plans[i], constants, most);
     }
     Collections.sort(splits, new LongestFirst());

@@ -122,6 +122,7 @@ final class PlannedScan {
 
   private List packed(SparkSession session, StructType wanted, int[] numbers, long most, InternalRow key) {
     StructType partition = FileReader.Wanted.of(wanted, files.partitionSchema()).partition;
+    files.send(session.sparkContext());
     return new PackedSplits(files, partition, numbers, wholeFiles ? Long.MAX_VALUE : most).partitions(session, most, key);
   }
 

@@ -3,26 +3,25 @@ package hms_iceberg.bridge.scan;
 import com.fasterxml.jackson.databind.JsonNode;
 import hms_iceberg.bridge.columns.UnsupportedTypes;
 import hms_iceberg.bridge.conditions.PartitionFilter;
-import hms_iceberg.bridge.files.DeleteFile;
-import hms_iceberg.bridge.files.EqualityDeletes;
+import hms_iceberg.bridge.files.DeleteRun;
 import hms_iceberg.bridge.files.FileTask;
 import hms_iceberg.bridge.wire.Answer;
 import hms_iceberg.bridge.wire.Json;
+import hms_iceberg.bridge.wire.SentOnce;
 import hms_iceberg.bridge.wire.Texts;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Base64;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.apache.hadoop.fs.Path;
+import org.apache.spark.SparkContext;
 import org.apache.spark.paths.SparkPath;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
-import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import scala.collection.immutable.Map$;
@@ -30,8 +29,8 @@ import scala.collection.immutable.Seq;
 
 /** The files of one planned scan. */
 public final class ScanFiles implements Cloneable {
-  private static final DeleteFile[] NO_DELETES = new DeleteFile[0];
-  private static final EqualityDeletes[] NO_KEYS = new EqualityDeletes[0];
+  private static final DeleteRun[] NO_RUNS = new DeleteRun[0];
+  private static final SentOnce[] NO_GROUPS = new SentOnce[0];
 
   private final JsonNode header;
   private final StructType partitionSchema;
@@ -51,8 +50,8 @@ public final class ScanFiles implements Cloneable {
   private final int[] specIds;
   /** What each file is encrypted by, empty for one that is not; null if none is. */
   private final byte[][] keys;
-  private final DeleteFile[][] positionDeletes;
-  private final EqualityDeletes[][] equalityDeletes;
+  /** Null if there are none. */
+  private final PlannedDeletes deletes;
   private final long totalSize;
   private final WorkerFiles workerFiles;
   private long planningNanos;
@@ -67,7 +66,7 @@ public final class ScanFiles implements Cloneable {
     this.firstRowIds = plan.takeLongs(count);
     this.rowCounts = header.get("row_counts").asBoolean() ? plan.takeLongs(count) : null;
     this.partitionOf = plan.takeInts(count);
-    this.formats = texts(header.get("formats"));
+    this.formats = Json.texts(header.get("formats"));
     this.formatOf = formats.length < 2 ? null : plan.takeInts(count);
     this.keys = header.get("keyed").asBoolean() ? plan.takeBlobs(count) : null;
     this.partitionSchema = UnsupportedTypes.parse(header.get("partition_schema"));
@@ -83,9 +82,7 @@ public final class ScanFiles implements Cloneable {
       constants[i] = constants(tuple.get("constants"));
       partitionValues[i] = tuple.get("partition");
     }
-    DeleteFile[] deletes = deleteFiles(header.get("delete_files"));
-    this.positionDeletes = perFile(plan, deletes, NO_DELETES);
-    this.equalityDeletes = perFile(plan, groups(header.get("equality_deletes"), deletes), NO_KEYS);
+    this.deletes = header.get("delete_files").asInt() == 0 ? null : new PlannedDeletes(plan, count);
     int others = header.get("worker_files").asInt();
     this.workerFiles = others == 0 ? null : new WorkerFiles(others, plan, marksDeleted());
     long total = 0;
@@ -104,14 +101,6 @@ public final class ScanFiles implements Cloneable {
     return new GenericInternalRow(row);
   }
 
-  private static String[] texts(JsonNode values) {
-    String[] texts = new String[values.size()];
-    for (int i = 0; i < texts.length; i++) {
-      texts[i] = Json.at(values, i).asText();
-    }
-    return texts;
-  }
-
   /** Identity values by field id; each is [Spark's type, value]. */
   private static Map constants(JsonNode values) {
     Map byId = new HashMap();
@@ -122,63 +111,6 @@ public final class ScanFiles implements Cloneable {
           UnsupportedTypes.value(Json.at(typed, 0), Json.at(typed, 1)));
     }
     return byId;
-  }
-
-  private static DeleteFile[] deleteFiles(JsonNode nodes) {
-    DeleteFile[] files = new DeleteFile[nodes.size()];
-    for (int i = 0; i < files.length; i++) {
-      JsonNode node = Json.at(nodes, i);
-      files[i] = new DeleteFile(
-          node.get("path").asText(), node.get("format").asText(), node.get("size").asLong(),
-          node.get("sequence_number").asLong(),
-          node.get("offset").asLong(), node.get("length").asLong(), node.get("record_count").asLong(),
-          node.get("key").isNull() ? null : Base64.getDecoder().decode(node.get("key").asText()));
-    }
-    return files;
-  }
-
-  private static EqualityDeletes[] groups(JsonNode nodes, DeleteFile[] deletes) {
-    EqualityDeletes[] groups = new EqualityDeletes[nodes.size()];
-    for (int i = 0; i < groups.length; i++) {
-      JsonNode node = Json.at(nodes, i);
-      JsonNode numbers = node.get("files");
-      DeleteFile[] files = new DeleteFile[numbers.size()];
-      for (int j = 0; j < files.length; j++) {
-        files[j] = deletes[Json.at(numbers, j).asInt()];
-      }
-      StructType columns = (StructType) DataType.fromJson(node.get("columns").toString());
-      groups[i] = new EqualityDeletes(node.get("key").asText(), columns, files);
-    }
-    return groups;
-  }
-
-  /** Which of all belong to each file: count + 1 offsets, then numbers; null if there are none at all. */
-  private Object[][] spread(Answer plan, Object[] all, Object[] none) {
-    if (all.length == 0) {
-      return null;
-    }
-    Object[][] spread = (Object[][]) java.lang.reflect.Array.newInstance(none.getClass(), paths.size());
-    Arrays.fill(spread, none);
-    int[] offsets = plan.takeInts(paths.size() + 1);
-    int[] numbers = plan.takeInts(offsets[paths.size()]);
-    for (int i = 0; i < paths.size(); i++) {
-      int size = offsets[i + 1] - offsets[i];
-      if (size > 0) {
-        spread[i] = (Object[]) java.lang.reflect.Array.newInstance(none.getClass().getComponentType(), size);
-        for (int j = 0; j < size; j++) {
-          spread[i][j] = all[numbers[offsets[i] + j]];
-        }
-      }
-    }
-    return spread;
-  }
-
-  private DeleteFile[][] perFile(Answer plan, DeleteFile[] all, DeleteFile[] none) {
-    return (DeleteFile[][]) spread(plan, all, none);
-  }
-
-  private EqualityDeletes[][] perFile(Answer plan, EqualityDeletes[] all, EqualityDeletes[] none) {
-    return (EqualityDeletes[][]) spread(plan, all, none);
   }
 
   /** The table's name mapping as JSON text, or null if it has none. */
@@ -261,9 +193,7 @@ public final class ScanFiles implements Cloneable {
     long left = rows;
     for (int i = 0; i < numbers.length && left > 0; i++) {
       int number = numbers[i];
-      boolean isWhole = (positionDeletes == null || positionDeletes[number].length == 0)
-          && (equalityDeletes == null || equalityDeletes[number].length == 0);
-      if (isWhole) {
+      if (deletes == null || !deletes.has(number)) {
         enough[count++] = number;
         left -= rowCounts[number];
       }
@@ -289,6 +219,13 @@ public final class ScanFiles implements Cloneable {
 
   long size(int number) {
     return sizes[number];
+  }
+
+  /** Is to be called before files are split: what many splits have in common is sent to executors. */
+  void send(SparkContext context) {
+    if (deletes != null) {
+      deletes.send(context);
+    }
   }
 
   /** A part of a file, with the values of some partition columns. */
@@ -319,7 +256,7 @@ public final class ScanFiles implements Cloneable {
         paths.text(i), formats[formatOf == null ? 0 : formatOf[i]], specIds[partition], sequenceNumbers[i],
         firstRowIds[i], constants[partition],
         partitionValues[partition] == null ? null : partitionValues[partition].toString(),
-        positionDeletes == null ? NO_DELETES : positionDeletes[i], equalityDeletes == null ? NO_KEYS : equalityDeletes[i],
+        deletes == null ? NO_RUNS : deletes.positions(i), deletes == null ? NO_GROUPS : deletes.groups(i),
         keys == null || keys[i].length == 0 ? null : keys[i]);
     return (scala.collection.immutable.Map) Map$.MODULE$.empty().updated(FileTask.KEY, task);
   }

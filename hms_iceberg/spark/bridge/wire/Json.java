@@ -15,6 +15,14 @@ public final class Json {
     return (JsonNode) array.get(i);
   }
 
+  public static String[] texts(JsonNode array) {
+    String[] texts = new String[array.size()];
+    for (int i = 0; i < texts.length; i++) {
+      texts[i] = at(array, i).asText();
+    }
+    return texts;
+  }
+
   public static JsonNode read(String text) {
     try {
       return text == null ? null : MAPPER.readTree(text);
