@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog
     from hms_iceberg.hms.embedded import EmbeddedMetastore
     from tests.support.kafka import KafkaBroker
+    from tests.support.spark_session import SessionState
 
 # Spark's JVMs live for minutes at most: compiling their code twice costs two fifths of all their time.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
@@ -38,6 +39,7 @@ SLOW = {"slow", "spark", "interop"}
 # Folders whose files share servers that take long to start; of several processes, one runs all of such a folder.
 ROOMS = ("tests/integration/cli/thriftserver/", "tests/integration/hdfs/", "tests/interop/")
 STARTED = pytest.StashKey["EmbeddedMetastore"]()
+NEW_SESSION: pytest.StashKey[SessionState] = pytest.StashKey()
 
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("patient", deadline=None)
@@ -148,10 +150,13 @@ def metastore(request: pytest.FixtureRequest, hadoop: dict[str, str]) -> Iterato
 
 
 @pytest.fixture(autouse=True, scope="module")
-def metastore_as_before(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Namespaces that the tests of a file made go with it: what looks at every table would take longer and longer."""
+def servers_as_before(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What a file left in the session that all share goes with it, as do the namespaces that its tests made: what looks
+    at every table would take longer and longer."""
     before = _namespaces(request)
     yield
+    if NEW_SESSION in request.config.stash:
+        request.config.stash[NEW_SESSION].restore()
     for name in _namespaces(request) - before:
         _call(request, "drop_database", name, False, True)
 
@@ -206,13 +211,15 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
 
 
 @pytest.fixture(scope="session")
-def spark(metastore: EmbeddedMetastore) -> Iterator[SparkSession]:
+def spark(request: pytest.FixtureRequest, metastore: EmbeddedMetastore) -> Iterator[SparkSession]:
     """An extended Spark session on the test run's metastore."""
     pytest.importorskip("pyspark", reason="needs PySpark: pip install 'hms_iceberg[spark]'")
-    from tests.support.spark_session import INTERPRETED, extended_session
+    from tests.support.spark_session import INTERPRETED, SessionState, extended_session
 
     session = extended_session(metastore, **INTERPRETED)
+    request.config.stash[NEW_SESSION] = SessionState(session)
     yield session
+    del request.config.stash[NEW_SESSION]
     session.stop()
 
 
@@ -222,10 +229,11 @@ def shared_session_as_before(request: pytest.FixtureRequest) -> Iterator[None]:
     if "spark" not in request.fixturenames:
         yield
         return
-    from tests.support.spark_session import GENERATED, as_before
+    from tests.support.spark_session import GENERATED, SessionState
 
     spark = request.getfixturevalue("spark")
-    with as_before(spark):
-        for key, value in GENERATED.items() if request.node.get_closest_marker("generated_code") else ():
-            spark.conf.set(key, value)
-        yield
+    before = SessionState(spark)
+    for key, value in GENERATED.items() if request.node.get_closest_marker("generated_code") else ():
+        spark.conf.set(key, value)
+    yield
+    before.restore()

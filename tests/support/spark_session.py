@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -18,6 +16,9 @@ if TYPE_CHECKING:
 INTERPRETED = {"spark_sql_codegen_wholeStage": "false", "spark_sql_codegen_factoryMode": "NO_CODEGEN"}
 # As users have it: for tests of reading and writing rows.
 GENERATED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+
+TRANSACTION = "spark.hms_iceberg.transaction"
+"""The setting that a session has for as long as a transaction on several tables is open."""
 
 
 def quiet_builder(metastore: EmbeddedMetastore, **settings: Any) -> SparkSession.Builder:
@@ -47,27 +48,45 @@ def quiet_builder(metastore: EmbeddedMetastore, **settings: Any) -> SparkSession
     return builder
 
 
-@contextmanager
-def as_before(spark: SparkSession) -> Iterator[None]:
-    """Puts a session that all share back as it was: its settings, current namespace, temporary views, and its place as
-    the default one. The next test would read in another time zone, or find another table under a name.
+class SessionState:
+    """What statements leave in a session that outlives them: its settings, current namespace, temporary views and
+    functions, what is persisted, an open transaction, and its place as the default session. The next test would read
+    in another time zone, find another table under a name, or count what others persisted.
     """
-    from hms_iceberg.spark import extend
 
-    settings, current, views = _settings(spark), _current(spark), _views(spark)
-    yield
-    if type(spark)._instantiatedSession is not spark:
-        extend(spark)
-    if _current(spark) != current:
-        spark.sql(f"use {current}")
-    for name in _views(spark) - views:
-        spark.catalog.dropTempView(name)
-    now = _settings(spark)
-    for key in now.keys() - settings.keys():
-        spark.conf.unset(key)
-    for key, value in settings.items():
-        if now.get(key) != value:
-            spark.conf.set(key, value)
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._settings, self._current = _settings(spark), _current(spark)
+        self._views, self._functions = _views(spark), _functions(spark)
+        self._persisted = set(_persisted(spark))
+
+    def restore(self) -> None:
+        """Takes away what has come, and sets what was set."""
+        from hms_iceberg.spark import extend
+
+        spark = self._spark
+        if type(spark)._instantiatedSession is not spark:
+            extend(spark)
+        now = _settings(spark)
+        if TRANSACTION in now.keys() - self._settings.keys():
+            spark.sql("call spark_catalog.system.rollback_transaction()")
+            now = _settings(spark)
+        if _current(spark) != self._current:
+            spark.sql(f"use {self._current}")
+        for name in _views(spark) - self._views:
+            spark.catalog.dropTempView(name)
+        for name in _functions(spark) - self._functions:
+            spark.sql(f"drop temporary function `{name}`")
+        if not spark._jsparkSession.sharedState().cacheManager().isEmpty():
+            spark.catalog.clearCache()
+        for number, rdd in _persisted(spark).items():
+            if number not in self._persisted:
+                rdd.unpersist()
+        for key in now.keys() - self._settings.keys():
+            spark.conf.unset(key)
+        for key, value in self._settings.items():
+            if now.get(key) != value:
+                spark.conf.set(key, value)
 
 
 def _settings(spark: SparkSession) -> dict[str, str]:
@@ -85,6 +104,17 @@ def _current(spark: SparkSession) -> str:
 def _views(spark: SparkSession) -> set[str]:
     listed = spark._jsparkSession.sessionState().catalog().listLocalTempViews("*")
     return {listed.apply(index).table() for index in range(listed.size())}
+
+
+def _functions(spark: SparkSession) -> set[str]:
+    """Temporary functions; those that Spark itself has are in its registry, too, and stay."""
+    listed = spark._jsparkSession.sessionState().catalog().listTemporaryFunctions()
+    return set(filter(None, listed.mkString("\0").split("\0")))
+
+
+def _persisted(spark: SparkSession) -> dict[int, Any]:
+    """The RDDs that are persisted, by their numbers."""
+    return dict(spark.sparkContext._jsc.getPersistentRDDs())
 
 
 def extended_session(metastore: EmbeddedMetastore, **settings: Any) -> SparkSession:

@@ -10,7 +10,6 @@ import datetime as dt
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -24,7 +23,6 @@ from hms_iceberg.spec.data_types import TimeType
 from hms_iceberg.spec.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER, ROW_ID
 from hms_iceberg.spec.schema import Schema
 from tests.support.golden_rows import comparable, encoded_rows
-from tests.support.spark_session import as_before
 from tests.support.spark_tables import arrow_of, rows_of
 from tests.support.spread import ALL, SEED
 
@@ -53,14 +51,13 @@ def expected(case: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def golden(catalog: Catalog, spark: SparkSession) -> Iterator[str]:
+def golden(catalog: Catalog, spark: SparkSession) -> str:
     """All golden tables, registered in one namespace; literals and casts of the type time are switched on."""
     catalog.create_namespace("golden")
     for case in CASES:
         catalog.register_table(("golden", case), f"file:{GOLDEN / case / expected(case)['metadata_file']}")
-    with as_before(spark):
-        spark.conf.set("spark.sql.timeType.enabled", "true")
-        yield "golden"
+    spark.conf.set("spark.sql.timeType.enabled", "true")
+    return "golden"
 
 
 def table_text(name: str, read: dict[str, Any]) -> str:
@@ -202,35 +199,34 @@ def test_variants_are_the_json_that_spark_makes_of_javas_rows(spark: SparkSessio
 def test_tables_of_format_version_4_are_previewed_as_java_wrote_them(spark: SparkSession, case: str) -> None:
     folder = GOLDEN.parent / "v4" / case
     wanted = json.loads((folder / "rows.json").read_text())
-    with as_before(spark):
-        spark.conf.set("spark.sql.session.timeZone", "UTC")
-        drafts = {"type": "hadoop", "warehouse": f"file:{GOLDEN.parent}", "preview.format-v4": "true"}
-        extend(spark, catalogs={"drafts": drafts})
-        table = f"drafts.v4.{case}"
-        as_json = "to_json(struct(*), map('ignoreNullFields', 'false'))"
-        rows = spark.sql(f"select id, {as_json} from {table} order by id").collect()
-        assert [list(row) for row in rows] == wanted["rows"]
-        for snapshot_id, numbers in wanted["snapshots"]:
-            found = spark.sql(f"select id from {table} version as of {snapshot_id} order by id").collect()
-            assert [row.id for row in found] == numbers
-        for text, numbers in wanted["filters"].items():
-            found = spark.sql(f"select id from {table} where {text} order by id").collect()
-            assert [row.id for row in found] == numbers, text
-        files = spark.sql(f"select file_path, content, record_count, spec_id from {table}.files").collect()
-        assert sorted([row[0].rpartition("/")[2], *row[1:]] for row in files) == sorted(wanted["files"])
-        before = sorted(folder.rglob("*"))
-        for statement in (
-            f"insert into {table} select * from {table}",
-            f"delete from {table} where id = 1",
-            f"update {table} set s = 'x' where id = 4",
-            f"insert overwrite {table} select * from {table}",
-            f"alter table {table} add column more int",
-            f"call drafts.system.rewrite_data_files(table => 'v4.{case}', options => map('rewrite-all', 'true'))",
-            f"call drafts.system.set_current_snapshot('v4.{case}', {wanted['snapshots'][0][0]})",
-        ):
-            with pytest.raises(Exception, match=r"Cannot change table.*format version 4"):
-                spark.sql(statement).collect()
-        assert sorted(folder.rglob("*")) == before
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    drafts = {"type": "hadoop", "warehouse": f"file:{GOLDEN.parent}", "preview.format-v4": "true"}
+    extend(spark, catalogs={"drafts": drafts})
+    table = f"drafts.v4.{case}"
+    as_json = "to_json(struct(*), map('ignoreNullFields', 'false'))"
+    rows = spark.sql(f"select id, {as_json} from {table} order by id").collect()
+    assert [list(row) for row in rows] == wanted["rows"]
+    for snapshot_id, numbers in wanted["snapshots"]:
+        found = spark.sql(f"select id from {table} version as of {snapshot_id} order by id").collect()
+        assert [row.id for row in found] == numbers
+    for text, numbers in wanted["filters"].items():
+        found = spark.sql(f"select id from {table} where {text} order by id").collect()
+        assert [row.id for row in found] == numbers, text
+    files = spark.sql(f"select file_path, content, record_count, spec_id from {table}.files").collect()
+    assert sorted([row[0].rpartition("/")[2], *row[1:]] for row in files) == sorted(wanted["files"])
+    before = sorted(folder.rglob("*"))
+    for statement in (
+        f"insert into {table} select * from {table}",
+        f"delete from {table} where id = 1",
+        f"update {table} set s = 'x' where id = 4",
+        f"insert overwrite {table} select * from {table}",
+        f"alter table {table} add column more int",
+        f"call drafts.system.rewrite_data_files(table => 'v4.{case}', options => map('rewrite-all', 'true'))",
+        f"call drafts.system.set_current_snapshot('v4.{case}', {wanted['snapshots'][0][0]})",
+    ):
+        with pytest.raises(Exception, match=r"Cannot change table.*format version 4"):
+            spark.sql(statement).collect()
+    assert sorted(folder.rglob("*")) == before
 
 
 @pytest.mark.since_spark("4.1", "the type geometry")

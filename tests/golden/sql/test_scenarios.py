@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +15,6 @@ import pytest
 
 from hms_iceberg.spark import extend
 from hms_iceberg.spark.spark_versions import release
-from tests.support.spark_session import as_before
 from tests.support.spread import SEED
 from tests.support.sql_scenarios import Scenario, ScenarioRun, scenarios
 
@@ -82,13 +80,12 @@ def chosen() -> list[Scenario]:
 
 
 @pytest.fixture(scope="module")
-def gold(spark: SparkSession, metastore: EmbeddedMetastore) -> Iterator[SparkSession]:
+def gold(spark: SparkSession, metastore: EmbeddedMetastore) -> SparkSession:
     """A session whose catalog `ice` is the same metastore."""
-    with as_before(spark):
-        session = extend(spark, catalogs={"ice": {"uri": metastore.uri}})
-        session.conf.set("hive.exec.dynamic.partition.mode", "nonstrict")
-        session.sql(f"create database if not exists {DATABASE}")
-        yield session
+    session = extend(spark, catalogs={"ice": {"uri": metastore.uri}})
+    session.conf.set("hive.exec.dynamic.partition.mode", "nonstrict")
+    session.sql(f"create database if not exists {DATABASE}")
+    return session
 
 
 @pytest.mark.parametrize("scenario", chosen(), ids=lambda scenario: scenario.name)

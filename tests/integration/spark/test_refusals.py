@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.spark_session import as_before
 from tests.support.spark_tables import rows_of
 
 if TYPE_CHECKING:
@@ -73,10 +72,9 @@ def test_rows_of_a_table_whose_column_has_the_name_of_a_metadata_column_are_read
 
 @pytest.mark.since_spark("4.0", "scripts in SQL")
 def test_errors_of_scripts_are_those_of_spark(spark: SparkSession) -> None:
-    with as_before(spark):
-        spark.conf.set("spark.sql.scripting.enabled", "true")  # as it is by default since 4.1
-        with pytest.raises(Exception, match=r"^\s*\[LABELS_MISMATCH\]"):
-            spark.sql("begin first: begin select 1; end second; end")
+    spark.conf.set("spark.sql.scripting.enabled", "true")  # as it is by default since 4.1
+    with pytest.raises(Exception, match=r"^\s*\[LABELS_MISMATCH\]"):
+        spark.sql("begin first: begin select 1; end second; end")
     with pytest.raises(Exception, match=r"^\s*\[UNBOUND_SQL_PARAMETER\]"):
         spark.sql("select :missing")
 
