@@ -50,7 +50,7 @@ def in_order(rows: pa.Table, order: Any, memory: int, parts: int = 1) -> pa.Tabl
 @pytest.mark.parametrize("memory", [1, 50_000, 10**9])
 @pytest.mark.parametrize(("distinct", "parts"), [(1, 2), (5, 1), (5, 3), (10_000, 1), (10_000, 2)])
 def test_the_order_is_that_of_a_database(memory: int, distinct: int, parts: int) -> None:
-    rows = random_rows(20_000, distinct)
+    rows = random_rows(6_000, distinct)
     fields = [(1, DESC, LAST), (2, ASC, FIRST), (3, ASC, LAST)]
     order = SortOrder(*(SortField(source, IdentityTransform(), way, nulls) for source, way, nulls in fields))
     found = in_order(rows, RowSorter(SCHEMA, order), memory, parts)

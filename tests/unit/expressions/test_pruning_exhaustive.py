@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import combinations_with_replacement, product
 from typing import Any
 
@@ -33,7 +33,7 @@ from hms_iceberg.spec.partitions.partition_specs import PartitionField, Partitio
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.values.single_values import to_bytes, truncate_lower, truncate_upper
 from tests.support.partitions import stored_partitions
-from tests.support.pruning import may_match, must_match
+from tests.support.pruning import all_may_match, all_must_match
 
 ORDERED = (Operator.LT, Operator.LT_EQ, Operator.GT, Operator.GT_EQ, Operator.EQ, Operator.NOT_EQ)
 PREFIX = (Operator.STARTS_WITH, Operator.NOT_STARTS_WITH)
@@ -165,30 +165,37 @@ def file_of(kind: IcebergType, values: list[Any], rows: int, width: int | None, 
     )
 
 
-def check_file(schema: Schema, test: BooleanExpression, file: DataFile, rows: list[tuple[Any, ...]]) -> None:
-    answers = [evaluator(schema, test)(row) for row in rows]
-    assert may_match(schema, test, file) or not any(answers), (str(test), file, rows)
-    assert all(answers) or not must_match(schema, test, file), (str(test), file, rows)
+def check_files(schema: Schema, tests: Iterable[BooleanExpression], made: list[tuple[DataFile, list[Any]]]) -> None:
+    """No test leaves out a file with a row that matches, or takes all of one with a row that does not."""
+    files = [file for file, _ in made]
+    for test in tests:
+        matches = evaluator(schema, test)
+        found = zip(made, all_may_match(schema, test, files), all_must_match(schema, test, files), strict=True)
+        for (file, rows), may, must in found:
+            answers = [matches(row) for row in rows]
+            assert may or not any(answers), (str(test), file, rows)
+            assert all(answers) or not must, (str(test), file, rows)
 
 
 @pytest.mark.parametrize("bounds", [True, False])
 @pytest.mark.parametrize("nans", [True, False])
 def test_metrics_of_floating_point_columns(nans, bounds):
     schema = Schema(NestedField(1, "a", DoubleType()))
-    domain = [None, math.nan, -0.0, 1.0, 2.0]
-    for values in combinations_with_replacement(domain, 2):
-        file = file_of(DoubleType(), list(values), 2, None, nans, bounds)
-        for test in every_test("a", DoubleType(), [0.0, 1.0, math.nan]):
-            check_file(schema, test, file, [(value,) for value in values])
+    made = [
+        (file_of(DoubleType(), list(values), 2, None, nans, bounds), [(value,) for value in values])
+        for values in combinations_with_replacement([None, math.nan, -0.0, 1.0, 2.0], 2)
+    ]
+    check_files(schema, every_test("a", DoubleType(), [0.0, 1.0, math.nan]), made)
 
 
 @pytest.mark.parametrize("width", [1, 2])
 def test_metrics_of_truncated_texts(width):
     schema = Schema(NestedField(1, "a", StringType()))
-    for values in combinations_with_replacement([None, "", "a", "ab", "aba", "b"], 2):
-        file = file_of(StringType(), list(values), 2, width, False, True)
-        for test in every_test("a", StringType(), ["", "a", "ab", "abb", "b"]):
-            check_file(schema, test, file, [(value,) for value in values])
+    made = [
+        (file_of(StringType(), list(values), 2, width, False, True), [(value,) for value in values])
+        for values in combinations_with_replacement([None, "", "a", "ab", "aba", "b"], 2)
+    ]
+    check_files(schema, every_test("a", StringType(), ["", "a", "ab", "abb", "b"]), made)
 
 
 @pytest.mark.parametrize("counts_rows_of_null_structs", [True, False])
@@ -197,10 +204,10 @@ def test_metrics_of_fields_in_structs(required, counts_rows_of_null_structs):
     inner = StructType(NestedField(1, "x", IntegerType(), required))
     schema = Schema(NestedField(2, "s", inner))
     domain: list[Any] = [None, (1,), (2,), *([] if required else [(None,)])]
+    made = []
     for structs in product(domain, repeat=2):
         values = [None if each is None else each[0] for each in structs]
         if not counts_rows_of_null_structs:
             values = [each[0] for each in structs if each is not None]
-        file = file_of(IntegerType(), values, 2, None, False, True)
-        for test in every_test("s.x", IntegerType(), [1, 2, 3]):
-            check_file(schema, test, file, [(each,) for each in structs])
+        made.append((file_of(IntegerType(), values, 2, None, False, True), [(each,) for each in structs]))
+    check_files(schema, every_test("s.x", IntegerType(), [1, 2, 3]), made)

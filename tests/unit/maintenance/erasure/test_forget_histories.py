@@ -12,6 +12,7 @@ from hms_iceberg.maintenance import check_table
 from hms_iceberg.table import Table
 from tests.support.operations import BY_CITY, OPERATIONS, SCHEMA, begin
 from tests.support.row_tables import create
+from tests.support.spread import ALL
 
 NOW = dt.timedelta(0)
 
@@ -35,7 +36,13 @@ def changes(table: Any) -> list[dict[str, Any]]:
     return sorted(found, key=repr)
 
 
-CASES = [(name, version) for name, each in OPERATIONS.items() for version in each.versions]
+# Each operation in one version that knows it, its neighbour in another; HMS_ICEBERG_TESTS=all tries all of them.
+CASES = [
+    (name, version)
+    for number, (name, each) in enumerate(OPERATIONS.items())
+    for version in each.versions
+    if ALL or version == each.versions[number % len(each.versions)]
+]
 
 
 def is_forgotten(row: dict[str, Any]) -> bool:
