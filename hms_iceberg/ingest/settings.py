@@ -1,4 +1,4 @@
-"""What is read and where it goes, and what is told of it."""
+"""The settings of an ingestion, and the observer that is told of its progress."""
 
 from __future__ import annotations
 

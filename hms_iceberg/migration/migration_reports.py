@@ -1,4 +1,4 @@
-"""What became of a migration, for those who listen to events."""
+"""Events of migrations, for those who listen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was appended between two snapshots."""
+"""Plans of the rows that were appended between two snapshots."""
 
 from __future__ import annotations
 

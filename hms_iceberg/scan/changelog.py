@@ -1,4 +1,4 @@
-"""What each snapshot did to the rows of a table: which files hold rows that it inserted, and rows that it deleted.
+"""The changes of rows by each snapshot of a table: files that hold rows that it inserted, and rows that it deleted.
 
 A snapshot is compared with its parent, whatever it did: files may be added and removed, and files that stay may get
 other deletes, be they position deletes, deletion vectors or equality deletes. Manifests that both snapshots list need

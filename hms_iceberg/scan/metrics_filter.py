@@ -1,4 +1,4 @@
-"""What can be said of many rows from bounds and counts alone, on whole columns: may any row match?
+"""Tests of many rows by bounds and counts alone, on whole columns: may any row match?
 
 One set of rules serves data files, manifests and row groups: whatever has `ValueSummaries`.
 

@@ -1,4 +1,4 @@
-"""What a scan is asked and what it answers: the request, the plan as frames, and its tasks, made on demand.
+"""The request of a scan, its plan as frames, and its tasks, made on demand.
 
 A task is one data file with its deletes and what is left of the filter.
 """

@@ -1,4 +1,4 @@
-"""What goes back to the JVM: a JSON header, then arrays, as the bridge's class Answer takes them."""
+"""Answers to the JVM: a JSON header, then arrays, as the bridge's class Answer takes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the questions of one extended session share: its catalogs, staged tables, rewritings, and metadata read last."""
+"""The state of one extended session: its catalogs, staged tables, rewritings, and metadata read last."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the options of a read select: ``spark.read.format("iceberg").option("snapshot-id", ...).load("db.t")``.
+"""Options of a read: ``spark.read.format("iceberg").option("snapshot-id", ...).load("db.t")``.
 
 The names are those of Apache Iceberg (Java).
 """

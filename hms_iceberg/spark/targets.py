@@ -1,4 +1,4 @@
-"""What questions change: a table at its newest version, or one that a statement stages and commits as a whole."""
+"""The tables that questions change: at their newest version, or staged by a statement that commits them as a whole."""
 
 from __future__ import annotations
 

@@ -30,12 +30,12 @@ logger = logging.getLogger(__name__)
 
 _MARK = "#transaction-"
 _KEPT_VERSIONS = 64
-_THAT_SAY_WHICH_METASTORE = ("type", "uri", "warehouse")
+_METASTORE_PROPERTIES = ("type", "uri", "warehouse")
 
 
 @dataclass(frozen=True)
 class ChangedTable:
-    """What became of a table in a transaction: its name, and its current snapshots before and after."""
+    """A table that a transaction was on, by name, with its current snapshots before and after."""
 
     identifier: Identifier
     before: int | None
@@ -43,7 +43,7 @@ class ChangedTable:
 
 
 @dataclass(eq=False)
-class _TableInIt:
+class _JoinedTable:
     """A table of a transaction, at the version that its first statement found, and as its statements leave it."""
 
     table: Table
@@ -79,7 +79,7 @@ class SessionTransaction:
         self.number = number
         self._catalog = catalog
         self._changes = catalog.transaction()
-        self._tables: dict[Identifier, _TableInIt] = {}
+        self._tables: dict[Identifier, _JoinedTable] = {}
         self._lock = threading.RLock()
 
     @property
@@ -88,16 +88,13 @@ class SessionTransaction:
         return self._catalog.name
 
     def is_on(self, catalog: Catalog) -> bool:
-        """Whether it takes tables of a catalog.
-
-        A copy of its session opens the catalog anew if a setting of the session has changed in between.
-        """
+        """Whether the transaction takes tables of a catalog, which a copy of the session may have opened anew since."""
         return catalog.name == self.name and all(
-            catalog.properties.get(key) == self._catalog.properties.get(key) for key in _THAT_SAY_WHICH_METASTORE
+            catalog.properties.get(key) == self._catalog.properties.get(key) for key in _METASTORE_PROPERTIES
         )
 
     def refuses(self, what: str) -> UnsupportedError:
-        """The error for what cannot be part of it."""
+        """The error for a statement that cannot be part of the transaction."""
         return UnsupportedError(
             f"Cannot {what} in transaction {self.number}: it changes rows and definitions of the Iceberg tables of the "
             f"catalog {self.name}, by their names, and nothing else. Nothing was changed. End it first (call "
@@ -105,7 +102,7 @@ class SessionTransaction:
         )
 
     def pin(self, identifiers: Sequence[Identifier]) -> None:
-        """Takes tables into it as they are at one moment."""
+        """Takes tables into the transaction as they are at one moment."""
         with self._lock:
             for identifier, table in zip(identifiers, self._catalog.load_tables(identifiers), strict=True):
                 self._take(identifier, table)
@@ -117,7 +114,7 @@ class SessionTransaction:
             return (known or self._take(identifier, self._catalog.load_table(identifier))).name
 
     def metadata(self, name: str) -> TableMetadata | None:
-        """What the statements have made of a table, by the name of that version."""
+        """The metadata of a version that a statement has left, by the version's name."""
         with self._lock:
             return next((each.versions[name] for each in self._different() if name in each.versions), None)
 
@@ -133,7 +130,7 @@ class SessionTransaction:
             known.move(self.number, after)
 
     def commit(self) -> tuple[list[ChangedTable], dict[str, TableMetadata]]:
-        """Makes all changes part of their tables, or none; what became of each, and the versions it had in between."""
+        """Makes all changes part of their tables, or none; returns these, and their versions in between."""
         with self._lock:
             started = {each.table.name(): each.started for each in self._different()}
             made = self._changes.commit_transaction()
@@ -146,14 +143,14 @@ class SessionTransaction:
         return changed, versions
 
     def abandon(self) -> list[ChangedTable]:
-        """Gives all changes up and deletes the files written for them; the tables that had changes."""
+        """Gives all changes up, deletes the files written for them, and returns the tables that had changes."""
         with self._lock:
             changed = [each for each in self._different() if each.versions]
             self._changes.abandon()
         snapshots = [(each.table.name(), each.started.current_snapshot_id) for each in changed]
         return sorted((ChangedTable(name, now, now) for name, now in snapshots), key=lambda each: each.identifier)
 
-    def _of(self, question: Mapping[str, Any]) -> _TableInIt:
+    def _of(self, question: Mapping[str, Any]) -> _JoinedTable:
         """The table of a statement, which must have read it as it is now."""
         identifier = (question["namespace"], question["table"])
         known = self._known(identifier) or self._take(identifier, self._catalog.load_table(identifier))
@@ -166,15 +163,15 @@ class SessionTransaction:
             "meanwhile. Repeat the statement."
         )
 
-    def _different(self) -> Iterable[_TableInIt]:
-        """Each of its tables once, whatever names it has."""
+    def _different(self) -> Iterable[_JoinedTable]:
+        """Each table of the transaction once, whatever names it has."""
         return dict.fromkeys(self._tables.values())
 
-    def _known(self, identifier: Identifier) -> _TableInIt | None:
+    def _known(self, identifier: Identifier) -> _JoinedTable | None:
         return self._tables.get(identifier)
 
-    def _take(self, identifier: Identifier, table: Table) -> _TableInIt:
-        """Takes a table into it; one that is in it under another spelling already is that one."""
+    def _take(self, identifier: Identifier, table: Table) -> _JoinedTable:
+        """Takes a table into the transaction, once under whatever spelling."""
         lower = tuple(part.lower() for part in identifier)
         for name, known in self._tables.items():
             is_same = known.started.table_uuid == table.metadata.table_uuid
@@ -182,7 +179,7 @@ class SessionTransaction:
                 self._tables[identifier] = known
                 return known
         found = version_name(MetadataVersion(table.metadata_location, table.metadata))
-        taken = self._tables[identifier] = _TableInIt(table, table.metadata, found, found)
+        taken = self._tables[identifier] = _JoinedTable(table, table.metadata, found, found)
         return taken
 
 
@@ -206,7 +203,7 @@ class OpenTransactions:
         return begun
 
     def commit(self, transaction: SessionTransaction) -> list[ChangedTable]:
-        """Ends a transaction: its changes are made part of their tables, or none is. What became of each."""
+        """Ends a transaction: all its changes are made part of their tables, or none is; returns the changed tables."""
         self._end(transaction)
         changed, versions = transaction.commit()
         for name, metadata in versions.items():
@@ -214,7 +211,7 @@ class OpenTransactions:
         return changed
 
     def roll_back(self, transaction: SessionTransaction) -> list[ChangedTable]:
-        """Ends a transaction without its changes; the tables that had some."""
+        """Ends a transaction without its changes, and returns the tables that had some."""
         self._end(transaction)
         return transaction.abandon()
 
@@ -241,7 +238,7 @@ class OpenTransactions:
         return known or _raise_ended(f"Transaction {number}")
 
     def of_change(self, question: Mapping[str, Any]) -> SessionTransaction | None:
-        """The same for a change, of which it is to be a part; refuses one of another catalog's table."""
+        """The open transaction that a change is to be part of; refuses a change of another catalog's table."""
         transaction = self.of(question)
         if transaction is not None and not self._is_on_catalog_of(question, transaction):
             raise transaction.refuses(f"change {question.get('name') or 'this table'}")
@@ -251,16 +248,14 @@ class OpenTransactions:
         return question.get("catalog") is not None and transaction.is_on(self._catalogs.of(question))
 
     def refuse(self, question: Mapping[str, Any]) -> None:
-        """Refuses a change of another kind than those of a table's rows and definition, if the session that asks has a
-        transaction open.
-        """
+        """Refuses a change of neither rows nor a table's definition in a session with an open transaction."""
         transaction = self.of(question)
         if transaction is not None:
             name = question.get("name") or ".".join(filter(None, (question.get("namespace"), question.get("table"))))
             raise transaction.refuses(f"{question['call'].replace('-', ' ')} {name}".strip())
 
     def find(self, question: Mapping[str, Any]) -> str | None:
-        """The name of the version of a table that a session reads in its transaction; None if it is not one of it."""
+        """The name of the version that a session reads in its transaction; None for a table of another catalog."""
         transaction = self.of(question)
         if transaction is None or not self._is_on_catalog_of(question, transaction):
             return None
@@ -277,7 +272,7 @@ class OpenTransactions:
         return metadata or _raise_ended(f"The table is read as it was in transaction {number}, and that")
 
     def close(self) -> None:
-        """Gives all of them up."""
+        """Gives all open transactions up."""
         with self._lock:
             left, self._open = list(self._open.values()), {}
         for each in left:
@@ -285,7 +280,7 @@ class OpenTransactions:
 
 
 class GiveUpTransaction(msgspec.Struct, frozen=True):
-    """The session that has a transaction open is gone (`OpenTransactions`)."""
+    """Gives up a transaction whose session is gone (`OpenTransactions`)."""
 
     number: int
 

@@ -1,4 +1,4 @@
-"""What became of a commit, for those who listen to reports."""
+"""Reports of commits, for those who listen."""
 
 from __future__ import annotations
 

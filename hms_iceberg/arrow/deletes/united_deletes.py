@@ -1,4 +1,4 @@
-"""What many delete files of a plan say, united once for all data files of a scan."""
+"""The deletes of many delete files of a plan, united once for all data files of a scan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all tasks of a scan share, and rows as frames of polars."""
+"""The state that all tasks of a scan share, and rows as frames of polars."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What an event says: its bytes decoded, and what it does to a row."""
+"""The envelopes of events: bytes decoded, and the change that they make to a row."""

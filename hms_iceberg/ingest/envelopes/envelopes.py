@@ -1,4 +1,4 @@
-"""What an event does to a row, by its envelope: Debezium's, or none, so that a value is the row itself.
+"""Envelopes of events, which say how a row changes: Debezium's, or none, so that a value is the row itself.
 
 Source: Debezium's documentation, "Data change events".
 """

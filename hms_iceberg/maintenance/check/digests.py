@@ -1,4 +1,4 @@
-"""What a check keeps of a manifest: its counts, and some forty bytes for each live file instead of its entry."""
+"""Digests of manifests: a check keeps counts, and some forty bytes for each live file instead of its entry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a check of a table's consistency can find: one type for each kind of problem; its owner."""
+"""Findings of a check of a table's consistency: one type for each kind of problem; and the owner of a metadata file."""
 
 from __future__ import annotations
 

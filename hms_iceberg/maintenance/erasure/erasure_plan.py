@@ -1,4 +1,4 @@
-"""What an erasure would do, and how far one has come."""
+"""The plan of an erasure, and its state while it goes on."""
 
 from __future__ import annotations
 

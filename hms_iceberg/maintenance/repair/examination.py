@@ -1,4 +1,4 @@
-"""What of a table's manifest lists and manifests can be read, what is wrong with the rest, and steps of repairs."""
+"""The manifest lists and manifests of a table that can be read, what is wrong with the rest, and steps of repairs."""
 
 from __future__ import annotations
 

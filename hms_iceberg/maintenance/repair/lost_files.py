@@ -1,4 +1,4 @@
-"""What a repair drops from the metadata because its files are gone: data and delete files, snapshots, statistics."""
+"""Drops from the metadata what is gone from storage: data and delete files, snapshots, statistics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rewriting of files may be told, under the names of Apache Iceberg's options.
+"""Options of a rewriting of files, under the names of Apache Iceberg's.
 
 Source: Iceberg documentation, "Spark Procedures", `rewrite_data_files` and `rewrite_position_delete_files`.
 """

@@ -1,4 +1,4 @@
-"""What a metadata table is asked and what it is: a frame with an Iceberg schema."""
+"""The request for a metadata table, and the table: a frame with an Iceberg schema."""
 
 from __future__ import annotations
 

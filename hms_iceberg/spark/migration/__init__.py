@@ -1,1 +1,1 @@
-"""What migrations leave to Spark: reading Hive tables as proof, and copying those that cannot stay where they are."""
+"""Spark's part of migrations: reading Hive tables as proof, and copying those that cannot stay where they are."""

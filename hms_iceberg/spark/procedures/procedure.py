@@ -1,4 +1,4 @@
-"""What a procedure is: its name, parameters, result columns and what it does."""
+"""A procedure: its name, parameters, result columns and function."""
 
 from __future__ import annotations
 

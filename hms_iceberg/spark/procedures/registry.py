@@ -120,8 +120,7 @@ def call_procedure(
     transaction: SessionTransaction | None,
 ) -> bytes:
     """Runs a procedure, and answers its `rows`, with any `view` of them, what becomes of the session's `transaction`,
-    or the number of the `rewrite` for Spark.
-    """
+    or the number of the `rewrite` for Spark."""
     procedure = PROCEDURES[question.procedure]
     if transaction is not None and procedure.transaction is None:
         raise transaction.refuses(f"call system.{procedure.name}")

@@ -1,1 +1,1 @@
-"""What Spark asks Python about reads, and the answers."""
+"""Spark's questions about reads, and their answers."""

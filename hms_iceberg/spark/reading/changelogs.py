@@ -1,4 +1,4 @@
-"""What commits did to the rows of a table, for Spark's clause CHANGES, its streams, and ``db.t.changes``."""
+"""The changes of a table's rows, for Spark's clause CHANGES, its streams, and ``db.t.changes``."""
 
 from __future__ import annotations
 

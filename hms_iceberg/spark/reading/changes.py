@@ -1,4 +1,4 @@
-"""What commits did to the rows of a table, for Spark: the options of ``db.t.changes``, and of views of it."""
+"""The metadata table ``db.t.changes`` for Spark, its options, and views of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the optimizer may know of columns before they are read: how many values there are, and between what they lie."""
+"""Statistics of columns for Spark's optimizer: how many values there are, and between what they lie."""
 
 from __future__ import annotations
 

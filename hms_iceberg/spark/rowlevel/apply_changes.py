@@ -215,10 +215,8 @@ class _Merge:
 
     @contextmanager
     def _newest(self, frame: DataFrame) -> Iterator[DataFrame]:
-        """The newest event of each key, and any event at fault, as they are now: a MERGE may read them twice.
-
-        Executors keep them until the block ends.
-        """
+        """The newest event of each key, and any event at fault, as they are now: a MERGE may read them twice. Executors
+        keep them until the block ends."""
         from pyspark.sql import Window
         from pyspark.sql import functions as f
 

@@ -1,1 +1,1 @@
-"""What Spark asks Python about writes: how rows become files when a write begins, and its commit."""
+"""Spark's questions about writes: how rows become files when a write begins, and its commit."""

@@ -1,4 +1,4 @@
-"""What options of a write, settings of its session and properties of its table say, in this order.
+"""Settings of a write: its options, those of its session, and properties of its table, in this order.
 
 Source: Iceberg documentation, "Spark Configuration": write options and SQL properties.
 """

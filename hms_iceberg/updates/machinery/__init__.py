@@ -1,1 +1,1 @@
-"""What updates share: manifests as they read and write them, conflicts, snapshots and their summaries."""
+"""The machinery of updates: manifests as they read and write them, conflicts, snapshots and their summaries."""

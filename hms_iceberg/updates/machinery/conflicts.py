@@ -1,4 +1,4 @@
-"""What an operation on data relies on, and checks that no commit since its start on the branch took it away.
+"""Conflicts: checks that no commit since an operation's start on the branch took away what it relies on.
 
 Serializable isolation: nothing that was read changed, neither by new rows nor by rows that went, so that write skew is
 refused. Snapshot isolation: no new deletes touch the files that are replaced.

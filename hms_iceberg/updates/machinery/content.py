@@ -1,4 +1,4 @@
-"""What every operation that adds and removes files has in common: from a change of content to a snapshot."""
+"""From a change of content to a snapshot, as every operation that adds and removes files needs it."""
 
 from __future__ import annotations
 

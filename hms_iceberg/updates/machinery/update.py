@@ -1,4 +1,4 @@
-"""What a pending change is, and what it may do to the world outside.
+"""A pending change of a table, and the effects that it may have outside of memory.
 
 An update is a frozen intention (names, predicates, files already written), never a diff of metadata. A transaction is
 `reduce(apply, updates, base)`, so that replaying it on a newer base is the same call.

@@ -1,4 +1,4 @@
-"""What a reader sees of a row that a transaction on several tables has moved, by that row and the one that decides."""
+"""The version that a reader sees of a row that a transaction on several tables has moved."""
 
 from __future__ import annotations
 
