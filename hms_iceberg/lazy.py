@@ -1,8 +1,8 @@
-"""Polars, imported when it is first used: ``from hms_iceberg.lazy import pl``.
+"""Polars and pyarrow, imported when they are first used: ``from hms_iceberg.lazy import fs, pa, pl``.
 
-It takes longer to import than all else together, and most of what a catalog does needs none of it.
+They take longer to import than all else together, and most of what a catalog does needs none of them.
 
-Its threads stay behind when a process forks, and whatever waits for them then waits for ever: loaders of PyTorch,
+Polars' threads stay behind when a process forks, and whatever waits for them then waits for ever: loaders of PyTorch,
 workers of gunicorn and Airflow, and `multiprocessing` before Python 3.14 are children of that kind. Polars has no means
 to start its threads again; it starts them once in each loaded copy of its library. So in such a child the library is
 loaded once more, from a copy of its file, since the system loads one file only once. The copy is made when polars is
@@ -123,7 +123,18 @@ _POOL = _Pool()
 
 if TYPE_CHECKING:
     import polars as pl
+    import pyarrow as pa
+    from pyarrow import fs
 else:
+
+    class _Module:
+        def __init__(self, name: str) -> None:
+            self._name = name
+
+        def __getattr__(self, attribute: str) -> Any:
+            return getattr(import_module(self._name), attribute)
+
+    pa, fs = _Module("pyarrow"), _Module("pyarrow.fs")
 
     class _Polars:
         def __getattr__(self, attribute: str) -> Any:
@@ -136,4 +147,4 @@ else:
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_POOL.before_fork, after_in_child=_POOL.in_child)
 
-__all__ = ["import_polars", "pl", "was_left_behind"]
+__all__ = ["fs", "import_polars", "pa", "pl", "was_left_behind"]

@@ -20,9 +20,16 @@ from hms_iceberg.encryption.key_services import KeyService
 from hms_iceberg.errors import MissingFileError
 from hms_iceberg.hooks import Hook
 from hms_iceberg.spec.places import Place
+from hms_iceberg.spec.property_kinds import IntProperty
 from hms_iceberg.spec.read_limit import DEFAULT_LIMIT, ReadLimit
 
 PREVIEWED_MANIFEST: Hook[[bytes, str, str], bytes] = Hook("hms_iceberg.arrow.formats.manifests_v4")
+
+DEFAULT_CACHE_BYTES = 512 * 1024 * 1024
+# The name is Apache Iceberg's. Decoded manifests take about three times the bytes of their files.
+CACHE_BYTES = IntProperty(
+    "io.manifest.cache.max-total-bytes", "Memory for decoded manifests, in bytes.", "scans", DEFAULT_CACHE_BYTES
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from hms_iceberg.catalog.namespaces import CatalogNamespaces, Identifiers
-from hms_iceberg.catalog.transactions import CatalogTransaction
 from hms_iceberg.errors import (
     CommitFailedError,
     ConfigurationError,
@@ -29,7 +28,6 @@ from hms_iceberg.metastore import (
 from hms_iceberg.notebook_html import framed, heading, pairs_table, rows_table
 from hms_iceberg.printable import printable_html
 from hms_iceberg.reports import listen_as_named
-from hms_iceberg.scan.manifests.cache import planning_ready
 from hms_iceberg.spec.metadata.metadata_json import metadata_file_location
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionSpec
@@ -37,24 +35,18 @@ from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sort_orders import UNSORTED, SortOrder
 from hms_iceberg.spec.table_properties import GC_ENABLED
 from hms_iceberg.storage import Storage
-from hms_iceberg.table import Table
-from hms_iceberg.table.changes.table_definition import TableDefinition
-from hms_iceberg.table.needed.named_files import (
-    check_right_to_purge,
-    check_rights_to_delete,
-    files_of,
-    log_unreadable,
-    purge_files,
-)
-from hms_iceberg.table.needed.others import needed_by_others, table_rows_of
-from hms_iceberg.table.table import TableTransaction
-from hms_iceberg.transaction.retry import Freshness
-from hms_iceberg.transaction.transaction import Created, CreatedOrReplaced, Origin, Transaction, table_commit
 from hms_iceberg.transaction.workspace import read_current, read_version
 from hms_iceberg.view.catalog_views import CatalogViews
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # what reads and changes tables takes longer to import than all else, and is imported with the first
     import pyarrow as pa
+
+    from hms_iceberg.catalog.transactions import CatalogTransaction
+    from hms_iceberg.table import Table
+    from hms_iceberg.table.changes.table_definition import TableDefinition
+    from hms_iceberg.table.table import TableTransaction
+    from hms_iceberg.transaction.retry import Freshness
+    from hms_iceberg.transaction.transaction import Origin
 
 
 _SHOWN_TABLES = 50
@@ -149,6 +141,8 @@ class Catalog(CatalogNamespaces, CatalogViews, Identifiers):
             NotAnIcebergTableError: the name is another kind of table; the message names the way to migrate it.
             CorruptMetadataError: its metadata file cannot be read.
         """
+        from hms_iceberg.scan.manifests.cache import planning_ready
+
         with planning_ready():
             pointer = self.metastore.load(table_identifier(identifier))
             return self._table(pointer.identifier, read_current(pointer, self.storage))
@@ -193,6 +187,8 @@ class Catalog(CatalogNamespaces, CatalogViews, Identifiers):
         Raises:
             UnsupportedError: the catalog has tables in folders, or its REST server cannot commit to several tables.
         """
+        from hms_iceberg.catalog.transactions import CatalogTransaction
+
         return CatalogTransaction(self.name, self.metastore, self.load_table)
 
     def table_at(self, identifier: str | Identifier, version: MetadataVersion, seen_at: float | None = None) -> Table:
@@ -209,9 +205,13 @@ class Catalog(CatalogNamespaces, CatalogViews, Identifiers):
         Raises:
             InvalidInputError: not a namespace and a name.
         """
+        from hms_iceberg.transaction.retry import Freshness
+
         return self._table(table_identifier(identifier), version, Freshness.of(seen_at))
 
     def _table(self, identifier: Identifier, version: MetadataVersion, freshness: Freshness | None = None) -> Table:
+        from hms_iceberg.table import Table
+
         return Table(identifier, version, self.metastore, self.storage, self.name, self, freshness)
 
     def create_table(
@@ -243,7 +243,7 @@ class Catalog(CatalogNamespaces, CatalogViews, Identifiers):
             ConfigurationError: neither the namespace nor the catalog says where its folder is to be.
             CommitStateUnknownError: the metastore's answer was lost; look whether the table is there.
         """
-        definition = TableDefinition(schema, location, partition_spec, sort_order, properties)
+        definition = _definition(schema, location, partition_spec, sort_order, properties)
         return self._creating(identifier, definition).commit_transaction()
 
     def create_table_if_not_exists(
@@ -296,7 +296,7 @@ class Catalog(CatalogNamespaces, CatalogViews, Identifiers):
             NoSuchNamespaceError: no such namespace.
             InvalidInputError: schema, spec and order do not fit each other.
         """
-        definition = TableDefinition(schema, location, partition_spec, sort_order, properties)
+        definition = _definition(schema, location, partition_spec, sort_order, properties)
         return self._creating(identifier, definition)
 
     def replace_table_transaction(
@@ -328,7 +328,7 @@ class Catalog(CatalogNamespaces, CatalogViews, Identifiers):
             InvalidInputError: schema, spec and order do not fit each other, or the present table.
             CorruptMetadataError, MissingFileError: the present table's metadata cannot be read.
         """
-        definition = TableDefinition(schema, location, partition_spec, sort_order, properties)
+        definition = _definition(schema, location, partition_spec, sort_order, properties)
         return self._replacing(identifier, definition, must_exist=not or_create)
 
     def create_or_replace_table(
@@ -353,10 +353,12 @@ class Catalog(CatalogNamespaces, CatalogViews, Identifiers):
             NoSuchNamespaceError: no such namespace.
             InvalidInputError: schema, spec and order do not fit each other, or the present table.
         """
-        definition = TableDefinition(schema, location, partition_spec, sort_order, properties)
+        definition = _definition(schema, location, partition_spec, sort_order, properties)
         return self._replacing(identifier, definition, must_exist=False).commit_transaction()
 
     def _creating(self, identifier: str | Identifier, definition: TableDefinition) -> TableTransaction:
+        from hms_iceberg.transaction.transaction import Created
+
         name = table_identifier(identifier)
         self._refuse_if_taken(name)
         return self._defining(name, Created(self._new_metadata(name, definition)))
@@ -364,6 +366,8 @@ class Catalog(CatalogNamespaces, CatalogViews, Identifiers):
     def _replacing(
         self, identifier: str | Identifier, definition: TableDefinition, must_exist: bool
     ) -> TableTransaction:
+        from hms_iceberg.transaction.transaction import CreatedOrReplaced
+
         name = table_identifier(identifier)
         start = self._version_of(name)
         replaced = definition.resolved(self.properties).replacing
@@ -371,6 +375,9 @@ class Catalog(CatalogNamespaces, CatalogViews, Identifiers):
         return self._defining(name, origin)
 
     def _defining(self, name: Identifier, origin: Origin) -> TableTransaction:
+        from hms_iceberg.table.table import TableTransaction
+        from hms_iceberg.transaction.transaction import Transaction
+
         transaction = Transaction(name, origin, self.metastore, self.storage)
         return TableTransaction(transaction, lambda version: self._table(name, version))
 
@@ -433,6 +440,8 @@ class Catalog(CatalogNamespaces, CatalogViews, Identifiers):
             CorruptMetadataError: the metadata file cannot be read.
             CommitFailedError: the table was changed meanwhile (with `overwrite`).
         """
+        from hms_iceberg.transaction.transaction import table_commit
+
         name = table_identifier(identifier)
         version = read_version(metadata_file_location(metadata_location), self.storage)
         present = self.load_table(name) if overwrite and self.table_exists(name) else None
@@ -473,6 +482,18 @@ class Catalog(CatalogNamespaces, CatalogViews, Identifiers):
         if not purge_requested:
             self.metastore.drop_table(name)
             return
+        self._purge(name)
+
+    def _purge(self, name: Identifier) -> None:
+        from hms_iceberg.table.needed.named_files import (
+            check_right_to_purge,
+            check_rights_to_delete,
+            files_of,
+            log_unreadable,
+            purge_files,
+        )
+        from hms_iceberg.table.needed.others import needed_by_others, table_rows_of
+
         table = self.load_table(name)
         if not GC_ENABLED.of(table.properties):
             raise UnsupportedError(
@@ -521,3 +542,15 @@ def _connected(kind: type[Catalog], name: str, properties: Mapping[str, str]) ->
     make: Any = kind
     catalog: Catalog = make(name, **properties)
     return catalog
+
+
+def _definition(
+    schema: Schema | pa.Schema,
+    location: str | None,
+    partition_spec: PartitionSpec,
+    sort_order: SortOrder,
+    properties: Mapping[str, str] | None,
+) -> TableDefinition:
+    from hms_iceberg.table.changes.table_definition import TableDefinition
+
+    return TableDefinition(schema, location, partition_spec, sort_order, properties)

@@ -10,13 +10,14 @@ from hms_iceberg.config import catalog_properties, default_catalog_name, known_c
 from hms_iceberg.encryption.key_services import check_service_type
 from hms_iceberg.errors import ConfigurationError
 from hms_iceberg.spec.json_model import text_properties
-from hms_iceberg.table.file_system_catalog import FileSystemCatalog
 
 
 class HadoopCatalog(Catalog):
     """Tables in the folders of a warehouse, without a metastore; `load_catalog(type="hadoop", …)` gives one."""
 
     def __init__(self, name: str, **properties: Any) -> None:
+        from hms_iceberg.table.file_system_catalog import FileSystemCatalog
+
         merged = text_properties(properties)
         storage = ArrowStorage(merged)
         super().__init__(name, FileSystemCatalog(merged.get("warehouse"), storage), storage, merged)

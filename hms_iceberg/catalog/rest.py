@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.catalog.catalog import Catalog
@@ -13,23 +13,22 @@ from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer, tab
 from hms_iceberg.reports import listen
 from hms_iceberg.rest_client.channel import RestChannel
 from hms_iceberg.rest_client.documents import Documents
-from hms_iceberg.rest_client.planning import planner
 from hms_iceberg.rest_client.reports import RestReporter
 from hms_iceberg.rest_client.rest_metastore import RestMetastore
-from hms_iceberg.scan.manifests.cache import planning_ready
-from hms_iceberg.scan.tasks import TaskPlanner
 from hms_iceberg.spec.json_model import text_properties
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitions.partition_specs import spec_to_json
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.schema_json import schema_to_json
 from hms_iceberg.spec.sort_orders import sort_order_to_json
-from hms_iceberg.table import Table
-from hms_iceberg.table.changes.table_definition import TableDefinition
-from hms_iceberg.table.table import TableTransaction
-from hms_iceberg.transaction.retry import Freshness
-from hms_iceberg.transaction.transaction import Origin, Transaction
 from hms_iceberg.transaction.workspace import read_version
+
+if TYPE_CHECKING:
+    from hms_iceberg.table import Table
+    from hms_iceberg.table.changes.table_definition import TableDefinition
+    from hms_iceberg.table.table import TableTransaction
+    from hms_iceberg.transaction.retry import Freshness
+    from hms_iceberg.transaction.transaction import Origin
 
 _SUFFIX = ".metadata.json"
 
@@ -97,6 +96,8 @@ class RestCatalog(Catalog):
         super().close()
 
     def load_table(self, identifier: str | Identifier) -> Table:
+        from hms_iceberg.scan.manifests.cache import planning_ready
+
         with planning_ready():
             pointer = self.metastore.load(table_identifier(identifier))
             return self._table(pointer.identifier, self._read_current(pointer))
@@ -105,12 +106,17 @@ class RestCatalog(Catalog):
         return read_version(pointer.metadata_location, self.storage)
 
     def _table(self, identifier: Identifier, version: MetadataVersion, freshness: Freshness | None = None) -> Table:
+        from hms_iceberg.catalog.rest_table import RestTable
+
         storage = self._storage_for(identifier)
         if self._reporter is not None:
             self._reporter.note(str(version.metadata.table_uuid), identifier)
-        return _RestTable(identifier, version, self.metastore, storage, self.name, self, freshness)
+        return RestTable(identifier, version, self.metastore, storage, self.name, self, freshness)
 
     def _defining(self, name: Identifier, origin: Origin) -> TableTransaction:
+        from hms_iceberg.table.table import TableTransaction
+        from hms_iceberg.transaction.transaction import Transaction
+
         transaction = Transaction(name, origin, self.metastore, self._storage_for(name))
         return TableTransaction(transaction, lambda version: self._table(name, version))
 
@@ -135,13 +141,3 @@ class RestCatalog(Catalog):
         if resolved.location:
             body["location"] = resolved.location
         return self._channel_metastore.new_table(identifier, body)
-
-
-class _RestTable(Table):
-    """A table whose scans the server plans, if server and user want that."""
-
-    def _planner(self) -> TaskPlanner | None:
-        metastore = self.metastore
-        assert isinstance(metastore, RestMetastore)
-        config = {**metastore.config(self._identifier), **metastore.channel.properties}  # the user's word comes first
-        return planner(metastore.channel, self._identifier, config)

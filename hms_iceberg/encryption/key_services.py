@@ -10,10 +10,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from hms_iceberg.errors import ConfigurationError, IcebergError, KeyUnavailableError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 SERVICE_TYPE = "encryption.kms-type"
 SERVICE_CLASS = "encryption.kms-impl"
@@ -103,6 +105,8 @@ def _of_type(kind: str) -> Callable[[Mapping[str, str]], KeyService]:
 
 
 def _added_types() -> dict[str, EntryPoint]:
+    from importlib.metadata import entry_points
+
     return {each.name.lower(): each for each in entry_points(group=ENTRY_POINTS)}
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from hms_iceberg.arrow.columns.arrow_schema import from_arrow
 from hms_iceberg.metastore import Identifier, ViewMetadataVersion, ViewMetastore
 from hms_iceberg.spec.json_model import text_properties
 from hms_iceberg.spec.metadata.view_metadata import (
@@ -171,4 +170,8 @@ class View:
 
 def view_schema(schema: Schema | pa.Schema) -> Schema:
     """Columns of a view; Arrow's types may be any of Iceberg's, as a view holds no data."""
-    return schema if isinstance(schema, Schema) else from_arrow(schema, format_version=3)
+    if isinstance(schema, Schema):
+        return schema
+    from hms_iceberg.arrow.columns.arrow_schema import from_arrow
+
+    return from_arrow(schema, format_version=3)

@@ -18,10 +18,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
-from typing import Any, BinaryIO, cast
-
-import pyarrow as pa
-from pyarrow import fs
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from hms_iceberg.arrow.storage.filesystems import (
     GCS_SCHEMES,
@@ -34,13 +31,15 @@ from hms_iceberg.arrow.storage.filesystems import (
 from hms_iceberg.arrow.storage.hdfs.hadoop_settings import hadoop_settings
 from hms_iceberg.arrow.storage.hdfs.opening import HDFS_SCHEMES, default_cluster, moves_exclusively
 from hms_iceberg.arrow.storage.known_places import is_link, known_place, leads_up
-from hms_iceberg.encryption.encrypted_tables import open_decrypted
 from hms_iceberg.encryption.key_services import KeyService, key_service
 from hms_iceberg.errors import StorageError
-from hms_iceberg.scan.manifests.cache import cache_for
+from hms_iceberg.lazy import fs, pa
 from hms_iceberg.spec.places import Place
 from hms_iceberg.spec.read_limit import ReadLimit
-from hms_iceberg.storage import PREVIEWED_MANIFEST, FileInfo, Storage
+from hms_iceberg.storage import CACHE_BYTES, PREVIEWED_MANIFEST, FileInfo, Storage
+
+if TYPE_CHECKING:
+    from hms_iceberg.scan.manifests.cache import ManifestCache
 
 _MOST_BYTES = 2**31 - 1  # Java holds a file of metadata in one array
 _PART_BYTES = 1024 * 1024
@@ -57,7 +56,7 @@ class ArrowStorage:
         self._filesystems: dict[tuple[str, str], fs.FileSystem] = {}
         self._lock = threading.Lock()
         self._previewed: str | None = None
-        self.manifest_cache = cache_for(self._properties)
+        self._cache_bytes = CACHE_BYTES.of(self._properties)
 
     def __repr__(self) -> str:
         return f"ArrowStorage(schemes={sorted({scheme for scheme, _ in self._filesystems})})"
@@ -83,7 +82,7 @@ class ArrowStorage:
     def of_table(self, location: str) -> ArrowStorage:
         """A storage for a table, where `read` shows manifests of version 4 in the form of version 3."""
         shown = object.__new__(type(self))
-        shown.__dict__.update(self.__dict__, _previewed=location)
+        shown.__dict__.update(self.__dict__, _previewed=location, manifest_cache=self.manifest_cache)
         return shown
 
     def filesystem(self, location: str) -> tuple[fs.FileSystem, str]:
@@ -239,6 +238,13 @@ class ArrowStorage:
         return is_link(place) or (location[:7].lower() == "viewfs:" and self.place_of(location) != place)
 
     @cached_property
+    def manifest_cache(self) -> ManifestCache:
+        """The cache of the manifests of the catalog's tables."""
+        from hms_iceberg.scan.manifests.cache import cache_of_bound
+
+        return cache_of_bound(self._cache_bytes)
+
+    @cached_property
     def key_service(self) -> KeyService | None:
         """The service that keeps the keys of encrypted tables; None if the properties name none."""
         return key_service(self._properties)
@@ -263,6 +269,8 @@ class ArrowStorage:
 
 def open_for_arrow(storage: Storage, location: str, key_metadata: bytes | None = None) -> pa.NativeFile:
     """Opens a file of any storage as Arrow's readers want it, decrypted if it is encrypted as a whole."""
+    from hms_iceberg.encryption.encrypted_tables import open_decrypted
+
     opened = open_decrypted(storage.open_input(location), key_metadata, location)
     return opened if isinstance(opened, pa.NativeFile) else pa.PythonFile(opened, mode="r")
 

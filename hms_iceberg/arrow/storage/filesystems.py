@@ -19,10 +19,6 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
-import cramjam
-import pyarrow as pa
-from pyarrow import fs
-
 from hms_iceberg.arrow.storage.hdfs.native_failures import LoginError
 from hms_iceberg.arrow.storage.hdfs.opening import HDFS_SCHEMES, open_hdfs
 from hms_iceberg.errors import (
@@ -36,6 +32,7 @@ from hms_iceberg.errors import (
     StorageDeniedError,
     StorageError,
 )
+from hms_iceberg.lazy import fs, pa
 from hms_iceberg.spec.places import (
     AZURE_SCHEMES,
     GCS_SCHEMES,
@@ -216,21 +213,26 @@ def _azure(location: ParsedLocation, properties: Mapping[str, str]) -> fs.FileSy
     )
 
 
-_DECODING_ERRORS = (
-    CorruptFileError,
-    pa.ArrowException,
-    OSError,
-    EOFError,
-    LookupError,
-    ValueError,
-    OverflowError,
-    TypeError,
-    RecursionError,
-    MemoryError,
-    struct.error,
-    zlib.error,
-    cramjam.DecompressionError,
-)
+def _decoding_errors() -> tuple[type[Exception], ...]:
+    import cramjam
+
+    return (
+        CorruptFileError,
+        pa.ArrowException,
+        OSError,
+        EOFError,
+        LookupError,
+        ValueError,
+        OverflowError,
+        TypeError,
+        RecursionError,
+        MemoryError,
+        struct.error,
+        zlib.error,
+        cramjam.DecompressionError,
+    )
+
+
 # How Arrow's ORC reader, and its clients of S3, Google, Azure and HDFS, begin to say that a read failed.
 _FAILED_READ = re.compile(r"Arrow error: IOError|AWS Error |google::cloud::Status|Azure Error: |HDFS .*failed")
 _NUMBER = re.compile(r"\[errno (\d+)\]", re.IGNORECASE)
@@ -242,7 +244,7 @@ def decoding(location: str, form: str, where: str = "") -> Iterator[None]:
     """Turns errors of reading a file within a block into typed ones: the file is damaged, or not readable now."""
     try:
         yield
-    except _DECODING_ERRORS as error:
+    except _decoding_errors() as error:
         if _is_typed(error):
             raise
         raise _read_error(error, location) or _damage(error, location, form, where) from error

@@ -21,13 +21,7 @@ from hms_iceberg.scan.manifests.manifest_frames import MANIFEST, ManifestDecoder
 from hms_iceberg.scan.manifests.metric_columns import Metric, MetricColumns, metric_name
 from hms_iceberg.scan.partition_columns import PartitionColumns
 from hms_iceberg.spec.manifests.manifest_values import ManifestFile
-from hms_iceberg.spec.property_kinds import IntProperty
-
-DEFAULT_CACHE_BYTES = 512 * 1024 * 1024
-# The name is Apache Iceberg's. Decoded manifests take about three times the bytes of their files.
-CACHE_BYTES = IntProperty(
-    "io.manifest.cache.max-total-bytes", "Memory for decoded manifests, in bytes.", "scans", DEFAULT_CACHE_BYTES
-)
+from hms_iceberg.storage import DEFAULT_CACHE_BYTES
 
 
 class ManifestFrame:
@@ -245,9 +239,8 @@ def shared_cache() -> ManifestCache:
     return _shared
 
 
-def cache_for(properties: Mapping[str, str]) -> ManifestCache:
-    """The cache for the tables of a catalog: of the bound that ``CACHE_BYTES`` says, and else the shared one."""
-    bound = CACHE_BYTES.of(properties)
+def cache_of_bound(bound: int) -> ManifestCache:
+    """The cache for the tables of catalogs whose ``CACHE_BYTES`` is so much; of the default, the shared one."""
     return _of_bound.setdefault(bound, ManifestCache(bound))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from typing import Any
 
 import pytest
 
@@ -25,24 +24,31 @@ PUBLIC_NAMES = [
     "load_catalog",
 ]
 
-MEASURE = """
-import json, sys
-import hms_iceberg
-print(json.dumps({"modules": sorted({name.split(".")[0] for name in sys.modules})}))
-"""
 
-
-def fresh_import() -> dict[str, Any]:
-    """Import the package in a new process; the top-level modules that came with it."""
-    result = subprocess.run([sys.executable, "-c", MEASURE], capture_output=True, text=True, check=True)
-    answer: dict[str, Any] = json.loads(result.stdout)
-    return answer
+def modules_after(code: str) -> set[str]:
+    """The top-level modules that a new process has imported after some code."""
+    told = f"{code}\nimport json, sys\nprint(json.dumps(sorted({{name.split('.')[0] for name in sys.modules}})))"
+    result = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+    return set(json.loads(result.stdout))
 
 
 def test_importing_the_package_loads_no_heavy_library() -> None:
     heavy = {"pyspark", "py4j", "polars", "pyarrow", "pandas", "duckdb", "numpy", "rich", "yaml", "thrift", "hmsclient"}
 
-    assert heavy.isdisjoint(fresh_import()["modules"])
+    assert heavy.isdisjoint(modules_after("import hms_iceberg"))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from hms_iceberg import load_catalog; load_catalog('c', uri='thrift://localhost:9083')",
+        "import hms_iceberg.catalog.rest",  # opening one asks its server
+    ],
+)
+def test_opening_a_catalog_loads_nothing_that_only_tables_need(code: str) -> None:
+    of_tables = {"polars", "pyarrow", "pandas", "numpy", "fastavro", "isal", "cramjam", "msgspec", "pyroaring"}
+
+    assert of_tables.isdisjoint(modules_after(code))
 
 
 def test_the_public_names_are_these() -> None:

@@ -9,14 +9,12 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from urllib.parse import urlencode
 
-from pyarrow import fs
-
 from hms_iceberg.arrow.storage.hdfs import tokens
 from hms_iceberg.arrow.storage.hdfs.cluster_address import check_default, cluster_address
 from hms_iceberg.arrow.storage.hdfs.hadoop_settings import hadoop_settings
 from hms_iceberg.arrow.storage.hdfs.login import Login, has_kerberos
-from hms_iceberg.arrow.storage.hdfs.native import NativeHdfs
 from hms_iceberg.errors import ConfigurationError, MissingDependencyError
+from hms_iceberg.lazy import fs
 
 HDFS_SCHEMES = frozenset({"hdfs", "viewfs"})
 _CLIENT = "hdfs.client"
@@ -54,6 +52,8 @@ def open_hdfs(scheme: str, authority: str, properties: Mapping[str, str]) -> fs.
                 "hdfs.kerberos-keytab and hdfs.kerberos_ticket, or use hdfs.user."
             )
         _act_as(properties.get("hdfs.user"))
+    from hms_iceberg.arrow.storage.hdfs.native import NativeHdfs
+
     return fs.PyFileSystem(NativeHdfs(address, login))
 
 
@@ -75,7 +75,11 @@ def default_cluster(properties: Mapping[str, str]) -> str | None:
 
 def moves_exclusively(filesystem: fs.FileSystem) -> bool:
     """Whether a file that is moved never replaces another, so that exactly one of several writers of a name wins."""
-    return isinstance(filesystem, fs.PyFileSystem) and isinstance(filesystem.handler, NativeHdfs)
+    if not isinstance(filesystem, fs.PyFileSystem):
+        return False
+    from hms_iceberg.arrow.storage.hdfs.native import NativeHdfs
+
+    return isinstance(filesystem.handler, NativeHdfs)
 
 
 def _port(properties: Mapping[str, str]) -> int:
