@@ -147,7 +147,7 @@ def _share(row: dict[str, Any]) -> PartitionShare:
 
 
 def _command(action: str, table: str) -> str:
-    if action in ("delete_old_rows", "tag_periods", "drop_unused_branches"):
+    if action in ("finish_erasure", "delete_old_rows", "tag_periods", "drop_unused_branches"):
         return f"hms-iceberg maintain --table {quote(table)}"
     name = "rewrite-position-deletes" if action == "rewrite_position_delete_files" else action.replace("_", "-")
     return f"hms-iceberg {name} {quote(table)}"

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 @click.option("--where", help='Which rows, such as "user_id = 7".')
 @click.option("--yes", is_flag=True, help="Do it; without this the plan is only shown.")
 @click.option(
-    "--after", type=Duration(), default="24h", show_default=True, help="How long the files of before stay; 0 for none."
+    "--after", type=Duration(), default="24h", show_default=True, help="How long the old files stay; 0 for none."
 )
 @click.option("--resume", is_flag=True, help="Go on with an erasure that was killed, or whose files wait.")
-@click.option("--now", is_flag=True, help="With --resume: delete the files of before although they are not due yet.")
+@click.option("--now", is_flag=True, help="With --resume: delete the old files although they are not due yet.")
 @click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="A new file for the report, as JSON.")
 @click.option(
     "--sign-key",
@@ -49,7 +49,7 @@ def forget(
 ) -> None:
     """Forget rows: they go from every snapshot, branch, tag, delete file, statistic and metadata file of a table.
 
-    Snapshots keep their ids, times and order. The files of before stay for queries that began earlier, until --resume
+    Snapshots keep their ids, times and order. The old files stay for queries that began earlier, until --resume
     deletes them after the time that --after says.
 
     Example: hms-iceberg forget web.visits --where "user_id = 7" --yes --report erasure.json --sign-key key.pem
@@ -78,6 +78,7 @@ def forget(
             after=dt.timedelta(seconds=after),
             sign_key=key,
             give_up_backup=not keep_backup,
+            reported=report is not None,
         )
     if report is not None and result.report is not None:
         report.write_text(json.dumps(result.report, indent=1, ensure_ascii=False), encoding="utf-8")
@@ -99,7 +100,7 @@ def _tell(table: Table, out: Output, result: ErasureResult, is_plan: bool) -> No
             say(f"{unnamed:,} files below the table are named by nothing, and were not read. To delete them:")
             say(f"  hms-iceberg remove-orphan-files {name}")
     elif result.due is not None:
-        say(f"The table has moved on. Its files of before go after {result.due:%Y-%m-%d %H:%M} UTC:")
+        say(f"The table has moved on. Its old files go after {result.due:%Y-%m-%d %H:%M} UTC:")
         say(f"  hms-iceberg forget {name} --resume")
     elif is_plan and not (result.plan.is_empty or result.plan.needed_by):
         say("Nothing was done yet. To do it, add --yes")

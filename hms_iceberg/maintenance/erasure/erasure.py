@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from hms_iceberg.arrow.parallel import in_parallel
-from hms_iceberg.errors import CorruptDataFileError, MissingFileError, UnsupportedError
+from hms_iceberg.errors import CommitConflictError, CorruptDataFileError, MissingFileError, UnsupportedError
 from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.maintenance.erasure.erasure_journal import ErasureIntent, ErasureJournal
 from hms_iceberg.maintenance.erasure.erasure_plan import ErasurePlan
 from hms_iceberg.maintenance.erasure.erasure_report import FORMAT
 from hms_iceberg.maintenance.erasure.forgotten_rows import Reading, RowFinder, readings_of, refuse_unreadable
+from hms_iceberg.maintenance.erasure.lost_deletes import lost_deletes
 from hms_iceberg.maintenance.erasure.mentions import Mentions, texts_of
 from hms_iceberg.maintenance.erasure.rewritten_history import OPEN_ERASURE, FileRewriting, ForgetRows, NamedByHistory
 from hms_iceberg.metastore import MetadataVersion
@@ -44,7 +45,7 @@ _CHUNK = 1 << 22
 
 @dataclass(frozen=True)
 class EndErasure(Update):
-    """Takes the metadata files of before an erasure out of the table's log, and its mark off the table."""
+    """Takes the metadata files from before an erasure out of the table's log, and its mark off the table."""
 
     locations: frozenset[str]
 
@@ -176,9 +177,10 @@ class Erasure:
     # -------------------------------------------------------------------------------------------- the end
 
     def clean(self, journal: ErasureJournal) -> tuple[dict[str, Any], dict[str, str]]:
-        """Deletes the files of before; the report, and what could not be deleted."""
+        """Deletes the old files; the report, and what could not be deleted."""
         table, storage = self._table, self._table.storage
         proof = self.proof()
+        self._refuse_lost_deletes(journal)
         old = frozenset(self._old_versions(journal.intent.erasure_id))
         doomed = [*journal.files(), *old, *self._ways_back(journal)]
         self.refuse(self._needed(self._unnamed_of(doomed, old)))
@@ -193,8 +195,23 @@ class Erasure:
             journal.deletes({"deleted": {each: _facts(each, storage) for each in files}, "rewritten": rewritten})
         left = delete_files(storage, files, self._name)
         self._delete_empty_folders(files)
-        logger.info("Deleted %d files of before the erasure of %s", len(files) - len(left), self._name)
+        logger.info("Deleted %d old files of the erasure of %s", len(files) - len(left), self._name)
         return self.report(journal.intent, journal.deleted or {}, proof), left
+
+    def _refuse_lost_deletes(self, journal: ErasureJournal) -> None:
+        """Refuses to go on while deletes name files that were replaced: only as long as these are there can people see
+        which rows were meant."""
+        metadata, storage = self._table.metadata, self._table.storage
+        lost = lost_deletes(metadata, NamedByHistory.of(metadata, storage), storage, journal.replaced())
+        if lost:
+            file, data_file = next(iter(lost.items()))
+            raise CommitConflictError(
+                f"Cannot finish the erasure of table {self._name}: {len(lost)} delete files name data files that it "
+                f"had replaced, such as {file} of {data_file}. Another engine committed them while the table moved, so "
+                "that the rows that they meant to delete are there still. Nothing was deleted. Delete these rows "
+                f"again, take the delete files out (hms-iceberg remove-dangling-deletes {self._name}), and go on with: "
+                f"hms-iceberg forget {self._name} --resume"
+            )
 
     def _unnamed_of(self, files: Iterable[str], old: frozenset[str] = frozenset()) -> list[str]:
         """The given files that the table does not name, or names only as its `old` versions."""
@@ -256,7 +273,7 @@ class Erasure:
         if wrong:
             raise CorruptDataFileError(
                 f"Cannot prove that the rows of table {self._name} are forgotten: {len(wrong)} files hold such "
-                f"rows, the first is {wrong[0]['file']}. They were added just now. "
+                f"rows, the first is {wrong[0]['file']}. They were added since. "
                 f"Nothing was deleted. Go on with: hms-iceberg forget {self._name} --resume"
             )
         return looked

@@ -1,4 +1,4 @@
-"""The journal of an erasure: what is to be forgotten, which files of before are left, and when they go.
+"""The journal of an erasure: what is to be forgotten, which old files are left, and when they go.
 
 It lies beside the table's metadata until the last of these files is gone, so that a killed erasure can be finished by
 anybody. It holds the predicate as long as the rows are there, and goes with them.
@@ -18,8 +18,8 @@ from hms_iceberg.spec.table_properties import metadata_folder
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.needed.others import ERASURE_JOURNALS
 
-_BEGUN, _DUE, _GONE = ".json", ".due.json", ".gone.json"
-_FILES = ".files-"
+_BEGUN, _GONE = ".json", ".gone.json"
+_FILES, _DUE = ".files-", ".due"
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,11 @@ class ErasureIntent:
     digest: dict[str, str]  # the predicate as the report tells it
     case_sensitive: bool
     begun_ms: int
-    delay_ms: int  # how long the files of before stay after the table has moved on
+    delay_ms: int  # how long the old files stay after the table has moved on
     give_up_backup: bool  # whether the files go that the Hive table of before a migration needs
     snapshots: int
     rows: int
+    is_reported: bool = True  # whether somebody waits for the report, so that only `resume_forget` finishes it
 
 
 @dataclass(frozen=True)
@@ -65,9 +66,9 @@ class ErasureJournal:
         self._write(ending, {"files": sorted(files), "replaced": replaced})
 
     def moved(self, due_ms: int) -> None:
-        """Notes that the table has moved on, and when the files of before may go."""
-        if self.due_ms is None:
-            self._write(_DUE, {"due-ms": due_ms})
+        """Notes that the table has moved on, and when the old files may go. Of several such times the last one
+        counts: those who read the files that went last need them the longest."""
+        self._write(f"{_DUE}-{uuid.uuid4().hex[:8]}.json", {"due-ms": due_ms})
 
     def deletes(self, facts: Mapping[str, Any]) -> None:
         """Notes what the files are that go now, before the first goes."""
@@ -85,9 +86,10 @@ class ErasureJournal:
 
     @property
     def due_ms(self) -> int | None:
-        """When the files of before may go; None if the table has not moved on, or nobody noted it."""
-        found = self._read(self._location(_DUE))
-        return None if found is None else int(found["due-ms"])
+        """When the old files may go; None if the table has not moved on, or nobody noted it."""
+        start = _name(self._location(_DUE))
+        found = [self._read(each) for each in self._own() if _name(each).startswith(start)]
+        return max((int(each["due-ms"]) for each in found if each is not None), default=None)
 
     @property
     def deleted(self) -> dict[str, Any] | None:
@@ -144,7 +146,7 @@ def open_erasures(metadata: TableMetadata, metadata_location: str, storage: Stor
 
 
 def needed_by_erasures(metadata: TableMetadata, metadata_location: str, storage: Storage) -> Iterator[str]:
-    """The files of before that open erasures delete when they are due, and nobody else before."""
+    """The old files that open erasures delete when they are due, and nobody else before."""
     for journal in open_erasures(metadata, metadata_location, storage):
         yield from journal.files()
 

@@ -1,7 +1,7 @@
 """Forgetting rows: planned, carried out, finished after a delay, and reported.
 
 The table moves once, by an ordinary commit, from the history with the rows to the same history without them. Then the
-files of before wait for those who read them still, and go; a second commit takes the old metadata files out of the log.
+old files wait for those who read them still, and go; a second commit takes the old metadata files out of the log.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import uuid
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from hms_iceberg.encryption.encrypted_tables import is_encrypted
 from hms_iceberg.errors import InvalidInputError, UnsupportedError
@@ -17,6 +18,7 @@ from hms_iceberg.maintenance.erasure.erasure import Erasure
 from hms_iceberg.maintenance.erasure.erasure_journal import ErasureIntent, ErasureJournal, open_erasures
 from hms_iceberg.maintenance.erasure.erasure_plan import ErasurePlan, ErasureResult
 from hms_iceberg.maintenance.erasure.erasure_report import check_key, digest_of, is_digest_of, signed
+from hms_iceberg.maintenance.erasure.rewritten_history import OPEN_ERASURE
 from hms_iceberg.rest_client.rest_metastore import RestMetastore
 from hms_iceberg.spec.metadata.table_metadata import now_ms
 from hms_iceberg.spec.table_properties import GC_ENABLED
@@ -27,7 +29,7 @@ from hms_iceberg.transaction.workspace import refuse_previewed
 logger = logging.getLogger(__name__)
 
 DELAY = dt.timedelta(hours=24)
-"""How long the files of before stay, unless a caller says otherwise: for queries that began before."""
+"""How long the old files stay, unless a caller says otherwise: for queries that began before."""
 
 
 def forget(
@@ -39,6 +41,7 @@ def forget(
     sign_key: bytes | None = None,
     give_up_backup: bool = False,
     case_sensitive: bool = True,
+    reported: bool = False,
 ) -> ErasureResult:
     """Forgets rows: they go from every snapshot, branch and tag, and from all that describes them.
 
@@ -50,11 +53,13 @@ def forget(
         table: the table, which moves to its newest version.
         where: which rows, such as "user_id = 7". A name that no column has today means the newest one that had it.
         dry_run: only plan; the default.
-        after: how long the files of before stay for queries that began earlier; 0 for queries that may fail. Until
+        after: how long the old files stay for queries that began earlier; 0 for queries that may fail. Until
             `resume_forget` has deleted them, the rows can be read from them.
         sign_key: signs the report: a private Ed25519 key (PEM) or any secret of at least 16 bytes.
         give_up_backup: also deletes files that the Hive table of before a migration needs: there is no way back then.
         case_sensitive: how names of columns are matched.
+        reported: whether the report is needed, as it is with `sign_key`: then only `resume_forget`, which returns it,
+            deletes the old files. Without either the maintenance service may do so when they are due.
 
     Returns:
         the plan; what waits until when, or the report if nothing waits.
@@ -90,6 +95,7 @@ def forget(
         give_up_backup,
         len(table.metadata.snapshots),
         plan.rows,
+        reported or sign_key is not None,
     )
     if plan.is_empty:
         report = work.report(intent, {"deleted": {}, "rewritten": {}}, work.proof())
@@ -97,7 +103,8 @@ def forget(
     work.refuse(plan.needed_by)
     journal = ErasureJournal.begin(intent, table.metadata, table.storage)
     work.move(journal)
-    return _finished(table, work, journal, plan, sign_key)
+    journal.moved(now_ms() + intent.delay_ms)
+    return _finished(work, journal, plan, sign_key)
 
 
 def resume_forget(
@@ -109,7 +116,7 @@ def resume_forget(
         table: the table, which moves to its newest version.
         where: the predicate, which has to be given again for an encrypted table only: its journal does not hold it.
         sign_key: signs the report, as of `forget`.
-        now: deletes the files of before although they are not due yet.
+        now: deletes the old files although they are not due yet.
 
     Returns:
         how far it is; None if no erasure is open.
@@ -138,7 +145,50 @@ def resume_forget(
     if not plan.is_empty:  # it was killed before the table moved, or somebody wrote such rows since
         work.refuse(work.needed_by(plan.files))
         work.move(journal)
-    return _finished(table, work, journal, plan, sign_key, now)
+    if not plan.is_empty or journal.due_ms is None:
+        journal.moved(now_ms() + intent.delay_ms)
+    return _finished(work, journal, plan, sign_key, now)
+
+
+@dataclass(frozen=True)
+class DueErasure:
+    """An erasure whose old files may go by now."""
+
+    table: Table
+    journal: ErasureJournal
+
+    @classmethod
+    def of(cls, table: Table, at_ms: int) -> DueErasure | None:
+        """The erasure of a table that is due at a time, or that nobody noted to have moved the table; None if there is
+        none."""
+        if OPEN_ERASURE not in table.properties:
+            return None
+        for journal in open_erasures(table.metadata, table.metadata_location, table.storage):
+            if (journal.due_ms or 0) <= at_ms:
+                return cls(table, journal)
+        return None
+
+    def finish(self) -> tuple[int, Mapping[str, str]] | None:
+        """Deletes the old files where nobody waits for the report: how many went, and what could not be deleted;
+        None if they have to wait, since it was not known that the table has moved.
+
+        An InvalidInputError says what people have to do, a CorruptDataFileError that such rows were added since.
+        """
+        intent = self.journal.intent
+        if intent.is_reported or intent.where is None:
+            why = "its report is waited for" if intent.where is not None else "its journal does not hold the predicate"
+            raise InvalidInputError(
+                f"The old files of the erasure of {intent.table} are due, and {why}. Delete them with: "
+                f"hms-iceberg forget {'.'.join(self.table.identifier)} --resume"
+            )
+        if self.journal.due_ms is None:
+            self.journal.moved(now_ms() + intent.delay_ms)
+            return None
+        work = Erasure(self.table, intent.where, intent.case_sensitive, intent.give_up_backup)
+        report, left = work.clean(self.journal)
+        if not left:
+            self.journal.end()
+        return len(report["deleted"]), left
 
 
 def _refuse(table: Table, name: str) -> None:
@@ -162,19 +212,17 @@ def _refuse(table: Table, name: str) -> None:
 
 
 def _finished(
-    table: Table,
     work: Erasure,
     journal: ErasureJournal,
     plan: ErasurePlan,
     sign_key: bytes | None,
     now: bool = False,
 ) -> ErasureResult:
-    """Deletes the files of before if they are due, and reports."""
-    journal.moved(now_ms() + journal.intent.delay_ms)
+    """Deletes the old files if they are due, and reports."""
     due_ms = journal.due_ms or 0
     if due_ms > now_ms() and not now:
         due = dt.datetime.fromtimestamp(due_ms / 1000, dt.timezone.utc)
-        logger.info("The files of before the erasure of %s go after %s", plan.table, format_milliseconds(due_ms))
+        logger.info("The old files of the erasure of %s go after %s", plan.table, format_milliseconds(due_ms))
         return ErasureResult(plan, journal.location, due)
     report, left = work.clean(journal)
     if left:

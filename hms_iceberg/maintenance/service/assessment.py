@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from hms_iceberg.maintenance.erasure.forget import DueErasure
 from hms_iceberg.maintenance.expire_with_files import expire_snapshots
 from hms_iceberg.maintenance.orphan_files import remove_orphan_files
 from hms_iceberg.maintenance.repair.repair_journal import SERVICE_STATE
@@ -70,6 +71,7 @@ def needs_of(
         return
     looked = _Looked(table, policy, rows, int(clock() * 1000))
     for look, wanted in (
+        (_due_erasure, policy.finish_erasures),
         (_old_rows, policy.retain_age is not None),
         (_period_tags, not (policy.tags_daily is policy.tags_monthly is None)),
         (_unused_branches, policy.branches_unused_age is not None),
@@ -82,6 +84,25 @@ def needs_of(
     ):
         if wanted:
             yield from look(looked)
+
+
+def _due_erasure(looked: _Looked) -> Iterator[Need]:
+    table = looked.table
+    found = DueErasure.of(table, looked.now_ms)
+    if found is None:
+        return
+
+    def run(stop: Stop) -> ActionOutcome:
+        done = found.finish()
+        if done is None:
+            return ActionOutcome("the old files wait from now on: nobody had noted that the table has moved")
+        deleted, left = done
+        told = f"deleted {deleted - len(left)} files, and every live file was read: none holds such rows"
+        return ActionOutcome(told + _not_deleted(left), failed=bool(left))
+
+    current = table.current_snapshot()
+    size = int(current.summary.get("total-files-size", "0")) if current else 0
+    yield Need("finish_erasure", "old files of an erasure are due", size, run)
 
 
 def _old_rows(looked: _Looked) -> Iterator[Need]:
@@ -125,16 +146,20 @@ def _changes_of_refs(
 def _expiry(looked: _Looked) -> Iterator[Need]:
     table, keep_backup, rows = looked.table, looked.policy.keep_backups, looked.rows
     found = expire_snapshots(table, dry_run=True, keep_backup=keep_backup, rows=rows)
-    if not found.snapshot_ids:
+    tagged = set(period_tags(table.metadata, looked.policy, looked.now_ms).made.values())  # they stay, once they are
+    if not (expired := set(found.snapshot_ids) - tagged):
         return
 
     def run(stop: Stop) -> ActionOutcome:
         done = expire_snapshots(table, keep_backup=keep_backup, rows=rows)
         told = f"expired {len(done.snapshot_ids)} snapshots, deleted {done.deleted} files"
-        told += f", {len(done.left)} files could not be deleted" if done.left else ""
-        return ActionOutcome(told + _kept(done.kept))
+        return ActionOutcome(told + _not_deleted(done.left) + _kept(done.kept))
 
-    yield Need("expire_snapshots", f"{len(found.snapshot_ids)} snapshots are older than the table keeps them", 0, run)
+    yield Need("expire_snapshots", f"{len(expired)} snapshots are older than the table keeps them", 0, run)
+
+
+def _not_deleted(left: Mapping[str, str]) -> str:
+    return f", {len(left)} files could not be deleted" if left else ""
 
 
 def _kept(kept: Mapping[str, str]) -> str:

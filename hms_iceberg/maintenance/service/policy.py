@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from hms_iceberg.errors import ConfigurationError
 from hms_iceberg.maintenance.orphan_files import LEAST_AGE_MS
+from hms_iceberg.spec.table_properties import MAINTENANCE_POLICY
 
 _SERVICE, _KEEPING = "maintenance.", "hms_iceberg."
 _KEPT = ("retain", "tags", "branches", "time")
@@ -70,6 +71,7 @@ class Policy:
         remove_orphans_every_ms: how often orphan files are searched for, which lists the whole table.
         remove_orphans_age_ms: how old an orphan file must be; 24 hours or more unless nobody writes.
         nobody_writes: whether nobody else writes while the service works, so that orphan files may be younger.
+        finish_erasures: whether old files of an erasure go when they are due, if nobody waits for its report.
         retain_column: the column that tells the age of rows: a date, a timestamp, or a number since 1970 with a unit.
         retain_age: how old rows of main become before they are deleted, such as `90d`, `36h` or `30m`.
         retain_unit: what numbers in that column count since 1970: `s`, `ms`, `us` or `ns`.
@@ -95,6 +97,7 @@ class Policy:
     remove_orphans_every_ms: int = 7 * _DAY_MS
     remove_orphans_age_ms: int = 3 * _DAY_MS
     nobody_writes: bool = False
+    finish_erasures: bool = True
     retain_column: str = ""
     retain_age: Age | None = None
     retain_unit: EpochUnit | None = None
@@ -222,6 +225,16 @@ def _is_meant(name: str) -> bool:
         return not name.startswith(f"{_SERVICE}state.")
     is_kept = any(name.startswith(f"{_KEEPING}{each}") for each in _KEPT)
     return is_kept or (name.startswith(_KEEPING) and bool(get_close_matches(name, PROPERTIES, 1, 0.85)))
+
+
+def _check(properties: Mapping[str, str]) -> None:
+    """Refuses each property by itself: two that belong together may be set one after the other."""
+    for name, value in properties.items():
+        if _is_meant(name):
+            Policy(nobody_writes=True)._changed({name: value}, PROPERTIES, "the table's properties")
+
+
+MAINTENANCE_POLICY.set(_check)
 
 
 @dataclass(frozen=True)

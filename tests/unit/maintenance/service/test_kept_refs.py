@@ -150,7 +150,8 @@ def test_tags_outlive_the_age_of_refs_and_of_snapshots(warehouse: Warehouse) -> 
     warehouse.now += timedelta(days=1)
     warehouse.append(table)
     warehouse.now += timedelta(hours=1)
-    # The tag is made before the snapshot expires.
+    # The tag is made before the snapshot expires, and a dry run counts on it.
+    assert [each[0] for each in warehouse.run(dry_run=True)] == ["tag_periods"]
     assert [each[0] for each in warehouse.run()] == ["tag_periods"]
     warehouse.now += timedelta(days=300)
     warehouse.run()

@@ -14,10 +14,12 @@ import pyarrow.compute as pc
 import pytest
 
 from hms_iceberg.catalog import load_catalog
+from hms_iceberg.errors import ConfigurationError
 from hms_iceberg.maintenance import check_table, system_table
 from hms_iceberg.maintenance.service.policy import Policies
 from hms_iceberg.maintenance.service.service import MaintenanceService, RunReport
 from hms_iceberg.report import portrait_of
+from hms_iceberg.spec import table_properties
 from hms_iceberg.spec.data_types import (
     DateType,
     IcebergType,
@@ -240,7 +242,30 @@ _WRONG = [
 ]
 
 
-def test_a_wrong_policy_is_told_before_anything_is_done_and_stops_no_other_table(catalog: Any) -> None:
+_BY_COLUMNS = ("hms_iceberg.retain.column", "hms_iceberg.retain.unit=s")
+_ALONE = [each for each in _WRONG if not each[1].startswith(_BY_COLUMNS)]
+_ALONE += [
+    ({"maintenance.compact-min-files": "many"}, "a whole number"),
+    ({"maintenance.compat": "true"}, "Did you mean"),
+]
+
+
+@pytest.mark.parametrize(("settings", "message"), _ALONE)
+def test_what_is_wrong_by_itself_is_refused_when_it_is_set(
+    catalog: Any, settings: dict[str, str], message: str
+) -> None:
+    table = make_other(catalog)
+    before = table.metadata_location
+    with pytest.raises(ConfigurationError, match=message):
+        table.set_properties(settings)
+    with pytest.raises(ConfigurationError, match=message):
+        catalog.create_table("web.new", table.schema(), properties=settings)
+    assert table.refresh().metadata_location == before and not catalog.table_exists("web.new")
+
+
+def test_a_wrong_policy_is_told_before_anything_is_done_and_stops_no_other_table(
+    catalog: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     schema = Schema(
         *(
             NestedField(*each)
@@ -249,6 +274,7 @@ def test_a_wrong_policy_is_told_before_anything_is_done_and_stops_no_other_table
     )
     right = make_other(catalog)
     wrong = {}
+    monkeypatch.setattr(table_properties, "MAINTENANCE_POLICY", lambda properties: None)  # other engines check nothing
     for number, (settings, _) in enumerate(_WRONG):
         given = _QUIET | _RETAIN | {"history.expire.max-snapshot-age-ms": "1"} | settings
         wrong[f"web.t{number}"] = catalog.create_table(f"web.t{number}", schema, properties=given)
