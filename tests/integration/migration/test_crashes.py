@@ -32,13 +32,13 @@ from hms_iceberg.migration import (
     migrate,
     migrate_warehouse,
     plan_warehouse,
-    recovery,
     rollback,
     snapshot,
 )
 from hms_iceberg.migration.migration_journal import Journal, MigrationRecord
 from hms_iceberg.migration.migration_state import staging_name
 from hms_iceberg.migration.rewrite import rewrite
+from hms_iceberg.migration.undo import recovery
 from hms_iceberg.processes import Process
 from hms_iceberg.table import Table
 from tests.support.crash_server import DEAD, Crash
