@@ -10,20 +10,21 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from itertools import chain
+from itertools import chain, islice
 
 from hms_iceberg.arrow.storage.arrow_storage import is_unfinished
 from hms_iceberg.errors import CorruptFileError, InvalidInputError, MissingFileError, UnsupportedError
 from hms_iceberg.hms.rows.marks import Mark
 from hms_iceberg.maintenance.erasure.erasure_journal import needed_by_erasures
+from hms_iceberg.maintenance.named_places import Match, NamedPlaces
 from hms_iceberg.maintenance.repair.repair_journal import needed_for_undo
 from hms_iceberg.metastore import TableRows
 from hms_iceberg.spec.places import Place, split_location
 from hms_iceberg.spec.table_properties import GC_ENABLED
 from hms_iceberg.storage import FileInfo, Places, Storage
 from hms_iceberg.table.changes.manage_snapshots import Time
-from hms_iceberg.table.needed.named_files import OwnFolders, delete_files, files_of
-from hms_iceberg.table.needed.neighbours import Search
+from hms_iceberg.table.needed.named_files import OwnFolders, delete_files, each_file_of
+from hms_iceberg.table.needed.neighbours import METADATA_FILES, Search
 from hms_iceberg.table.needed.others import backup_of, is_journal, names_of, table_rows_of
 from hms_iceberg.table.needed.remembered_rows import asked_once, fresh_rows
 from hms_iceberg.table.reading.scan import milliseconds
@@ -38,6 +39,7 @@ LEAST_AGE_MS = 24 * 60 * 60 * 1000
 """Files that were changed later are no orphans, unless nobody writes: a write that goes on may yet commit them."""
 _THREE_DAYS_MS = 3 * LEAST_AGE_MS
 _VERSION_HINT = "version-hint.text"
+_AT_ONCE = 10_000
 
 
 class PrefixMismatch(str, Enum):
@@ -89,8 +91,8 @@ def remove_orphan_files(
     finished first; journals, and what the undo of the last repair needs; and what others need: the
     folders of every table and partition that the metastore knows, of tables whose metadata files are found there, and
     each file that a copy of the table names (one registered from its metadata, or at the same place), or a table that
-    was at this place before its location was moved. The folder is
-    listed first and the table loaded afterwards, so that what is committed meanwhile is known. Left alone are symbolic
+    was at this place before its location was moved. The table is loaded again after its folder was listed, so that what
+    is committed meanwhile is known; what was named before that stays. Left alone are symbolic
     links with what is behind them, and what starts with `_` or `.`, unless it is a partition of the table, a folder of
     its own, or a file that a killed process left half written.
 
@@ -138,23 +140,24 @@ def remove_orphan_files(
     folder = (location or table.location()).rstrip("/")
     places = Places(table.storage, _respelled(_flattened(equal_schemes or {}), _flattened(equal_authorities or {})))
     root = places.of(folder)
-    listed = list(table.storage.list(folder)) if files is None else _inside(files, root, places)
+    named = NamedPlaces(_files_of(table.refresh()), places, root)
+    version = table.metadata_location
+    listed = _Listed.of(table.storage.list(folder) if files is None else _inside(files, root, places), named)
     hidden = None if files is not None else _Hidden(table, folder, places)
-    intents = _open_intents(table, listed, before, dry_run)
-    metadata = table.refresh().metadata
-    named = _Named(
-        (*files_of(metadata, table.metadata_location, table.storage), *_files_of_intents(table, intents)), places, root
-    )
+    intents = _open_intents(table, listed.telling, before, dry_run)
+    table.refresh()
+    if intents or table.metadata_location != version:
+        # What was named at first stays for now, also if it is not named any more.
+        named = NamedPlaces(chain(_files_of(table), _files_of_intents(table, intents)), places, root)
     unnamed: list[FileInfo] = []
     mismatches: list[str] = []
-    is_any_found = False
+    is_any_found = listed.is_any_named
     ageless = 0
-    for file in listed:
-        match = named.match(file.location)
-        is_any_found |= match is _Match.SAME
-        if match is _Match.SAME or (hidden is not None and hidden.has(file.location)):
+    for file, match in zip(listed.others, named.matches(listed.others), strict=True):
+        is_any_found |= match is Match.SAME
+        if match is Match.SAME or (hidden is not None and hidden.has(file.location)):
             continue
-        if match is _Match.ELSEWHERE and mode is not PrefixMismatch.DELETE:
+        if match is Match.ELSEWHERE and mode is not PrefixMismatch.DELETE:
             mismatches.append(file.location)
         elif file.modified_ms < before if file.modified_ms else nobody_writes:
             unnamed.append(file)
@@ -176,15 +179,47 @@ def remove_orphan_files(
             "search by the name that its metadata has (location); if the files are lost, repair the table first."
         )
     around = rows or table_rows_of(table.metastore)
-    orphans, others = _of_nobody(table, unnamed, listed, folder, around, places, keep_backup)
+    orphans, others = _of_nobody(table, unnamed, listed.telling, folder, around, places, keep_backup)
     fresh = fresh_rows(around)
     if orphans and not dry_run and fresh is not around:
-        orphans, others = _of_nobody(table, orphans, listed, folder, fresh, places, keep_backup)
+        orphans, others = _of_nobody(table, orphans, listed.telling, folder, fresh, places, keep_backup)
     locations = tuple(file.location for file in orphans)
     left = {} if dry_run else delete_files(table.storage, locations, name, workers)
     deleted = 0 if dry_run else len(locations) - len(left)
     logger.info("Found %d orphan files of %s, deleted %d", len(locations), name, deleted)
     return OrphanFiles(locations, sum(file.size for file in orphans), deleted, left, others)
+
+
+def _files_of(table: Table) -> Iterator[str]:
+    return each_file_of(table.metadata, table.metadata_location, table.storage)
+
+
+@dataclass(frozen=True)
+class _Listed:
+    """What is kept of a listing, of which most files are named.
+
+    Args:
+        others: files that were not named as the listing began.
+        telling: metadata files, of whatever table, and records of transactions; named or not.
+        is_any_named: whether any file is named.
+    """
+
+    others: list[FileInfo]
+    telling: list[FileInfo]
+    is_any_named: bool
+
+    @classmethod
+    def of(cls, files: Iterable[FileInfo], named: NamedPlaces) -> _Listed:
+        """Looks at a listing while it comes."""
+        others: list[FileInfo] = []
+        telling: list[FileInfo] = []
+        is_any_named, rest = False, iter(files)
+        while block := list(islice(rest, _AT_ONCE)):
+            unknown = [file for file, is_named in zip(block, named.has(block), strict=True) if not is_named]
+            is_any_named |= len(unknown) < len(block)
+            others += unknown
+            telling += (each for each in block if each.location.endswith(METADATA_FILES) or is_intent(each.location))
+        return cls(others, telling, is_any_named)
 
 
 def _open_intents(table: Table, listed: Iterable[FileInfo], before: int, dry_run: bool) -> list[Intent]:
@@ -275,60 +310,13 @@ def _versions_by_path(table: Table, unnamed: Mapping[Place, FileInfo], places: P
 
 
 def _files_at(version: str, storage: Storage) -> Iterator[str]:
-    yield from files_of(read_version(version, storage).metadata, version, storage)
+    yield from each_file_of(read_version(version, storage).metadata, version, storage)
 
 
-def _inside(files: Iterable[FileInfo], root: Place, places: Places) -> list[FileInfo]:
+def _inside(files: Iterable[FileInfo], root: Place, places: Places) -> Iterator[FileInfo]:
     """The files that are in a folder; an inventory may list a whole store."""
     folder = root.anywhere()
-    return [file for file in files if (place := places.anywhere(file.location)).is_in(folder) and place != folder]
-
-
-class _Match(Enum):
-    """Whether a table names a file."""
-
-    SAME = "by its place"
-    ELSEWHERE = "by its path, on another server or below another folder"
-    NONE = "no"
-
-
-class _Named:
-    """The files that a table names, by folder, so that a folder is taken apart once; `is_in_root` is one in the folder
-    that is searched, if there is any."""
-
-    def __init__(self, locations: Iterable[str], places: Places, root: Place) -> None:
-        self._places = places
-        self._root = root
-        self._names: dict[Place, set[str]] = {}
-        self.is_in_root = ""
-        for location in locations:
-            folder, name = places.folder_and_name(location)
-            names = self._names.get(folder)
-            if names is None:
-                names = self._names[folder] = set()
-                if not self.is_in_root and folder.is_in(root):
-                    self.is_in_root = location
-            names.add(name)
-        self._anywhere: dict[Place, list[set[str]]] = {}
-        for folder, names in self._names.items():
-            self._anywhere.setdefault(folder.anywhere(), []).append(names)
-        outside = [(folder, names) for folder, names in self._names.items() if not folder.is_in(root)]
-        self._outside: dict[str, list[Place]] = {}
-        for folder, names in outside:
-            for name in names:
-                self._outside.setdefault(name, []).append(folder)
-
-    def match(self, location: str) -> _Match:
-        """Whether the table names a file that was listed. Of a folder that has another name in the metadata than in the
-        listing (one disk that is mounted twice, a gateway), the files' paths below it tell."""
-        folder, name = self._places.folder_and_name(location)
-        if name in self._names.get(folder, ()):
-            return _Match.SAME
-        if any(name in names for names in self._anywhere.get(folder.anywhere(), ())):
-            return _Match.ELSEWHERE
-        below = f"/{folder.below(self._root)}" if folder.path != self._root.path else ""
-        is_outside = any(each.path.endswith(below) for each in self._outside.get(name, ()))
-        return _Match.ELSEWHERE if is_outside else _Match.NONE
+    return (file for file in files if (place := places.anywhere(file.location)).is_in(folder) and place != folder)
 
 
 def _respelled(schemes: Mapping[str, str], authorities: Mapping[str, str]) -> Callable[[str], str]:

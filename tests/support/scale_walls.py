@@ -20,6 +20,7 @@ from hms_iceberg.arrow.reading.read import read_tasks
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.expressions.tree import AlwaysTrue
+from hms_iceberg.maintenance import remove_orphan_files
 from hms_iceberg.maintenance.rewrite.options import RewriteOptions
 from hms_iceberg.maintenance.rewrite.rewrite_plan import plan_rewrite
 from hms_iceberg.report.gather import _history
@@ -35,10 +36,14 @@ from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots_and_refs import MetadataLogEntry, Snapshot, SnapshotLogEntry, SnapshotRef
 from hms_iceberg.spec.transforms.partition_transforms import IdentityTransform
 from hms_iceberg.spec.values.single_values import to_bytes
+from hms_iceberg.storage import FileInfo
+from hms_iceberg.table import Table
+from hms_iceberg.transaction.transaction import Created, Transaction
 from hms_iceberg.transaction.workspace import FileWorkspace
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.rows.overwrite import Overwrite, ReplacePartitions
 from hms_iceberg.updates.snapshots.expire_snapshots import ExpireSnapshots, unreachable_files
+from tests.support.memory_metastore import InMemoryMetastore
 from tests.support.memory_storage import InMemoryStorage
 from tests.support.snapshots import LOCATION, ManifestTable
 
@@ -193,6 +198,25 @@ def removed(row_filter: str | None, apart: bool) -> Callable[[int], Callable[[],
     return make
 
 
+def orphans(size: int) -> Callable[[], Any]:
+    """Looking for files that nobody names in a listing of so many files, in folders of 1,000; there are ten."""
+    made = ManifestTable(SCHEMA, BY_PART)
+    names = [f"data/part={number // 1_000}/{number:060}" for number in range(size)]
+    for start in range(0, size, FILES_IN_MANIFEST):
+        made.commit(*(file(name, DataFileContent.DATA) for name in names[start : start + FILES_IN_MANIFEST]))
+    metastore = InMemoryMetastore()
+    metastore.create_namespace("db", {})
+    committed = Transaction(("db", "t"), Created(made.metadata), metastore, made.storage).commit()
+    table = Table(("db", "t"), committed, metastore, made.storage)
+    names += [f"data/part=0/lost-{number}" for number in range(10)]
+
+    def work() -> None:
+        listed = (FileInfo(f"{LOCATION}/{name}.parquet", 100, 1) for name in names)
+        assert len(remove_orphan_files(table, dry_run=True, files=listed).locations) == 10
+
+    return work
+
+
 def compacted(size: int) -> Callable[[], Any]:
     """Planning the rewriting of a partition whose files, but for one in a hundred, are large enough."""
     table = ManifestTable(SCHEMA, BY_PART)
@@ -330,6 +354,9 @@ WALLS = {
         compacted,
         (40_000, 80_000, 160_000),
         1_000,
+    ),
+    "orphan files, found": Wall(
+        "a table of so many files, all of them listed, with ten more", orphans, (100_000, 200_000, 400_000), 1_000
     ),
     "branches, expired": Wall("so many snapshots, two branches for three of them", expired_refs, (2_000, 8_000), 100),
     "versions and history, read": Wall("so many versions and snapshots", logged, (2_000, 8_000), 100),

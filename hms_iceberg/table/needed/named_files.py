@@ -89,11 +89,24 @@ def files_of(
     data: dict[str, None] = {}
     for frame in live_files(manifests.values(), metadata, storage, on_unreadable):
         data.update(dict.fromkeys(frame["file_path"].to_list()))
+    return TableFiles(tuple(data), _describing(metadata, metadata_location, manifests))
+
+
+def each_file_of(metadata: TableMetadata, metadata_location: str, storage: Storage) -> Iterator[str]:
+    """The files of `files_of`, read as they are asked for; some of them several times."""
+    manifests = manifests_of_all(metadata.snapshots, storage, None)
+    for frame in live_files(manifests.values(), metadata, storage):
+        yield from frame["file_path"].to_list()
+    yield from _describing(metadata, metadata_location, manifests)
+
+
+def _describing(metadata: TableMetadata, metadata_location: str, manifests: Iterable[str]) -> tuple[str, ...]:
+    """What describes the data, in an order in which it can be deleted."""
     lists = [snapshot.manifest_list for snapshot in metadata.snapshots if snapshot.manifest_list is not None]
     statistics = [file.statistics_path for file in metadata.statistics]
     statistics += [file.statistics_path for file in metadata.partition_statistics]
     versions = [entry.metadata_file for entry in metadata.metadata_log]
-    return TableFiles(tuple(data), (*statistics, *manifests, *lists, *versions, metadata_location))
+    return (*statistics, *manifests, *lists, *versions, metadata_location)
 
 
 logger = logging.getLogger(__name__)

@@ -14,7 +14,8 @@ from hms_iceberg.table.needed.named_files import OwnFolders, folders_of_row
 from hms_iceberg.table.needed.others import HiveFolders, locations_of_partitions, looked_for, may_be_copy
 from hms_iceberg.transaction.workspace import read_version
 
-_METADATA_FILES = (".metadata.json", ".metadata.json.gz")
+METADATA_FILES = (".metadata.json", ".metadata.json.gz")
+"""How the names of metadata files end."""
 # Folders of metadata below a table's own: of most tables, and of one that was migrated without partitions.
 _USUAL = ("/metadata", "/_iceberg")
 
@@ -94,7 +95,7 @@ class Search:
         """Finds tables by metadata files in the folder, also those that no metastore has."""
         newest: dict[str, FileInfo] = {}
         for file in listed:
-            if file.location.endswith(_METADATA_FILES):
+            if file.location.endswith(METADATA_FILES):
                 folder = file.location.rpartition("/")[0]
                 if self._places.anywhere(folder) not in self._own.metadata:
                     newest[folder] = max(
@@ -122,7 +123,7 @@ class Search:
         among those that this table does not name (`unnamed`)."""
         for file in unnamed:
             location = file.location
-            if location.endswith(_METADATA_FILES) and self._places.anywhere(location).parent in self._own.metadata:
+            if location.endswith(METADATA_FILES) and self._places.anywhere(location).parent in self._own.metadata:
                 try:
                     uuid = read_version(location, storage).metadata.table_uuid
                 except (MissingFileError, CorruptMetadataError):

@@ -123,6 +123,20 @@ def test_a_file_of_the_very_time_or_of_none_is_not_older_and_a_link_or_a_journal
     assert ageless.locations == (stray,)
 
 
+def test_what_is_committed_while_files_are_listed_stays(table: Table) -> None:
+    lost = put(table, "data/lost.parquet")
+
+    def listed() -> Iterator[FileInfo]:
+        yield from table.storage.list(table.location())
+        known = on_disk(table)
+        other_writer(table).append(rows(70))
+        new = (each for each in table.storage.list(table.location()) if local_path(each.location) not in known)
+        yield from new
+
+    assert [*map(local_path, remove_orphan_files(table, files=listed(), **NOW).locations)] == [lost]
+    assert table.scan("id = 70").count() == 1 and check_table(table).findings == ()
+
+
 def test_where_nothing_is_left_in_a_folder_nothing_is_an_orphan(table: Table) -> None:
     for path in on_disk(table):
         if path.suffix == ".parquet":

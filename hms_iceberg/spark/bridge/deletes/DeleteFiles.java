@@ -47,6 +47,8 @@ final class DeleteFiles {
       field("file_path", StringType$.MODULE$, 2147483546L), field("pos", LongType$.MODULE$, 2147483545L)});
   private static final BoundedCache CACHE = new BoundedCache(Runtime.getRuntime().maxMemory() / 8);
 
+  private static final long MOST_OF_KEYS = Runtime.getRuntime().maxMemory() / 2;
+
   private DeleteFiles() {}
 
   private static StructField field(String name, org.apache.spark.sql.types.DataType type, long id) {
@@ -202,7 +204,7 @@ final class DeleteFiles {
     }
 
     public Object load() throws Exception {
-      DeletedKeys keys = DeletedKeys.of(group.columns);
+      DeletedKeys keys = DeletedKeys.of(group.columns, MOST_OF_KEYS);
       for (int i = 0; i < group.files.length; i++) {
         addFile(keys, group.files[i], group.columns, conf, settings);
       }

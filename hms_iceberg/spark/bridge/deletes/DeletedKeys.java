@@ -25,10 +25,19 @@ public abstract class DeletedKeys {
   /** About how much memory this takes. */
   public abstract long bytes();
 
-  public static DeletedKeys of(StructType columns) {
+  /** @param most how many bytes they may take, also while they are put together */
+  public static DeletedKeys of(StructType columns, long most) {
     boolean single = columns.fields().length == 1;
     return single && isNumber(columns.fields()[0].dataType())
-        ? (DeletedKeys) new Numbers(columns.fields()[0].dataType()) : new OfRows(columns);
+        ? (DeletedKeys) new Numbers(columns.fields()[0].dataType(), most) : new OfRows(columns, most);
+  }
+
+  private static IllegalStateException tooMany(long keys, long most) {
+    return new IllegalStateException("The equality delete files that apply to a data file have more than " + keys
+        + " keys, which take more than " + most / 1048576 + " MiB, half of the memory of this executor. Give executors"
+        + " more (spark.executor.memory; spark.driver.memory where the driver reads), or fold the deletes into the"
+        + " table first (convert_equality_deletes in Python, or call system.rewrite_data_files with the option"
+        + " delete-file-threshold).");
   }
 
   private static boolean isNumber(DataType type) {
@@ -48,11 +57,13 @@ public abstract class DeletedKeys {
   /** Keys of any columns, compared as bytes: null equals null, and NaN equals NaN. */
   static final class OfRows extends DeletedKeys {
     private final StructType columns;
+    private final long most;
     private final Map newest = new HashMap();
     private long bytes;
 
-    OfRows(StructType columns) {
+    OfRows(StructType columns, long most) {
       this.columns = columns;
+      this.most = most;
     }
 
     public void add(ColumnarBatch keys, long sequenceNumber) {
@@ -65,6 +76,9 @@ public abstract class DeletedKeys {
           UnsafeRow own = key.copy();
           bytes += own.getSizeInBytes() + 120;
           newest.put(own, number);
+          if (bytes > most) {
+            throw tooMany(newest.size(), most);
+          }
         } else if (known.longValue() < sequenceNumber) {
           newest.put(key.copy(), number);
         }
@@ -106,14 +120,16 @@ public abstract class DeletedKeys {
   /** One whole number: an open hash table of longs. */
   static final class Numbers extends DeletedKeys {
     private final boolean ints;
+    private final long most;
     private long[] keys = new long[1024];
     private long[] newest = new long[1024];
     private int size;
     /** What deletes rows without a key; the sequence number 0 deletes nothing. */
     private long newestOfNull;
 
-    Numbers(DataType type) {
+    Numbers(DataType type, long most) {
       this.ints = isInt(type);
+      this.most = most;
     }
 
     public void add(ColumnarBatch batch, long sequenceNumber) {
@@ -150,6 +166,9 @@ public abstract class DeletedKeys {
     }
 
     private void grow() {
+      if (3 * bytes() > most) {
+        throw tooMany(size, most);
+      }
       long[] oldKeys = keys;
       long[] oldNewest = newest;
       keys = new long[2 * oldKeys.length];
