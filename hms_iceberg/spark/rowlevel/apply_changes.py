@@ -159,13 +159,7 @@ class _Merge:
         self._columns = columns
         self._evolve = evolve
         self._branch = branch
-        wanted = [*(key.split(".")[0] for key in columns.keys), *columns.control]
-        missing = [each for each in dict.fromkeys(wanted) if each not in events.columns]
-        if missing:
-            raise SchemaMismatchError(
-                f"Cannot apply changes to table {table}: the events lack the column "
-                f"{', '.join(map(repr, missing))}; they have {', '.join(events.columns)}."
-            )
+        columns.require_in(events.columns, table)
 
     def run(
         self, name: str | None, offsets: Mapping[str, int] | None, since: Mapping[str, int] | None

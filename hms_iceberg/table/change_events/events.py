@@ -58,6 +58,16 @@ class EventColumns:
         """The columns that are data only if the table has them."""
         return (*(() if self.operation is None else (self.operation,)), *self.order)
 
+    def require_in(self, names: Sequence[str], table: str) -> None:
+        """Refuses events that lack some of these columns; `names` are those that they have."""
+        wanted = [*(key.split(".")[0] for key in self.keys), *self.control]
+        missing = [name for name in dict.fromkeys(wanted) if name not in names]
+        if missing:
+            raise SchemaMismatchError(
+                f"Cannot apply changes to table {table}: the events lack the column "
+                f"{', '.join(map(repr, missing))}; they have {', '.join(names)}."
+            )
+
 
 class ChangeEvents:
     """The events of a source, read once and held in memory."""
@@ -67,13 +77,7 @@ class ChangeEvents:
         batches, schema = batches_of(source)
         self.columns = columns
         self._table = table
-        wanted = [*(key.split(".")[0] for key in columns.keys), *columns.control]
-        missing = [name for name in dict.fromkeys(wanted) if name not in schema.names]
-        if missing:
-            raise SchemaMismatchError(
-                f"Cannot apply changes to table {table}: the events lack the column "
-                f"{', '.join(map(repr, missing))}; they have {', '.join(schema.names)}."
-            )
+        columns.require_in(schema.names, table)
         self.rows = _plain_rows(batches, schema, table)
         self.deletes = self._deletes()
         """Which events are deletes, as booleans."""
