@@ -88,7 +88,7 @@ from hms_iceberg.spark.read_questions import (
     ReadChanges,
     WorkerCommand,
 )
-from hms_iceberg.spark.reading.changelogs import changed_rows, describe_changes, first_changes, latest_changes
+from hms_iceberg.spark.reading.changelog.changelogs import changed_rows, describe_changes, first_changes, latest_changes
 from hms_iceberg.spark.reading.descriptions import describe, describe_view, release
 from hms_iceberg.spark.reading.inspection import describe_inspection, inspection_rows
 from hms_iceberg.spark.reading.partitions import list_partitions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.spark.procedures.procedure import TABLE, Call, Column, Parameter, Procedure, ResultView
-from hms_iceberg.spark.reading.changes import CARRYOVERS, IDENTIFIERS, NET, UPDATES, between
+from hms_iceberg.spark.reading.changelog.changes import CARRYOVERS, IDENTIFIERS, NET, UPDATES, between
 
 
 def _create_changelog_view(call: Call) -> ResultView:

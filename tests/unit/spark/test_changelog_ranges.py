@@ -11,7 +11,7 @@ import pytest
 
 from hms_iceberg.errors import IcebergError, InvalidInputError, NoSuchRefError, NoSuchSnapshotError, UnsupportedError
 from hms_iceberg.spark.read_questions import ChangelogRange, ChangesOffset
-from hms_iceberg.spark.reading.changelog_ranges import commits_after, commits_of
+from hms_iceberg.spark.reading.changelog.changelog_ranges import commits_after, commits_of
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.table.file_system import FileSystemTables
 

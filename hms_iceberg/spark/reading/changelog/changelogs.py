@@ -18,9 +18,9 @@ from hms_iceberg.spark.read_questions import (
     LatestChanges,
     ReadChanges,
 )
-from hms_iceberg.spark.reading.changed_rows import OF_ICEBERG, ChangeColumns, WantedChanges
-from hms_iceberg.spark.reading.changelog_ranges import commits_after, commits_of
-from hms_iceberg.spark.reading.changes import IDENTIFIERS, identifier_columns, metadata_table_scan
+from hms_iceberg.spark.reading.changelog.changed_rows import OF_ICEBERG, ChangeColumns, WantedChanges
+from hms_iceberg.spark.reading.changelog.changelog_ranges import commits_after, commits_of
+from hms_iceberg.spark.reading.changelog.changes import IDENTIFIERS, identifier_columns, metadata_table_scan
 from hms_iceberg.spark.reading.descriptions import UNKNOWN_SIZE, selected
 from hms_iceberg.spark.schemas import spark_schema
 from hms_iceberg.spec.data_types import LongType, NestedField, TimestamptzType
