@@ -77,15 +77,15 @@ class Erasure:
     def _readings(self) -> tuple[Reading, ...]:
         return readings_of(self._table.metadata, self._predicate, self._name, self._case_sensitive)
 
-    def _finder(self, believes: bool) -> RowFinder:
-        return RowFinder(self._table.metadata, self._table.storage, self._readings(), believes)
+    def _finder(self, trusts_statistics: bool) -> RowFinder:
+        return RowFinder(self._table.metadata, self._table.storage, self._readings(), trusts_statistics)
 
     # -------------------------------------------------------------------------------------------- the plan
 
-    def plan(self, believes: bool) -> ErasurePlan:
-        """Plans the erasure; if statistics are believed, files that they rule out are not opened."""
+    def plan(self, trusts_statistics: bool) -> ErasurePlan:
+        """Plans the erasure; if it trusts statistics, files that they rule out are not opened."""
         table, metadata, storage = self._table, self._table.metadata, self._table.storage
-        finder = self._finder(believes)
+        finder = self._finder(trusts_statistics)
         refuse_unreadable(finder.readings[0], self._name)
         named = NamedByHistory.of(metadata, storage)
         looking = FileRewriting(storage, _nothing)
@@ -95,20 +95,21 @@ class Erasure:
         noted = sum(mentions.without(each.summary) is not each.summary for each in metadata.snapshots)
         files = {path: (len(gone), gone.of) for path, gone in found.items()}
         written = [path for path, gone in found.items() if not gone.is_whole]
+        read = {field_id for reading in finder.readings for field_id in reading.field_ids}
         return ErasurePlan(
-            self._name,
-            self._where,
-            sum(len(gone) for gone in found.values()),
-            files,
-            len(found) - len(written),
-            sum(named.data[path][0].file.file_size_in_bytes for path in written),
-            tuple(each.snapshot_id for each in metadata.snapshots if each.snapshot_id in readers),
-            tuple(sorted(name for name, ref in table.refs().items() if ref.snapshot_id in readers)),
-            tuple(looking.look_at_deletes(finder, named)),
-            sum(map(finder.may_hold, named.ghosts)) + noted,
-            tuple(mentions.left_in(metadata)),
-            tuple(path for path, snapshot_id in _statistics(metadata) if snapshot_id in readers),
-            any(not metadata.schema().has_field(each) for reading in finder.readings for each in reading.field_ids),
+            table=self._name,
+            where=self._where,
+            rows=sum(len(gone) for gone in found.values()),
+            files=files,
+            whole_files=len(found) - len(written),
+            bytes=sum(named.data[path][0].file.file_size_in_bytes for path in written),
+            snapshots=tuple(each.snapshot_id for each in metadata.snapshots if each.snapshot_id in readers),
+            refs=tuple(sorted(name for name, ref in table.refs().items() if ref.snapshot_id in readers)),
+            deletes=tuple(looking.look_at_deletes(finder, named)),
+            traces=sum(map(finder.may_hold, named.gone)) + noted,
+            mentions=tuple(mentions.left_in(metadata)),
+            statistics=tuple(path for path, snapshot_id in _statistics(metadata) if snapshot_id in readers),
+            dropped_columns=not all(metadata.schema().has_field(each) for each in read),
         )
 
     def needed_by(self, files: Iterable[str]) -> tuple[str, ...]:
@@ -258,7 +259,7 @@ class Erasure:
 
     def proof(self) -> list[dict[str, Any]]:
         """Reads every live data file; CorruptDataFileError if a row matches."""
-        finder, storage = self._finder(believes=False), self._table.storage
+        finder, storage = self._finder(trusts_statistics=False), self._table.storage
         named = NamedByHistory.of(self._table.metadata, storage)
 
         def look(path: str) -> dict[str, Any]:

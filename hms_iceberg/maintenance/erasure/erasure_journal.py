@@ -34,7 +34,7 @@ class ErasureIntent:
     case_sensitive: bool
     begun_ms: int
     delay_ms: int  # how long the old files stay after the table has moved on
-    give_up_backup: bool  # whether the files go that the Hive table of before a migration needs
+    give_up_backup: bool  # whether the files go that the original Hive table of a migration needs
     snapshots: int
     rows: int
     is_reported: bool = True  # whether somebody waits for the report, so that only `resume_forget` finishes it
@@ -61,7 +61,7 @@ class ErasureJournal:
         return self._location(_BEGUN)
 
     def will_delete(self, files: Iterable[str], replaced: Mapping[str, list[str]]) -> None:
-        """Notes, before the table moves on, which files the version of before alone names, and what replaces which."""
+        """Notes, before the table moves on, which files the old version alone names, and what replaces which."""
         ending = f"{_FILES}{now_ms()}-{uuid.uuid4().hex[:8]}.json"
         self._write(ending, {"files": sorted(files), "replaced": replaced})
 
@@ -93,15 +93,15 @@ class ErasureJournal:
 
     @property
     def deleted(self) -> dict[str, Any] | None:
-        """The counts of the files to delete; None if their deletion was not begun."""
+        """The facts of the files to delete; None if their deletion was not begun."""
         return self._read(self._location(_GONE))
 
     def files(self) -> dict[str, None]:
-        """The files that only versions of before name."""
+        """The files that only old versions name."""
         return dict.fromkeys(each for noted in self._noted() for each in noted["files"])
 
     def replaced(self) -> dict[str, list[str]]:
-        """By data file or delete file of before, the files that took its place."""
+        """By old data file or delete file, the files that took its place."""
         return {old: new for noted in self._noted() for old, new in noted["replaced"].items()}
 
     def _noted(self) -> Iterator[dict[str, Any]]:

@@ -56,7 +56,7 @@ def forget(
         after: how long the old files stay for queries that began earlier; 0 for queries that may fail. Until
             `resume_forget` has deleted them, the rows can be read from them.
         sign_key: signs the report: a private Ed25519 key (PEM) or any secret of at least 16 bytes.
-        give_up_backup: also deletes files that the Hive table of before a migration needs: there is no way back then.
+        give_up_backup: also deletes files that the original Hive table of a migration needs: there is no way back then.
         case_sensitive: how names of columns are matched.
         reported: whether the report is needed, as it is with `sign_key`: then only `resume_forget`, which returns it,
             deletes the old files. Without either the maintenance service may do so when they are due.
@@ -79,23 +79,23 @@ def forget(
     table.refresh()
     _refuse(table, name)
     work = Erasure(table, where, case_sensitive, give_up_backup)
-    plan = work.plan(believes=dry_run)
+    plan = work.plan(trusts_statistics=dry_run)
     plan = plan if plan.is_empty else replace(plan, needed_by=work.needed_by(plan.files))
     if dry_run:
         return ErasureResult(plan)
     intent = ErasureIntent(
-        str(uuid.uuid4()),
-        name,
-        str(table.metadata.table_uuid),
-        None if is_encrypted(table.properties) else where,
-        digest_of(where),
-        case_sensitive,
-        now_ms(),
-        max(0, after // dt.timedelta(milliseconds=1)),
-        give_up_backup,
-        len(table.metadata.snapshots),
-        plan.rows,
-        reported or sign_key is not None,
+        erasure_id=str(uuid.uuid4()),
+        table=name,
+        table_uuid=str(table.metadata.table_uuid),
+        where=None if is_encrypted(table.properties) else where,
+        digest=digest_of(where),
+        case_sensitive=case_sensitive,
+        begun_ms=now_ms(),
+        delay_ms=max(0, after // dt.timedelta(milliseconds=1)),
+        give_up_backup=give_up_backup,
+        snapshots=len(table.metadata.snapshots),
+        rows=plan.rows,
+        is_reported=reported or sign_key is not None,
     )
     if plan.is_empty:
         report = work.report(intent, {"deleted": {}, "rewritten": {}}, work.proof())
@@ -141,7 +141,7 @@ def resume_forget(
             "that it was begun with, letter by letter (--where)."
         )
     work = Erasure(table, where, intent.case_sensitive, intent.give_up_backup)
-    plan = work.plan(believes=False)
+    plan = work.plan(trusts_statistics=False)
     if not plan.is_empty:  # it was killed before the table moved, or somebody wrote such rows since
         work.refuse(work.needed_by(plan.files))
         work.move(journal)
@@ -226,7 +226,7 @@ def _finished(
         return ErasureResult(plan, journal.location, due)
     report, left = work.clean(journal)
     if left:
-        return ErasureResult(plan, journal.location, None, None, left)
+        return ErasureResult(plan, journal.location, left=left)
     report = report if sign_key is None else signed(report, sign_key)
     journal.end()
-    return ErasureResult(plan, None, None, report, {})
+    return ErasureResult(plan, report=report, left={})

@@ -140,12 +140,12 @@ class RowFinder:
     metadata: TableMetadata
     storage: Storage
     readings: tuple[Reading, ...]
-    believes: bool = True  # whether partitions and statistics may tell that no row of a file matches
+    trusts_statistics: bool = True  # and partitions, where they tell that no row of a file matches
     _contexts: dict[int, ScanContext] = field(default_factory=dict, compare=False, repr=False)
 
     def found(self, file: DataFile, sequence_number: int) -> FoundRows:
         """The rows of a data file that match."""
-        if not self.believes:
+        if not self.trusts_statistics:
             return self.read(file, sequence_number)
         parts = [np.empty(0, np.int64)]
         for reading in self.readings:

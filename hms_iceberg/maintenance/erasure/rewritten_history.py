@@ -54,7 +54,7 @@ class NamedByHistory:
     lists: Mapping[int, tuple[ManifestFile, ...]]  # by snapshot id
     data: Mapping[str, tuple[LiveFile, ...]]  # by location, one for each first row id
     deletes: Mapping[tuple[str, int | None], LiveFile]  # by location, and the offset of deletion vectors
-    ghosts: tuple[DataFile, ...]  # files that entries only tell the removal of, and that are gone
+    gone: tuple[DataFile, ...]  # files that entries only tell the removal of, and that storage has no more
 
     @classmethod
     def of(cls, metadata: TableMetadata, storage: Storage) -> NamedByHistory:
@@ -73,17 +73,17 @@ class NamedByHistory:
                     data.setdefault(file.file_path, {}).setdefault(file.first_row_id, live)
                 else:
                     deletes.setdefault((file.file_path, file.content_offset), live)
-        ghosts = []
+        gone = []
         for (path, offset), each in removed.items():
             if path in data or (path, offset) in deletes:
                 continue
             if not storage.exists(path):
-                ghosts.append(each.file)
+                gone.append(each.file)
             elif each.file.is_data:
                 data[path] = {None: each}
             else:
                 deletes[path, offset] = each
-        return cls(lists, {path: tuple(each.values()) for path, each in data.items()}, deletes, tuple(ghosts))
+        return cls(lists, {path: tuple(each.values()) for path, each in data.items()}, deletes, tuple(gone))
 
     @property
     def manifests(self) -> dict[_Key, ManifestFile]:
@@ -222,7 +222,7 @@ class ForgetRows(Update):
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
         """The metadata whose snapshots have no such rows; the same object if there are none."""
-        finder = RowFinder(base, self.files.storage, self.readings(base), believes=False)
+        finder = RowFinder(base, self.files.storage, self.readings(base), trusts_statistics=False)
         named = NamedByHistory.of(base, self.files.storage)
         self.files.rewrite(finder, named)
         history = _History(base, workspace, self.files, finder, named)

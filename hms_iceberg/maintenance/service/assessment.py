@@ -138,9 +138,9 @@ def _changes_of_refs(
         still = look(table.refresh().metadata, policy, now)  # others may have changed refs since
         if still:
             still.commit(table)
-        return ActionOutcome(still.told())
+        return ActionOutcome(still.in_words())
 
-    yield Need(action, found.told(), 0, run)
+    yield Need(action, found.in_words(), 0, run)
 
 
 def _expiry(looked: _Looked) -> Iterator[Need]:

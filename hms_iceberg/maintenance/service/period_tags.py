@@ -31,7 +31,7 @@ class PeriodTags:
     def __bool__(self) -> bool:
         return bool(self.made or self.forgotten)
 
-    def told(self) -> str:
+    def in_words(self) -> str:
         """The changes, for people."""
         names = {"makes": tuple(self.made), "drops": self.dropped}
         return "; ".join(f"{verb} {', '.join(each)}" for verb, each in names.items() if each) or "none goes or comes"

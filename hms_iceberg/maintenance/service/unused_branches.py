@@ -31,7 +31,7 @@ class UnusedBranches:
     def __bool__(self) -> bool:
         return bool(self.dropped or self.noted or self.forgotten)
 
-    def told(self) -> str:
+    def in_words(self) -> str:
         """The changes in words, for people."""
         noted = sorted(name[len(_SEEN) :] for name in self.noted)
         parts = [f"drops {', '.join(self.dropped)}"] if self.dropped else []
