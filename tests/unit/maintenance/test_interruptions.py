@@ -31,7 +31,7 @@ from hms_iceberg.updates.machinery.manifest_files import manifest_list_of
 from tests.support.hdfs_path import copy_files, local_path, remove_folder
 from tests.support.interruptions import CHANGES, Disrepair, InterruptingStorage, Killed
 from tests.support.memory_metastore import InMemoryMetastore
-from tests.support.spread import ALL
+from tests.support.spread import ALL, SEED
 
 SOME = {"min-input-files": 2, "max-concurrent-file-group-rewrites": 1}
 
@@ -131,15 +131,16 @@ def finish(action: Action, case: Disrepair) -> None:
 def test_a_kill_at_any_step_loses_nothing_and_the_next_run_finishes(cases: dict[int, Disrepair], name: str) -> None:
     action = ACTIONS[name]
     steps = {version: steps_of(action, case) for version, case in cases.items()}
-    # A table's path is rewritten in many steps of few kinds.
-    for step in range(0, max(steps.values()), 7 if name == "table path" else 1):
-        version = 2 + step % 2 if step < min(steps.values()) else max(steps, key=lambda each: steps[each])
+    # Every second step, the others after another commit; a table's path is rewritten in many steps of few kinds.
+    first, every = (0, 7) if name == "table path" else (0, 1) if ALL else (SEED % 2, 2)
+    for number, step in enumerate(range(first, max(steps.values()), every)):
+        version = 2 + number % 2 if step < min(steps.values()) else max(steps, key=lambda each: steps[each])
         case = cases[version]
         case.restore()
         with pytest.raises(Killed):
             action.run(case.opened(InterruptingStorage(step, kill)))
         assert case.found() == case.expected()
-        if step % 3 == 0:
+        if number % 3 == 0:
             # What the dead left is an orphan, and nothing but orphans go.
             remove_orphan_files(case.opened(), older_than=2**62, nobody_writes=True)
             finish(action, case)

@@ -23,7 +23,7 @@ from tests.support.operations import BY_CITY, MERGE_ON_READ, SCHEMA, begin
 from tests.support.row_tables import create
 
 # How many damages each of the tests below tries; set HMS_ICEBERG_FUZZ to try more.
-MUTATIONS = int(os.environ.get("HMS_ICEBERG_FUZZ", "180"))
+MUTATIONS = int(os.environ.get("HMS_ICEBERG_FUZZ", "90"))
 
 
 @pytest.fixture(params=[1, 2, 3])
