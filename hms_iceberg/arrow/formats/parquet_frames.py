@@ -166,12 +166,15 @@ class FrameReader:
         removed: Any | None = None,
         made: FrameColumns | None = None,
         numbered: bool = True,
+        most_rows: int | None = None,
     ) -> DecodedRows | None:
         """The rows of consecutive row groups from position `start` on for which a test of `tested` leaves is true,
         without the ascending positions `removed`; None if pyarrow has to read them. Columns are the file's, or those
-        that are `made` of them; rows that are not `numbered` may come without positions."""
+        that are `made` of them; rows that are not `numbered` may come without positions. Of rows without tests, the
+        first `most_rows` are enough."""
         found = [self._footer.row_group(group) for group in groups]
-        whole = sum(group.num_rows for group in found)
+        rows_in_groups = sum(group.num_rows for group in found)
+        whole = rows_in_groups if most_rows is None else min(most_rows, rows_in_groups)
         needed = sorted({*leaves, *tested})
         kinds = [self._leaves[leaf].type for leaf in leaves]
         columns: list[pl.Expr] = [pl.col(self._leaves[leaf].path[0]) for leaf in leaves]
@@ -191,7 +194,7 @@ class FrameReader:
                 use_statistics=False,
                 row_index_name=self._row if numbers else None,
             )
-            if len(groups) < self._footer.num_row_groups:
+            if whole < self._footer.num_rows:
                 rows = rows.slice(start, whole)
             if test is not None:
                 rows = rows.filter(test)

@@ -54,13 +54,16 @@ def read_tasks(
     buffer_bytes: int = _BUFFER_BYTES,
     marks_deleted: bool = False,
     decoded_bytes: int = STREAMED_BYTES,
+    most_rows: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of some tasks of a scan (see `scan_to_batches`): `workers` files are read at once, and `buffer_bytes` of
     batches wait for the reader. `marks_deleted` reads deleted rows too, told by `_deleted`; a range decoded whole takes
-    at most `decoded_bytes`."""
+    at most `decoded_bytes`. Who takes only the first `most_rows` says so: fewer are decoded then."""
     if workers is None:
         tasks, workers = _counted(tasks, metadata)
-    context = ScanContext(metadata, storage, filter_schema, projected, batch_rows, marks_deleted, None, decoded_bytes)
+    context = ScanContext(
+        metadata, storage, filter_schema, projected, batch_rows, marks_deleted, None, decoded_bytes, most_rows
+    )
     return read_in_order(tasks, lambda task: read_task(context, task), workers, buffer_bytes)
 
 

@@ -52,7 +52,8 @@ class WantedFrame:
 
 class ScanContext:
     """State that all tasks of a scan share. `marks_deleted` reads deleted rows too, told by `_deleted`; with `frame`
-    rows come as frames where that is quicker; a range decoded whole takes at most `decoded_bytes`."""
+    rows come as frames where that is quicker; a range decoded whole takes at most `decoded_bytes`. Nobody takes more
+    than the first `most_rows` of them all."""
 
     def __init__(
         self,
@@ -64,7 +65,9 @@ class ScanContext:
         marks_deleted: bool = False,
         frame: WantedFrame | None = None,
         decoded_bytes: int = STREAMED_BYTES,
+        most_rows: int | None = None,
     ) -> None:
+        self.most_rows = most_rows
         self.frame = frame
         self.decoded_bytes = decoded_bytes
         self.metadata = metadata

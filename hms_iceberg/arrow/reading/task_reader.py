@@ -195,7 +195,14 @@ class _TaskReader:
             removed,
             self._frame_columns,
             self._asks_for_positions,
+            self._context.most_rows if self._takes_all else None,
         )
+
+    @property
+    def _takes_all(self) -> bool:
+        """Whether every row of the file is a row of the result."""
+        has_deletes = self._deletes.has_keys or self._deletes.positions is not None
+        return isinstance(self._task.residual, AlwaysTrue) and not has_deletes and self._only is None
 
     @cached_property
     def _asks_for_positions(self) -> bool:

@@ -387,7 +387,13 @@ class TableScan(RowSource):
         projection = self.projection()
         rows = _BATCH_ROWS if self.limit is None else max(_LEAST_BATCH_ROWS, min(_BATCH_ROWS, self.limit))
         batches = read_tasks(
-            up_to(tasks, self.limit), self.filter_schema, projection, self.metadata, self.storage, batch_rows=rows
+            up_to(tasks, self.limit),
+            self.filter_schema,
+            projection,
+            self.metadata,
+            self.storage,
+            batch_rows=rows,
+            most_rows=self.limit,
         )
         return pa.RecordBatchReader.from_batches(to_arrow(projection), limited(batches, self.limit))
 

@@ -11,6 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from hms_iceberg.arrow.formats import parquet_frames
+from hms_iceberg.arrow.formats.parquet_frames import FrameReader
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.errors import MissingFileError, UnknownColumnError
 from hms_iceberg.expressions.text.parser import parse
@@ -127,6 +129,36 @@ def test_a_limit_opens_no_more_files_than_it_needs(tmp_path: Path) -> None:
         table.scan(limit=11).to_arrow()
     assert table.scan(limit=11).count() == 11
     assert newest
+
+
+@pytest.mark.parametrize("limit", [0, 1, 9, 10, 11, 25, 59, 60, 61])
+def test_a_limit_gives_the_first_rows_and_decodes_no_more_of_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    original, decoded = FrameReader.read, []
+
+    def spy(self: FrameReader, *given: Any) -> Any:
+        found = original(self, *given)
+        assert found is not None
+        decoded.append(found.count)
+        return found
+
+    monkeypatch.setattr(FrameReader, "read", spy)
+    monkeypatch.setattr(parquet_frames, "_LEAST_WORK", 0)
+    monkeypatch.setattr(parquet_frames, "_LEAST_FILTERED_WORK", 0)
+    table = create(tmp_path, 2, "merge-on-read", **{"write.parquet.row-group-limit": "10"})
+    table.append(numbered(0, 30))
+    table.append(numbered(30, 60))
+    names = ("id", "city", "_pos")
+    rows = table.scan(selected_fields=names).to_arrow()
+    decoded.clear()
+    assert table.scan(selected_fields=names, limit=limit).to_arrow().equals(rows.slice(0, limit))
+    assert bool(decoded) == bool(limit)
+    assert max(decoded, default=0) <= limit
+    table.delete("id in (0, 5, 31)")
+    for text in ("true", "id >= 7", "id >= 7 and id != 12"):
+        kept = table.scan(text, names).to_arrow()
+        assert table.scan(text, names, limit=limit).to_arrow().equals(kept.slice(0, limit)), text
 
 
 COUNTED = {
