@@ -6,6 +6,7 @@ told is that name spelled otherwise.
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import random
 from collections.abc import Callable, Iterator
@@ -18,7 +19,7 @@ import pyarrow.parquet as pq
 
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.catalog import Catalog
-from hms_iceberg.errors import IcebergError, InvalidInputError, NoSuchTableError
+from hms_iceberg.errors import IcebergError, InvalidInputError, NoSuchTableError, UnsupportedError
 from hms_iceberg.maintenance import expire_snapshots, remove_orphan_files
 from hms_iceberg.maintenance.repair.carry_out_repair import repair_table
 from hms_iceberg.metastore import Identifier, MetadataVersion, TableRow
@@ -316,6 +317,24 @@ class World:
         assert len(self.ids("subject")) == len(set(self.ids("subject"))), self.told
         return True
 
+    def erasure(self, table: Table) -> bool:
+        """Forgets a row in every version; whether that was done, or refused since others need its files."""
+        ids, before = self.ids("subject"), self.inventory()
+        chosen = self.rng.choice(ids)
+        try:
+            result = table.refresh().forget(f"id = {chosen}", dry_run=False, after=dt.timedelta(0))
+        except UnsupportedError as error:
+            self.told.append(f"refused: {error}")
+            self.check("a refused erasure")
+            assert self.ids("subject") == ids and self.inventory() == before, self.told
+            return "needed by" in str(error)
+        self.check("an erasure")
+        assert self.ids("subject") == [each for each in ids if each != chosen], self.told
+        for each in table.refresh().snapshots():
+            assert chosen not in table.scan(snapshot_id=each.snapshot_id).to_arrow()["id"].to_pylist(), self.told
+        assert result.report is not None and not result.left, self.told
+        return bool(before.keys() - self.inventory().keys())
+
     def add_again(self, table: Table) -> bool:
         """Each data file by other names of it: refused, and the table has what it had."""
         ids = self.ids("subject")
@@ -339,7 +358,7 @@ class World:
         return os.path.normpath(path.lstrip("/"))
 
 
-ACTIONS = ("orphans", "expiry", "purge", "drop", "repair", "add_again")
+ACTIONS = ("orphans", "expiry", "purge", "drop", "repair", "erasure", "add_again")
 
 
 def tried(base: str, storage: ArrowStorage, seed: int, action: str, local: bool = True) -> bool:
