@@ -48,6 +48,7 @@ from hms_iceberg.updates.machinery.conflicts import (
 )
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.since_snapshot import RequireUnchanged
+from hms_iceberg.updates.snapshots.snapshot_refs import FastForward
 
 logger = logging.getLogger(__name__)
 
@@ -288,6 +289,7 @@ class Transaction:
         try:
             if not all(isinstance(update, RequireUnchanged) for update in self._updates):
                 for update in self._updates:
+                    _check_branch(update, start.metadata, base.metadata)
                     update.validate(start.metadata, base.metadata, self.workspace)
             replayed = apply_all(self._updates, metadata, self.workspace)
         except (InvalidInputError, CatalogError) as error:
@@ -442,3 +444,14 @@ class CreatedOrReplaced:
         if self.must_exist:
             raise NoSuchTableError(f"Cannot replace table {'.'.join(identifier)}: it does not exist. Create it.")
         return self.create()
+
+
+def _check_branch(update: Update, start: TableMetadata, base: TableMetadata) -> None:
+    """Refuses a change of a branch that is gone since: it would begin anew, at the head of main."""
+    branch = getattr(update, "branch", None)
+    if branch in start.refs and branch not in base.refs and not isinstance(update, FastForward):
+        raise CommitConflictError(
+            f"Cannot commit to branch {branch!r} of ",
+            base.location,
+            ": a concurrent commit dropped it. Create the branch again, and repeat the change.",
+        )

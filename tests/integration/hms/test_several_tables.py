@@ -233,6 +233,22 @@ def test_a_table_that_is_dropped_or_renamed_in_the_middle_stops_all(bank: Catalo
         assert amounts(bank, [first]) == [100]
 
 
+def test_a_branch_that_is_dropped_in_the_middle_stops_all(bank: Catalog, names: list[str]) -> None:
+    branched = bank.load_table(names[1])
+    snapshot = branched.current_snapshot()
+    assert snapshot is not None
+    branched.manage_snapshots().create_branch(snapshot.snapshot_id, "audit").commit()
+    transaction = bank.transaction()
+    transaction.table(names[0]).append(rows((2, -30)))
+    transaction.table(names[1]).append(rows((2, 30)), branch="audit")
+    branched.refresh().manage_snapshots().remove_branch("audit").commit()
+    with pytest.raises(
+        CommitConflictError, match=f"branch 'audit' of table {names[1]}: a concurrent commit dropped it"
+    ):
+        transaction.commit_transaction()
+    assert amounts(bank, [names[0]]) == [100] and "audit" not in branched.refresh().refs()
+
+
 def test_tables_in_folders_have_no_such_transaction(tmp_path: Path) -> None:
     with (
         load_catalog("folders", type="hadoop", warehouse=str(tmp_path)) as folders,
