@@ -48,11 +48,7 @@ class DeadLetter:
 
 
 def check_dead_letters(table: Table) -> None:
-    """Refuses a table that cannot take dead letters: one that lacks their columns, or needs others.
-
-    Raises:
-        SchemaMismatchError, TypeMismatchError, NullValueError: its columns are others; the message names them.
-    """
+    """Refuses a table that cannot take dead letters: one that lacks their columns, or needs others."""
     name = ".".join(table.name())
     with_nulls = {"topic": "", "partition": 0, "offset": 0, "error": ""}
     try:

@@ -68,11 +68,8 @@ class KafkaSource:
         return found
 
     def topic_ids(self) -> dict[str, str]:
-        """The id of each topic, which is another one when the topic is deleted and made anew.
-
-        Topics of a broker that has no such ids (before Kafka 2.8) are not among them. An IngestError if a topic does
-        not exist, or the broker does not answer.
-        """
+        """The id of each topic, another one once the topic is made anew; brokers before Kafka 2.8 have none. An
+        IngestError if a topic does not exist, or the broker does not answer."""
         asked = self._client.TopicCollection(list(self._topics))
         told = self._ask(lambda: self._admin.describe_topics(asked, request_timeout=_ASK_SECONDS))
         ids = {topic: str(self._ask(found.result).topic_id) for topic, found in told.items()}

@@ -196,16 +196,10 @@ def _files_of(table: Table) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Listed:
-    """What is kept of a listing, of which most files are named.
+    """The files of a listing that may be orphans, or tell of other tables."""
 
-    Args:
-        others: files that were not named as the listing began.
-        telling: metadata files, of whatever table, and records of transactions; named or not.
-        is_any_named: whether any file is named.
-    """
-
-    others: list[FileInfo]
-    telling: list[FileInfo]
+    others: list[FileInfo]  # files that were not named as the listing began
+    telling: list[FileInfo]  # metadata files, of whatever table, and records of transactions; named or not
     is_any_named: bool
 
     @classmethod

@@ -169,11 +169,8 @@ class DueErasure:
         return None
 
     def finish(self) -> tuple[int, Mapping[str, str]] | None:
-        """Deletes the old files where nobody waits for the report: how many went, and what could not be deleted;
-        None if they have to wait, since it was not known that the table has moved.
-
-        An InvalidInputError says what people have to do, a CorruptDataFileError that such rows were added since.
-        """
+        """Deletes the old files where nobody waits for the report: how many went, and what could not be deleted; None
+        if they have to wait, since it was not known that the table has moved."""
         intent = self.journal.intent
         if intent.is_reported or intent.where is None:
             why = "its report is waited for" if intent.where is not None else "its journal does not hold the predicate"

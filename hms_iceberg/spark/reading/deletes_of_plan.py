@@ -14,15 +14,8 @@ from hms_iceberg.spec.manifests.manifest_values import DataFileContent
 
 
 class DeletesOfPlan:
-    """Which delete files there are, and which of them apply to which data file of a plan.
-
-    Position deletes apply in runs, as the plan has them. Equality deletes with the same key columns and the same reach
-    are put together: the rows of such a group are loaded once and compared by sequence number, however many commits
-    wrote them.
-
-    Attributes:
-        header: what the answer's header says of them.
-    """
+    """The delete files of a plan, and which of them apply to which data file: position deletes in runs, equality
+    deletes in groups of the same keys and reach, whose rows are loaded once and compared by sequence number."""
 
     def __init__(self, plan: ScanPlan, table: str) -> None:
         self._plan = plan
@@ -49,7 +42,7 @@ class DeletesOfPlan:
         return of_keys.select("delete_file", pl.Series("group", numbers, pl.Int32), "equality_ids", "file_path")
 
     def _reach(self, row: dict[str, Any]) -> tuple[Any, ...]:
-        """What the files of a group have in common: the key's columns, and whose rows they delete."""
+        """The reach that the files of a group share: the key's columns, and the partition whose rows they delete."""
         ids = tuple(sorted(row["equality_ids"] or ()))
         if self._plan.metadata.spec_by_id(row["spec_id"]).is_unpartitioned():
             return (ids,)

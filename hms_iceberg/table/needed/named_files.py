@@ -101,7 +101,7 @@ def each_file_of(metadata: TableMetadata, metadata_location: str, storage: Stora
 
 
 def _describing(metadata: TableMetadata, metadata_location: str, manifests: Iterable[str]) -> tuple[str, ...]:
-    """What describes the data, in an order in which it can be deleted."""
+    """The files that describe the data, in an order in which they can be deleted."""
     lists = [snapshot.manifest_list for snapshot in metadata.snapshots if snapshot.manifest_list is not None]
     statistics = [file.statistics_path for file in metadata.statistics]
     statistics += [file.statistics_path for file in metadata.partition_statistics]
