@@ -60,6 +60,13 @@ class SessionState:
         self._views, self._functions = _views(spark), _functions(spark)
         self._persisted = set(_persisted(spark))
 
+    def is_now(self) -> bool:
+        """Whether the session is as it was; what nobody uses any more may have gone."""
+        now = SessionState(self._spark)
+        is_cached = not self._spark._jsparkSession.sharedState().cacheManager().isEmpty()
+        persists_more = bool(now._persisted - self._persisted)
+        return not is_cached and not persists_more and {**vars(now), "_persisted": self._persisted} == vars(self)
+
     def restore(self) -> None:
         """Takes away what has come, and sets what was set."""
         from hms_iceberg.spark import extend
