@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -63,18 +64,41 @@ class EntryBytes:
         """The bytes of some entries, with other values (integers or null, for each of the rows) for some fields."""
         names = sorted(values, key=list(self._types).index)
         numbers = [list(self._types).index(name) for name in names]
-        encoders = [_Integers(self._types[name]) for name in names]
-        places = self._places[rows].tolist()
-        columns = [values[name] for name in names]
+        runs = [[number for _, number in run] for _, run in groupby(enumerate(numbers), lambda each: each[1] - each[0])]
+        places = self._places[rows]
+        edges = [places[:, 0], *(places[:, edge] for run in runs for edge in (run[0], run[-1] + 1)), places[:, -1]]
+        encoders = dict(zip(numbers, (_Integers(self._types[name]) for name in names), strict=True))
+        columns = dict(zip(numbers, (values[name] for name in names), strict=True))
+        encoded = []
+        for run in runs:
+            together = _Together([encoders[number] for number in run])
+            encoded.append(map(together.__getitem__, zip(*(columns[number] for number in run), strict=True)))
         body = self.body
-        for place, row in zip(places, zip(*columns, strict=True), strict=True):
-            pieces: list[bytes] = []
-            position = place[0]
-            for number, encoder, value in zip(numbers, encoders, row, strict=True):
-                pieces += (body[position : place[number]], encoder[value])
-                position = place[number + 1]
-            pieces.append(body[position : place[-1]])
+        if not runs:
+            yield from (body[begin:end] for begin, end in zip(*(each.tolist() for each in edges), strict=True))
+            return
+        if len(runs) == 1:  # of most entries only the first fields change
+            for begin, first, last, end, changed in zip(*(each.tolist() for each in edges), encoded[0], strict=True):
+                yield body[begin:first] + changed + body[last:end]
+            return
+        for place, row in zip(np.stack(edges, axis=1).tolist(), zip(*encoded, strict=True), strict=True):
+            pieces = [body[place[0] : place[1]]]
+            for number, changed in enumerate(row):
+                pieces += (changed, body[place[2 * number + 2] : place[2 * number + 3]])
             yield b"".join(pieces)
+
+
+class _Together(dict[tuple[Any, ...], bytes]):
+    """The values of fields that follow each other in Avro, each combination encoded once."""
+
+    def __init__(self, encoders: Sequence[_Integers]) -> None:
+        super().__init__()
+        self._encoders = encoders
+
+    def __missing__(self, row: tuple[Any, ...]) -> bytes:
+        encoded = b"".join(encoder[value] for encoder, value in zip(self._encoders, row, strict=True))
+        self[row] = encoded
+        return encoded
 
 
 class _Integers(dict[Any, bytes]):

@@ -35,7 +35,7 @@ from hms_iceberg.spec.table_properties import (
 from hms_iceberg.updates.machinery.file_columns import PathsToRemove
 from hms_iceberg.updates.machinery.held_partitions import HeldPartitions
 from hms_iceberg.updates.machinery.manifest_files import write_entries
-from hms_iceberg.updates.machinery.manifest_splice import ManifestSplice, changed_fields, write_spliced
+from hms_iceberg.updates.machinery.manifest_splice import ManifestSplice, changed_fields, merge_spliced, write_spliced
 from hms_iceberg.updates.machinery.update import Workspace
 
 FileKey = tuple[str, int | None]
@@ -237,6 +237,9 @@ def _merged(
 def _write_merged(
     bin_: tuple[ManifestFile, ...], base: TableMetadata, snapshot_id: int, workspace: Workspace
 ) -> tuple[ManifestFile, ...]:
+    spliced = merge_spliced(bin_, base, snapshot_id, workspace)
+    if spliced is not None:
+        return spliced
     entries: list[ManifestEntry] = []
     kept: list[ManifestFile] = []
     alike: dict[bytes, list[ManifestFile]] = {}

@@ -5,14 +5,15 @@ Decoding and encoding entries one by one costs most of a removal from a large ma
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import chain, groupby
 
-import numpy as np
-
-from hms_iceberg.encryption.encrypted_tables import encrypted
+from hms_iceberg.encryption.encrypted_tables import encrypted, manifest_bytes
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.manifests.manifest_bytes import EntryBytes
-from hms_iceberg.scan.manifests.manifest_frames import ManifestDecoder
+from hms_iceberg.scan.manifests.manifest_frames import ManifestDecoder, columnar_schema
 from hms_iceberg.scan.partition_columns import PartitionColumns, partition_columns
 from hms_iceberg.scan.tasks import content_files
 from hms_iceberg.spec.manifests.avro_container import (
@@ -33,6 +34,11 @@ from hms_iceberg.updates.machinery.update import Workspace
 _NUMBERS = ("sequence_number", "file_sequence_number")
 # Finding out where fields begin takes as long as encoding about so many entries anew.
 _FEW = 40
+# The columns of which a manifest's row in the list is made, beside those of partitions.
+_OF_SUMMARY = ("file_path", "file_format", "record_count", "file_size_in_bytes", "spec_id", "status", "sequence_number")
+_READERS = 8
+_AT_ONCE = 16  # manifests: few take nearly as long as these
+_STATUSES = (ManifestEntryStatus.ADDED, ManifestEntryStatus.EXISTING, ManifestEntryStatus.DELETED)
 _EXISTING, _DELETED = int(ManifestEntryStatus.EXISTING), int(ManifestEntryStatus.DELETED)
 
 
@@ -83,6 +89,52 @@ class ManifestSplice:
         ), tuple(content_files(files.filter(gone), self._partitions))
 
 
+def merge_spliced(
+    manifests: Sequence[ManifestFile], base: TableMetadata, snapshot_id: int, workspace: Workspace
+) -> tuple[ManifestFile, ...] | None:
+    """Manifests of one content and spec as one, in their order: those that the snapshot added are copied as they are,
+    of others the live files are.
+
+    None if entries are to be encoded anew: manifests of an older format, of several layouts, or of an unusual one, or
+    few entries.
+    """
+    if sum(_FEW if each.entries_count is None else each.entries_count for each in manifests) < _FEW:
+        return None
+    partitions = partition_columns(base)
+    with ThreadPoolExecutor(_READERS, thread_name_prefix="iceberg-read") as pool:
+        contents = list(pool.map(lambda each: manifest_bytes(each, workspace), manifests))
+    read = list(zip(contents, manifests, strict=True))
+    if len({columnar_schema(data, each, partitions) for data, each in read}) > 1:
+        return None
+    frames: list[pl.DataFrame] = []
+    records: list[Iterator[bytes]] = []
+    for is_added, several in _several(read, snapshot_id):
+        entries = EntryBytes.of(ManifestDecoder(several, partitions))
+        if entries is None or not entries.has(changed_fields(base)):
+            return None
+        files = entries.files.with_row_index("row")
+        values: dict[str, list[int | None]] = {}
+        if not is_added:
+            files = files.filter(pl.col("status") != _DELETED)
+            files = files.with_columns(pl.lit(_EXISTING, files.schema["status"]).alias("status"))
+            values = {name: files[name].to_list() for name in changed_fields(base)}
+        records.append(entries.with_values(files["row"].to_numpy(), values))
+        frames.append(files.select(*_OF_SUMMARY, *partitions.columns(manifests[0].partition_spec_id)))
+    schema_json = read_container(contents[0], f"manifest {manifests[0].manifest_path}").schema_json
+    packed = pack_blocks(chain.from_iterable(records), DEFAULT_CODEC)
+    return write_spliced(packed, pl.concat(frames), manifests[0], schema_json, snapshot_id, workspace, base)
+
+
+def _several(
+    read: Sequence[tuple[bytes, ManifestFile]], snapshot_id: int
+) -> Iterator[tuple[bool, list[tuple[bytes, ManifestFile]]]]:
+    """Some manifests at a time, all or none of which the snapshot added; what these inherit is not known yet."""
+    for is_added, group in groupby(read, lambda each: each[1].added_snapshot_id == snapshot_id):
+        same = list(group)
+        for start in range(0, len(same), _AT_ONCE):
+            yield is_added, same[start : start + _AT_ONCE]
+
+
 def write_spliced(
     packed: list[tuple[int, bytes]],
     files: pl.DataFrame,
@@ -92,7 +144,7 @@ def write_spliced(
     workspace: Workspace,
     base: TableMetadata,
 ) -> tuple[ManifestFile, ...]:
-    """Manifests of about the target size, of entries (none added) in compressed blocks, each with their number."""
+    """Manifests of about the target size, of entries in compressed blocks, each with their number."""
     spec = base.spec_by_id(origin.partition_spec_id)
     schema = base.schema_for_spec(spec)
     metadata = manifest_metadata(schema, spec, origin.content, base.format_version)
@@ -124,18 +176,19 @@ def write_spliced(
 
 
 def _counted(manifest: ManifestFile, files: pl.DataFrame) -> ManifestFile:
-    kept = files["status"].to_numpy() == _EXISTING
-    rows = files["record_count"].to_numpy()
-    numbers = files["sequence_number"].to_numpy()[kept]
+    counted = files.group_by("status").agg(pl.len().alias("files"), pl.col("record_count").sum())
+    counts = {status: (count, rows) for status, count, rows in counted.iter_rows()}
+    added, existing, deleted = (counts.get(int(status), (0, 0)) for status in _STATUSES)
+    numbers = files.filter(pl.col("status") != _DELETED)["sequence_number"].drop_nulls().to_numpy()
     return replace(
         manifest,
         min_sequence_number=int(numbers.min()) if len(numbers) else None,
-        added_files_count=0,
-        existing_files_count=int(np.count_nonzero(kept)),
-        deleted_files_count=int(np.count_nonzero(~kept)),
-        added_rows_count=0,
-        existing_rows_count=int(rows[kept].sum()),
-        deleted_rows_count=int(rows[~kept].sum()),
+        added_files_count=added[0],
+        existing_files_count=existing[0],
+        deleted_files_count=deleted[0],
+        added_rows_count=added[1],
+        existing_rows_count=existing[1],
+        deleted_rows_count=deleted[1],
     )
 
 

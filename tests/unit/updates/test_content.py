@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 
+import fastavro
 import pytest
 
 from hms_iceberg.errors import CommitConflictError, InvalidInputError
@@ -12,6 +15,7 @@ from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, EqualTo, Great
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.snapshots_and_refs import Operation
 from hms_iceberg.transaction.workspace import FileWorkspace
+from hms_iceberg.updates.machinery import manifest_splice
 from hms_iceberg.updates.machinery.content import overwriting, row_delta_operation
 from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of
 from hms_iceberg.updates.machinery.manifest_filter import merge_manifests
@@ -538,6 +542,54 @@ def test_small_manifests_are_merged_when_there_are_enough(any_version: World) ->
     assert sorted(entry.data_file.file_path for entry in live) == sorted(file.file_path for file in files)
     if any_version.version().metadata.format_version > 1:
         assert sorted(entry.sequence_number or 0 for entry in live) == [1, 2, 3]
+    any_version.check()
+
+
+@pytest.mark.parametrize("few", [0, sys.maxsize], ids=["copied", "encoded"])
+def test_a_merged_manifest_says_what_those_did_that_it_is_made_of(
+    any_version: World, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    monkeypatch.setattr(manifest_splice, "_FEW", few)
+
+    def told() -> dict[str, tuple[object, ...]]:
+        return {
+            each.data_file.file_path: (
+                each.snapshot_id,
+                each.sequence_number,
+                each.file_sequence_number,
+                each.data_file.first_row_id,
+                each.data_file.record_count,
+            )
+            for each in any_version.live()
+        }
+
+    files = [[data_file() for _ in range(30)] for _ in range(4)]
+    for some in files[:3]:
+        any_version.commit(FastAppend(tuple(some)))
+    before = told()
+    any_version.commit(SetProperties({"commit.manifest.min-count-to-merge": "2"}))
+    any_version.commit(MergeAppend(tuple(files[3])))
+    after = told()
+    assert {path: after[path] for path in before} == before
+    assert after.keys() - before.keys() == {each.file_path for each in files[3]}
+    metadata = any_version.version().metadata
+    (manifest,) = manifest_list_of(metadata.current_snapshot(), any_version.storage)
+    assert (manifest.added_files_count, manifest.existing_files_count, manifest.deleted_files_count) == (30, 90, 0)
+    assert manifest.min_sequence_number == (1 if metadata.format_version > 1 else 0)
+    any_version.check()
+
+    any_version.commit(FastAppend((new := data_file(),)))
+    any_version.commit(DeleteFiles((gone := files[1][5],)))
+    assert told().keys() == after.keys() - {gone.file_path} | {new.file_path}
+    assert {path: told()[path] for path in told().keys() & after.keys()} == {
+        path: after[path] for path in after if path != gone.file_path
+    }
+    (manifest,) = manifest_list_of(any_version.version().metadata.current_snapshot(), any_version.storage)
+    assert (manifest.added_files_count, manifest.existing_files_count, manifest.deleted_files_count) == (0, 120, 1)
+    records = [*fastavro.reader(io.BytesIO(any_version.storage.read(manifest.manifest_path)))]
+    statuses = {each["data_file"]["file_path"]: each["status"] for each in records}
+    assert len(records) == 121
+    assert statuses == {path: 2 if path == gone.file_path else 0 for path in (*after, new.file_path)}
     any_version.check()
 
 
