@@ -117,6 +117,26 @@ def test_a_table_whose_folder_has_two_spellings_is_repaired_without_a_loss(
     assert check_table(table, record_counts=True).findings == ()
 
 
+def test_rows_are_forgotten_by_whichever_spelling_files_are_named_unless_another_table_names_them(
+    catalog: Catalog, cluster: HdfsCluster, storage: ArrowStorage
+) -> None:
+    table = catalog.create_table(f"web.t{uuid.uuid4().hex}", SCHEMA)
+    table.append(rows(1, 2))
+    table.update_location(table.location().replace(cluster.nameservice, cluster.address))
+    table.append(rows(3, 4))
+    [shared] = [task.file.file_path for task in table.scan("id = 2").plan_files()]
+    other = catalog.create_table(f"web.t{uuid.uuid4().hex}", SCHEMA)
+    other.add_files([shared.replace(cluster.nameservice, cluster.address)])
+    with pytest.raises(UnsupportedError, match=f"needed by table {'.'.join(other.name())}"):
+        table.forget("id = 2", dry_run=False, after=timedelta(0))
+    done = table.forget("id = 4", dry_run=False, after=timedelta(0))
+    assert done.report is not None and not done.left
+    assert (ids(table), ids(other)) == ([1, 2, 3], [1, 2])
+    left = files(storage, table.location().replace(cluster.address, cluster.nameservice))
+    assert len([each for each in left if each.endswith(".parquet")]) == 2
+    assert check_table(table).findings == ()
+
+
 def test_appends_side_by_side_are_all_kept(catalog: Catalog, table: Table) -> None:
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda each: catalog.load_table(table.name()).append(rows(each)), range(10, 18)))
