@@ -30,12 +30,15 @@ class TableProperty:
         """The default as the property would be set; empty if there is none."""
         return ""
 
-    def check(self, text: str) -> None: ...
+    def check(self, text: str) -> None:
+        """Refuses a text that stands for no value (ConfigurationError)."""
 
     def matches(self, name: str) -> bool:
+        """Whether a name is that of the property."""
         return name == self.name
 
     def wrong(self, text: str, expected: str, hint: str = "") -> ConfigurationError:
+        """The error for a text that is not what was expected."""
         return ConfigurationError(f"Table property {self.name!r}: expected {expected}, got {text!r}.{hint}")
 
 
@@ -47,24 +50,31 @@ class ParsedProperty(TableProperty, Generic[Value]):
 
     @property
     def default_text(self) -> str:
+        """The default as the property would be set."""
         return str(self.default)
 
     def of(self, properties: Mapping[str, str]) -> Value:
+        """The value in some properties, or the default."""
         text = properties.get(self.name)
         return self.default if text is None else self.parse(text)
 
     def check(self, text: str) -> None:
+        """Refuses a text that stands for no value (ConfigurationError)."""
         self.parse(text)
 
     def parse(self, text: str) -> Value:
+        """The value of a text."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
 class IntProperty(ParsedProperty[int]):
+    """An integer."""
+
     KIND: ClassVar[str] = "integer"
 
     def parse(self, text: str) -> int:
+        """The integer that a text says."""
         try:
             return int(text)
         except ValueError:

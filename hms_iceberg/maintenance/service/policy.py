@@ -42,6 +42,7 @@ class Age:
 
     @property
     def milliseconds(self) -> int:
+        """The age in milliseconds."""
         return self.count * _UNITS_MS[self.unit]
 
     def __str__(self) -> str:
