@@ -52,14 +52,17 @@ class Tables:
     spark: SparkSession
     namespace: str
     prefix: str = ""
+    properties: dict[str, str] = field(default_factory=dict)  # of each table, instead of the usual ones
     other: SparkSession = field(init=False)
 
     def __post_init__(self) -> None:
         self.other = self.spark.newSession()
         modes = ", ".join(f"'write.{each}.mode' = 'merge-on-read'" for each in ("delete", "update", "merge"))
         self.names = {each: f"{self.prefix}{self.namespace}.{each}" for each in "ab"}
-        self.run(f"create table {{a}} {COLUMNS} using iceberg partitioned by (k)")
-        self.run(f"create table {{b}} {COLUMNS} using iceberg tblproperties ('format-version' = '3', {modes})")
+        usual = {"a": "'format-version' = '2'", "b": f"'format-version' = '3', {modes}"}
+        for each, clause in (("a", "partitioned by (k)"), ("b", "")):
+            own = self.properties.get(each, usual[each]).format(modes=modes)
+            self.run(f"create table {{{each}}} {COLUMNS} using iceberg {clause} tblproperties ({own})")
         for each in "ab":
             self.run(f"insert into {{{each}}} values {ROWS}")
 
@@ -85,12 +88,27 @@ def tables(spark: SparkSession, namespace: str) -> Iterator[Tables]:
         spark.sql("call spark_catalog.system.rollback_transaction()")
 
 
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {},
+        {
+            "a": "'format-version' = '1', 'write.format.default' = 'orc'",
+            "b": "'format-version' = '2', 'write.format.default' = 'avro', {modes}",
+        },
+        {
+            "a": "'format-version' = '3', 'write.format.default' = 'avro', {modes}",
+            "b": "'format-version' = '3', 'write.format.default' = 'orc'",
+        },
+    ],
+    ids=["parquet", "orc and avro", "avro and orc"],
+)
 def test_statements_read_what_those_before_wrote_and_others_see_all_of_them_or_none(
-    ice: SparkSession, namespace: str
+    properties: dict[str, str], ice: SparkSession, namespace: str
 ) -> None:
     import duckdb
 
-    tables = Tables(ice, namespace, "ice.")
+    tables = Tables(ice, namespace, "ice.", properties)
     tables.spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
     oracle = duckdb.connect()
     beside = oracle.cursor()
