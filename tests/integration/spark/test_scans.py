@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from hms_iceberg.spec.data_types import LongType
@@ -13,6 +16,8 @@ from tests.support.spark_tables import plan_text, rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from hms_iceberg.catalog import Catalog
 
 pytestmark = pytest.mark.spark
 
@@ -214,6 +219,20 @@ def test_splits_are_packed_as_spark_packs_those_of_its_own_tables(
         for setting in settings:
             spark.conf.unset(f"spark.sql.files.{setting}")
     assert both[0] == both[1] and len(both[0]) > 1
+
+
+@pytest.mark.parametrize("names", [["é"], ["é", "è"], ["x", "x.parquet", "xé"]])
+def test_files_whose_names_begin_alike_even_within_a_character_are_read(
+    spark: SparkSession, catalog: Catalog, namespace: str, tmp_path: Path, names: list[str]
+) -> None:
+    table = catalog.create_table(f"{namespace}.t", pa.schema([("name", pa.string())]))
+    for name in names:
+        pq.write_table(pa.table({"name": [name]}), tmp_path / f"{name}.parquet")
+    table.add_files([str(tmp_path / f"{name}.parquet") for name in names])
+    found = rows_of(spark, f"select name, _file from {namespace}.t")
+    assert sorted((name, file.rsplit("/", 1)[1]) for name, file in found) == sorted(
+        (name, f"{name}.parquet") for name in names
+    )
 
 
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])

@@ -16,51 +16,59 @@ import scala.Option;
 
 /**
  * Files in parts of at most so many bytes, packed into Spark's partitions as Spark packs those of its own tables.
- * A driver may hold a million of them: each is three numbers here, and becomes an object of Spark's when it is sent to
+ * A driver may hold a million of them: each is two numbers here, and becomes an object of Spark's when it is sent to
  * its task.
  */
 final class PackedSplits {
   private final ScanFiles files;
   /** The columns that tasks take from partitions. */
   private final StructType columns;
+  private final long longest;
   private final int[] numbers;
-  private final long[] starts;
-  private final long[] lengths;
+  /** Which part of its file each is. */
+  private final int[] partOf;
 
   /**
    * @param files those of a scan
    * @param wanted the numbers of those that are read
-   * @param most how many bytes a part has at most
+   * @param longest how many bytes a part has at most
    */
-  PackedSplits(ScanFiles files, StructType columns, int[] wanted, long most) {
+  PackedSplits(ScanFiles files, StructType columns, int[] wanted, long longest) {
     this.files = files;
     this.columns = columns;
+    this.longest = longest;
     int count = 0;
     for (int i = 0; i < wanted.length; i++) {
-      count += parts(files.size(wanted[i]), most);
+      count += partsOf(wanted[i]);
     }
     this.numbers = new int[count];
-    this.starts = new long[count];
-    this.lengths = new long[count];
-    cut(wanted, most);
+    this.partOf = new int[count];
+    cut(wanted);
     sort();
   }
 
-  private static int parts(long size, long most) {
-    return (int) (size / most + (size % most == 0 ? 0 : 1));
+  private int partsOf(int file) {
+    long size = files.size(file);
+    return (int) (size / longest + (size % longest == 0 ? 0 : 1));
   }
 
-  private void cut(int[] wanted, long most) {
+  private void cut(int[] wanted) {
     int next = 0;
     for (int i = 0; i < wanted.length; i++) {
-      long size = files.size(wanted[i]);
-      int parts = parts(size, most);
-      for (int part = 0; part < parts; part++) {
+      int count = partsOf(wanted[i]);
+      for (int part = 0; part < count; part++) {
         numbers[next] = wanted[i];
-        starts[next] = part * most;
-        lengths[next++] = Math.min(most, size - part * most);
+        partOf[next++] = part;
       }
     }
+  }
+
+  private long start(int split) {
+    return partOf[split] * longest;
+  }
+
+  private long length(int split) {
+    return Math.min(longest, files.size(numbers[split]) - start(split));
   }
 
   /** The longest come first, so that the short ones fill what is left. */
@@ -69,16 +77,15 @@ final class PackedSplits {
     for (int i = 0; i < order.length; i++) {
       order[i] = Integer.valueOf(i);
     }
-    Arrays.sort(order, new LongestFirst(lengths));
-    int[] sorted = (int[]) numbers.clone();
-    long[] sortedStarts = (long[]) starts.clone();
-    long[] sortedLengths = (long[]) lengths.clone();
+    Arrays.sort(order, new LongestFirst(this));
+    int[] sortedNumbers = new int[order.length];
+    int[] sortedParts = new int[order.length];
     for (int i = 0; i < order.length; i++) {
-      int from = order[i].intValue();
-      numbers[i] = sorted[from];
-      starts[i] = sortedStarts[from];
-      lengths[i] = sortedLengths[from];
+      sortedNumbers[i] = numbers[order[i].intValue()];
+      sortedParts[i] = partOf[order[i].intValue()];
     }
+    System.arraycopy(sortedNumbers, 0, numbers, 0, order.length);
+    System.arraycopy(sortedParts, 0, partOf, 0, order.length);
   }
 
   /**
@@ -95,8 +102,8 @@ final class PackedSplits {
       return packed;
     }
     double total = 0;
-    for (int i = 0; i < lengths.length; i++) {
-      total += lengths[i] + open;
+    for (int i = 0; i < numbers.length; i++) {
+      total += length(i) + open;
     }
     return packed((long) Math.ceil(total / ((Integer) bound.get()).intValue()), open, key);
   }
@@ -106,12 +113,12 @@ final class PackedSplits {
     int from = 0;
     long size = 0;
     for (int i = 0; i < numbers.length; i++) {
-      if (i > from && size + lengths[i] > most) {
+      if (i > from && size + length(i) > most) {
         packed.add(partition(from, i, key));
         from = i;
         size = 0;
       }
-      size += lengths[i] + open;
+      size += length(i) + open;
     }
     if (numbers.length > from) {
       packed.add(partition(from, numbers.length, key));
@@ -127,7 +134,7 @@ final class PackedSplits {
     PartitionedFile[] parts = new PartitionedFile[until - from];
     for (int i = 0; i < parts.length; i++) {
       int split = from + i;
-      parts[i] = files.split(numbers[split], columns, starts[split], lengths[split]);
+      parts[i] = files.split(numbers[split], columns, start(split), length(split));
     }
     return new FilePartition(from, parts);
   }
@@ -168,14 +175,14 @@ final class PackedSplits {
   }
 
   static final class LongestFirst implements Comparator {
-    private final long[] lengths;
+    private final PackedSplits splits;
 
-    LongestFirst(long[] lengths) {
-      this.lengths = lengths;
+    LongestFirst(PackedSplits splits) {
+      this.splits = splits;
     }
 
     public int compare(Object left, Object right) {
-      return Long.compare(lengths[((Integer) right).intValue()], lengths[((Integer) left).intValue()]);
+      return Long.compare(splits.length(((Integer) right).intValue()), splits.length(((Integer) left).intValue()));
     }
   }
 }
