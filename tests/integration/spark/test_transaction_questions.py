@@ -86,9 +86,25 @@ def test_a_change_of_any_other_kind_is_refused_in_a_transaction(catalog: Catalog
         assert (error["type"], "in transaction" in error["message"]) == ("UnsupportedError", True), call
     joining = {name for name, kind in QUESTIONS.items() if kind.joins}
     assert joining == {"commit-write", "commit-rows", "delete-where", "run-statement", "alter-table", "call-procedure"}
-    other = session.ask("catalog", name="other", properties=catalog.properties)["catalog"]
-    error = session.ask("alter-table", changes=[], **{**session.target(names[0]), "catalog": other})["error"]
-    assert (error["type"], "in transaction" in error["message"]) == ("UnsupportedError", True)
+
+
+def test_another_catalog_is_one_of_another_name_or_metastore(catalog: Catalog, names: list[str]) -> None:
+    session = Session(catalog)
+    session.begin()
+    own = catalog.properties
+    elsewhere = {"uri": "thrift://127.0.0.2:9083", "warehouse": f"{own.get('warehouse')}/other"}
+    others = [("other", own), *(("ice", {**own, key: value}) for key, value in elsewhere.items())]
+    for name, properties in others:
+        other = session.ask("catalog", name=name, properties=properties)["catalog"]
+        error = session.ask("alter-table", changes=[], **{**session.target(names[0]), "catalog": other})["error"]
+        assert (error["type"], "in transaction" in error["message"]) == ("UnsupportedError", True), (name, properties)
+    assert session.set(names[0], "1") == {}
+    session.opened = session.ask("catalog", name="ice", properties={**own, "iceberg.hive.lock-timeout-ms": "90000"})[
+        "catalog"
+    ]
+    assert session.set(names[1], "2") == {}
+    session.call("commit_transaction")
+    assert said(catalog, names) == ["1", "2"]
 
 
 def test_a_statement_that_has_read_what_is_not_so_any_more_is_refused(catalog: Catalog, names: list[str]) -> None:
