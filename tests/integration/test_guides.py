@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,17 @@ from hms_iceberg.cli.main import main
 from hms_iceberg.errors import ConfigurationError
 from hms_iceberg.view import ViewVersion
 from tests.support.guides import block, blocks, lines_of
+
+
+@pytest.fixture
+def databases(spark: Any) -> Iterator[None]:
+    """The guides' databases; they go with all that is in them, however the test ends."""
+    names = ("web", "sales")
+    for name in names:
+        spark.sql(f"create database {name}")
+    yield
+    for name in names:
+        spark.sql(f"drop database {name} cascade")
 
 
 def test_the_guides_catalog_example_runs_as_it_stands(metastore: Any, catalog: Any) -> None:
@@ -147,13 +159,12 @@ def test_the_guides_session_reads_iceberg_and_hive_tables_side_by_side_and_in_ti
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("databases")
 def test_the_guides_migrations_and_its_maintenance_run_in_their_order(
     spark: Any, metastore: Any, catalog: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYICEBERG_CATALOG__DEFAULT__URI", metastore.uri)
-    for database in ("web", "sales"):
-        spark.sql(f"create database {database}")
     spark.sql("create table web.clicks using parquet partitioned by (day) as select 1L as id, date'2026-01-31' as day")
     spark.sql("create table web.tmp_clicks using parquet as select 1L as id")
     spark.sql("create table sales.fact_orders stored as textfile as select 1L as id")
@@ -171,17 +182,15 @@ def test_the_guides_migrations_and_its_maintenance_run_in_their_order(
         assert running.wait(60) == 0
     assert [catalog.load_table(name).scan().count() for name in ("web.clicks", "sales.fact_orders")] == [1, 1]
     assert not catalog.table_exists("web.tmp_clicks")
-    for database in ("web", "sales"):
-        spark.sql(f"drop database {database} cascade")
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("databases")
 def test_the_front_page_s_recipes_run_in_their_order(
     spark: Any, metastore: Any, catalog: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYICEBERG_CATALOG__DEFAULT__URI", metastore.uri)
-    spark.sql("create database web")
     spark.sql("create table web.clicks using parquet as select 1L as id")
 
     for recipe in (block("front", "Spark SQL", "python"), block("front", "Python", "python")):
@@ -193,7 +202,6 @@ def test_the_front_page_s_recipes_run_in_their_order(
             assert main(words[1:]) == 0, words
     assert spark.table("web.clicks").count() == 1
     assert not catalog.table_exists("web.clicks")
-    spark.sql("drop database web cascade")
 
 
 def test_the_cookbook_s_python_runs_in_its_order(catalog: Any, namespace: str) -> None:
@@ -311,6 +319,7 @@ os._exit(1)
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("databases")
 def test_the_cookbook_s_commands_run_in_their_order(
     spark: Any,
     metastore: Any,
@@ -325,7 +334,6 @@ def test_the_cookbook_s_commands_run_in_their_order(
     settings = block(page, "Connect", "yaml").code.replace("thrift://metastore:9083", metastore.uri)
     (tmp_path / ".pyiceberg.yaml").write_text(re.sub(r"\n    (warehouse|s3\.region): .*", "", settings))
     for database, table in (("web", "clicks"), ("sales", "orders")):
-        spark.sql(f"create database {database}")
         spark.sql(f"create table {database}.{table} using parquet as select 1L as id")
     visits = catalog.create_table("web.visits", pa.schema([("id", pa.int64())]))
     visits.append(pa.table({"id": [1]}))
@@ -345,5 +353,3 @@ def test_the_cookbook_s_commands_run_in_their_order(
     assert catalog.load_table("sales.orders").scan().count() == 1
     assert catalog.load_table("web.visits").scan().to_arrow()["id"].to_pylist() == [1]
     assert (tmp_path / "state.html").exists()
-    for database in ("web", "sales"):
-        spark.sql(f"drop database {database} cascade")

@@ -107,9 +107,7 @@ def maintain(
         open_catalog(catalog_name, uri, properties, may_be_away=every is not None) as catalog,
     ):
         policies = policies or Policies.of_catalog(catalog.properties)
-        service = MaintenanceService(
-            catalog, patterns or ("*",), policies, Limits(jobs, max_time, max_bytes), stop.event
-        )
+        service = MaintenanceService(catalog, patterns or ("*",), policies, Limits(jobs, max_time, max_bytes), stop)
         printer.run_id = lambda: service.run_id
         service.on_step = printer.step
         if every is not None and not dry_run:

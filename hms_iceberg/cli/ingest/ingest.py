@@ -108,7 +108,7 @@ def ingest(
         open_catalog(catalog_name, uri, properties, may_be_away=not once) as catalog,
         _observed(printer, metrics_host, metrics_port) as observer,
     ):
-        work = Ingest(catalog, settings, observer, stop.event)
+        work = Ingest(catalog, settings, observer, stop)
         work.run(once)
         printer.end(work.offsets, stop.number is not None)
     if once and stop.number is not None:

@@ -105,7 +105,7 @@ def _serve(server: Serve, spark: Any, host: str, port: int, address: str) -> Non
     """Serves until SIGTERM or SIGINT comes."""
     with stopped_by_signals() as stop, server(spark, host, port):
         say(f"Listening: {address}")
-        stop.event.wait()
+        stop.wait()
         say("Stopping.")
 
 
