@@ -6,6 +6,7 @@ import grp
 import os
 import pwd
 import stat
+import sysconfig
 import tempfile
 from pathlib import Path
 
@@ -76,6 +77,21 @@ def is_own(path: Path) -> bool:
     return is_plain and found.st_uid == os.getuid() and not found.st_mode & _OTHERS_WRITE
 
 
+def is_of_installation(path: Path) -> bool:
+    """Whether a file is there that nobody can have put there, or changed, but root, this user and the owner of this
+    package, who can change its code as well."""
+    trusted = {0, os.getuid(), Path(__file__).stat().st_uid}
+    try:
+        path = path.resolve(strict=True)
+        for each in (path, *path.parents):
+            if each.stat().st_uid not in trusted:
+                return False
+            _require_no_other_writers(each)
+    except OSError:
+        return False
+    return path.is_file() and not path.stat().st_mode & _OTHERS_WRITE
+
+
 def cache_folder() -> Path | None:
     """The folder for what is kept from one process to the next; None where this user has none, such as no home."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
@@ -86,6 +102,11 @@ def cache_folder() -> Path | None:
     except OSError:
         return None
     return folder if os.access(folder, os.W_OK) else None
+
+
+def installation_folder() -> Path:
+    """The folder of this Python environment for what is made once for all its users; it may not be there yet."""
+    return Path(sysconfig.get_path("data")) / "share" / "hms_iceberg"
 
 
 def shared_folder() -> Path:

@@ -87,6 +87,7 @@ SUBJECTS: dict[str, dict[str, Entry]] = {
             "servers.serve",
             connect="Serve clients of Spark Connect.",
             thriftserver="Serve JDBC and ODBC clients.",
+            compile_bridge="Compile the bridge ahead, such as in an image.",
         ),
     },
     "Migration": _of(

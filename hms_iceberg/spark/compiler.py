@@ -18,7 +18,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from hms_iceberg.errors import UnsupportedError
-from hms_iceberg.private_files import cache_folder, is_own, temporary_folder
+from hms_iceberg.private_files import (
+    cache_folder,
+    installation_folder,
+    is_of_installation,
+    is_own,
+    temporary_folder,
+)
 from hms_iceberg.spark.spark_versions import SUPPORTED, release, require_shapes, require_version
 
 if TYPE_CHECKING:
@@ -90,23 +96,71 @@ def load_bridge(spark: SparkSession) -> Any:
     from py4j.java_gateway import java_import
 
     gateway: Any = spark.sparkContext._gateway
-    scala = str(gateway.jvm.scala.util.Properties.versionNumberString())
-    require_version(spark.version, scala)
-    sources = bridge_sources(spark.version)
-    versions = f"{spark.version} {scala} {java_version(gateway)}"
-    name = f"bridge-{_digest(sources, versions)}.jar"
+    sources, name = _bridge_of(gateway, spark.version)
     with _lock:
         is_first = _loaded_jar(gateway, name) is None
         if is_first:
             _load(gateway, name, _jar(gateway, sources, name))
         jar = Path(_loaded_jar(gateway, name))
-        if not is_own(jar):  # somebody emptied the cache; the driver has the classes, new executors need them
+        if not is_own(jar):  # of the installation, or the cache was emptied: new executors need the classes too
             jar = _jar(gateway, sources, name)
     java_import(gateway.jvm, f"{PACKAGE}.session.Bridge")
     bridge = gateway.jvm.hms_iceberg.bridge
     require_shapes(spark.version, bridge.wire.Shapes.missing(spark.version), warn=is_first)
     _give_to_executors(spark, jar)
     return bridge.session.Bridge
+
+
+def compile_ahead() -> Path:
+    """Compiles the bridge for this environment's PySpark and Java, so that no session has to: for all users of the
+    environment if this one may write there, else in this user's cache folder.
+
+    Returns:
+        The jar.
+
+    Raises:
+        UnsupportedError: that version of Spark is not supported, or this user has no folder to keep the jar in.
+    """
+    from pyspark.java_gateway import launch_gateway
+
+    gateway: Any = launch_gateway()
+    try:
+        sources, name = _bridge_of(gateway, str(gateway.jvm.org.apache.spark.package.SPARK_VERSION()))
+        jar = _installed(gateway, sources, name)
+        if jar is None and cache_folder() is not None:
+            jar = _jar(gateway, sources, name)
+    finally:
+        gateway.shutdown()
+        gateway.proc.stdin.close()  # which ends the JVM
+        gateway.proc.wait()
+    if jar is None:
+        raise UnsupportedError(
+            "Cannot keep the compiled bridge: this user has no cache folder of its own, and cannot write to "
+            f"{installation_folder()}, or others can too. Run the command as the user that installed this package."
+        )
+    return jar
+
+
+def _installed(gateway: Any, sources: Mapping[str, str], name: str) -> Path | None:
+    """The jar in the environment's folder, made if it is not there; None if this user cannot, or others could change
+    it."""
+    jar = installation_folder() / name
+    if not is_of_installation(jar):
+        try:
+            jar.parent.mkdir(parents=True, exist_ok=True)
+            _write_jar(jar, _compile(gateway, sources))
+            jar.chmod(0o644)
+        except OSError:  # such as a folder of root's, or a file system that is read only
+            return None
+    return jar if is_of_installation(jar) else None
+
+
+def _bridge_of(gateway: Any, version: str) -> tuple[Mapping[str, str], str]:
+    """The sources for a version of Spark, and the name of their jar."""
+    scala = str(gateway.jvm.scala.util.Properties.versionNumberString())
+    require_version(version, scala)
+    sources = bridge_sources(version)
+    return sources, f"bridge-{_digest(sources, f'{version} {scala} {java_version(gateway)}')}.jar"
 
 
 def java_version(gateway: Any) -> int:
@@ -128,8 +182,11 @@ def _load(gateway: Any, name: str, jar: Path) -> None:
 
 
 def _jar(gateway: Any, sources: Mapping[str, str], name: str) -> Path:
-    """The compiled classes, from the user's cache folder where they have been compiled before. What another user could
-    have put there, or changed, is not taken: they are compiled anew."""
+    """The compiled classes, from the environment or the user's cache folder where they have been compiled before. What
+    another user could have put there, or changed, is not taken: they are compiled anew."""
+    installed = installation_folder() / name
+    if is_of_installation(installed):
+        return installed
     jar = (cache_folder() or _folder_of_process()) / name
     if not is_own(jar):
         _write_jar(jar, _compile(gateway, sources))

@@ -15,7 +15,14 @@ from hms_iceberg.arrow.rows.row_order import RowSorter
 from hms_iceberg.arrow.writing.external_sort import sorted_parts
 from hms_iceberg.errors import ConfigurationError
 from hms_iceberg.hms.embedded import EmbeddedMetastore
-from hms_iceberg.private_files import cache_folder, is_own, own_folder, shared_folder, temporary_folder
+from hms_iceberg.private_files import (
+    cache_folder,
+    is_of_installation,
+    is_own,
+    own_folder,
+    shared_folder,
+    temporary_folder,
+)
 from hms_iceberg.spark.bridge_server import BridgeServer
 from hms_iceberg.spark.bridge_service import BridgeService
 from hms_iceberg.spec.schema import Schema
@@ -139,3 +146,28 @@ def test_a_user_without_a_home_has_no_cache(base: str, monkeypatch: pytest.Monke
 def test_lock_files_are_in_a_folder_of_this_users_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     assert stat.S_IMODE(shared_folder().stat().st_mode) == 0o700
+
+
+def test_a_file_is_of_the_installation_if_no_stranger_can_put_another_in_its_place(tmp_path: Path) -> None:
+    folder = tmp_path / "share"
+    folder.mkdir(mode=0o755)
+    file = folder / "a.jar"
+    assert not is_of_installation(file)
+    file.write_bytes(b"")
+    file.chmod(0o644)
+    assert is_of_installation(file)
+    assert not is_of_installation(folder)
+    file.chmod(0o646)
+    assert not is_of_installation(file)
+    file.chmod(0o644)
+    folder.chmod(0o777)
+    assert not is_of_installation(file)
+    folder.chmod(0o755)
+    (link := folder / "b.jar").symlink_to(file)
+    assert is_of_installation(link)
+    if os.getuid() == 0:
+        os.chown(file, 65534, 65534)
+        assert not is_of_installation(file)
+        os.chown(file, 0, 0)
+        os.chown(folder, 65534, 65534)
+        assert not is_of_installation(file)

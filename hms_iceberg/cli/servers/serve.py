@@ -101,6 +101,22 @@ def connect(host: str, port: int, **options: Any) -> None:
         _serve(connect_server, spark, host, port, f"sc://{host}:{port}")
 
 
+@click.command("compile-bridge")
+def compile_bridge() -> None:
+    """Compile the Java classes of the Spark bridge ahead, for this environment's PySpark and Java.
+
+    Otherwise the first Spark session of each user compiles them, which takes some seconds: in a container whose home is
+    empty, every time. Needs no metastore.
+
+    Example: hms-iceberg compile-bridge
+    """
+    from hms_iceberg.spark.compiler import compile_ahead
+
+    with quiet_spark():
+        jar = compile_ahead()
+    say(f"Compiled: {jar}")
+
+
 def _serve(server: Serve, spark: Any, host: str, port: int, address: str) -> None:
     """Serves until SIGTERM or SIGINT comes."""
     with stopped_by_signals() as stop, server(spark, host, port):

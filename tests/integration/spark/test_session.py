@@ -155,6 +155,28 @@ def test_classes_that_another_user_could_have_put_into_the_cache_are_compiled_an
     assert zipfile.ZipFile(compiler._jar(gateway, one, "one.jar")).namelist() == ["somewhere/One.class"]
 
 
+def test_classes_that_were_compiled_at_the_installation_serve_every_user(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gateway: Any = spark.sparkContext._gateway
+    one = {"One.java": "package somewhere; public final class One {}"}
+    monkeypatch.setattr(compiler, "bridge_sources", lambda version: one)
+    monkeypatch.setattr(compiler, "installation_folder", lambda: tmp_path / "environment")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    name = compiler._bridge_of(gateway, spark.version)[1]
+
+    jar = compiler.compile_ahead()  # in a JVM of its own
+
+    assert jar == tmp_path / "environment" / name
+    assert zipfile.ZipFile(jar).namelist() == ["somewhere/One.class"]
+    assert jar.stat().st_mode & 0o777 == 0o644
+    assert compiler._jar(gateway, {}, name) == jar  # nothing is compiled
+    jar.chmod(0o666)
+    assert compiler._jar(gateway, one, name) == tmp_path / "cache" / "hms_iceberg" / name
+    monkeypatch.setattr(compiler, "installation_folder", lambda: Path("/proc/environment"))  # nobody can write there
+    assert compiler._installed(gateway, one, name) is None
+
+
 def test_new_sessions_of_an_extended_one_are_extended(spark: SparkSession, orders: Table, namespace: str) -> None:
     other = spark.newSession()
     other.conf.set("spark.sql.shuffle.partitions", "3")

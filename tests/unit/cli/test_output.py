@@ -65,7 +65,19 @@ SENTENCES = frozenset(("maintain", "compute-table-stats", "remove-orphan-files",
 # Of these the output is tested where the server is that they need; or it differs from machine to machine.
 ELSEWHERE = frozenset(
     [
-        *("completion", "connect", "demo", "docs", "doctor", "locks", "metastore", "migrate", "register", "rename"),
+        *(
+            "compile-bridge",
+            "completion",
+            "connect",
+            "demo",
+            "docs",
+            "doctor",
+            "locks",
+            "metastore",
+            "migrate",
+            "register",
+            "rename",
+        ),
         *("forget", "ingest", "rest", "rotate-keys"),
         *("rewrite-table-path", "rollback-migration", "sql", "thriftserver", "upgrade", "verify"),
     ]
