@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.pyspark_home import spark_release
 from tests.support.spark_tables import rows_of
 
 if TYPE_CHECKING:
@@ -146,3 +147,24 @@ def test_a_missing_data_file_is_named(spark: SparkSession, orders: Table, namesp
     Path(lost.removeprefix("file:")).unlink()
     with pytest.raises(Exception, match=f"(?s){Path(lost).name}.*does not exist"):
         spark.sql(f"select * from {namespace}.orders").collect()
+
+
+@pytest.mark.skipif(spark_release() != (4, 0), reason="only Spark 4.0 takes the words and forgets them")
+def test_a_merge_whose_new_columns_spark_would_leave_out_is_refused(
+    spark: SparkSession, catalog: Catalog, namespace: str
+) -> None:
+    for name, kind in (("t", "iceberg"), ("h", "parquet")):
+        spark.sql(f"create table {namespace}.{name} using {kind} as select 1 as k, 'a' as v")
+    merge = (
+        f"merge with schema evolution into {namespace}.t x using (select 1 as k, 'b' as v, 2 as new) s on x.k = s.k"
+        " when matched then update set * when not matched then insert *"
+    )
+    with pytest.raises(Exception, match=r"Spark 4.0 takes the words .* table .*t lacks. Add them by ALTER TABLE first"):
+        spark.sql(merge)
+    assert rows_of(spark, f"select * from {namespace}.t") == [(1, "a")]
+
+    spark.sql(merge.replace("with schema evolution ", ""))
+
+    assert rows_of(spark, f"select * from {namespace}.t") == [(1, "b")]
+    with pytest.raises(Exception, match=r"(?i)merge into table is not supported|UNSUPPORTED"):  # by Spark, as before
+        spark.sql(merge.replace(".t x", ".h x"))

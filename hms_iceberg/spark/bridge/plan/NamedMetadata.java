@@ -3,11 +3,14 @@ package hms_iceberg.bridge.plan;
 import hms_iceberg.bridge.batches.MetadataColumns;
 import hms_iceberg.bridge.tables.IcebergTable;
 import hms_iceberg.bridge.wire.CollectionTools;
+import hms_iceberg.bridge.wire.Failures;
+import hms_iceberg.bridge.wire.SparkVersions;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 import java.util.TreeSet;
+import org.apache.spark.sql.catalyst.analysis.EliminateSubqueryAliases$;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
@@ -28,7 +31,8 @@ import scala.runtime.AbstractPartialFunction;
  * DELETE, UPDATE and MERGE with conditions on metadata columns: Spark knows only those in the rewritten statement that
  * its operation requires. Which these are is seen before names are resolved, and the table tells its operation: a
  * statement that names none does not pay for them. The table is resolved here, as Spark 4.1 rewrites a statement in the
- * same pass that resolves it, and hands no options of the table to the operation.
+ * same pass that resolves it, and hands no options of the table to the operation. A MERGE whose words Spark 4.0 would not
+ * heed is refused here too.
  */
 public final class NamedMetadata extends Rule {
   private static final List NAMES = Arrays.asList(new Object[] {
@@ -59,6 +63,9 @@ public final class NamedMetadata extends Rule {
       if (!isDefinedAt(plan)) {
         return otherwise.apply(plan);
       }
+      if (plan instanceof MergeIntoTable && SparkVersions.ignoresSchemaEvolution((MergeIntoTable) plan)) {
+        requireNoEvolution((LogicalPlan) ((LogicalPlan) plan).children().head());
+      }
       TreeSet names = new TreeSet();
       collect(((QueryPlan) plan).expressions().iterator(), names);
       if (names.isEmpty()) {
@@ -68,6 +75,17 @@ public final class NamedMetadata extends Rule {
       Rule relations = (Rule) session.sessionState().analyzer().ResolveRelations();
       children.set(0, ((LogicalPlan) children.get(0)).resolveOperators(new Tell(relations, String.join(",", names))));
       return ((LogicalPlan) plan).withNewChildren(CollectionTools.seq(children));
+    }
+
+    private void requireNoEvolution(LogicalPlan target) {
+      Rule relations = (Rule) session.sessionState().analyzer().ResolveRelations();
+      LogicalPlan found = (LogicalPlan) relations.apply((LogicalPlan) EliminateSubqueryAliases$.MODULE$.apply(target));
+      found = (LogicalPlan) EliminateSubqueryAliases$.MODULE$.apply(found);
+      if (found instanceof DataSourceV2Relation && ((DataSourceV2Relation) found).table() instanceof IcebergTable) {
+        throw Failures.of("UnsupportedError: Spark 4.0 takes the words WITH SCHEMA EVOLUTION of a MERGE, and leaves out"
+            + " the columns that table " + ((DataSourceV2Relation) found).table().name() + " lacks. Add them by ALTER"
+            + " TABLE first and MERGE without the words, or use Spark 4.1 or newer.", null);
+      }
     }
 
     private static void collect(scala.collection.Iterator expressions, TreeSet names) {

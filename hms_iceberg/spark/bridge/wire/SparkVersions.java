@@ -51,6 +51,12 @@ public final class SparkVersions {
 
   private SparkVersions() {}
 
+  /** Whether this MERGE is to change the table's columns, which Spark 4.0 reads and forgets. */
+  public static boolean ignoresSchemaEvolution(Product merge) {
+    return org.apache.spark.package$.MODULE$.SPARK_VERSION().startsWith("4.0.")
+        && Boolean.TRUE.equals(merge.productElement(merge.productArity() - 1));
+  }
+
   /** What the analyzer has to know of a view while it resolves the view's query: where names are looked for. */
   public static CatalogTable viewContext(String name, StructType schema, String[] catalogAndNamespace) {
     scala.collection.immutable.Map properties = (scala.collection.immutable.Map) Map$.MODULE$.empty().updated(
