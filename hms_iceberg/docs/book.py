@@ -21,7 +21,7 @@ from hms_iceberg.hms.connection.client_settings import ClientSettings
 from hms_iceberg.hms.locking.lock_settings import LockSettings
 from hms_iceberg.hms.rows.table_rows import RowSettings
 from hms_iceberg.hms.rows.unchanged_rows import TRUST_NOTIFICATIONS
-from hms_iceberg.maintenance.service.policy import KINDS, Policy, property_of
+from hms_iceberg.maintenance_policy import KINDS, Policy, property_of
 from hms_iceberg.spec.table_properties import settings_rows
 
 if TYPE_CHECKING:

@@ -17,12 +17,12 @@ from hms_iceberg.maintenance.rewrite.rewrite_deletes import (
     remove_dangling_deletes,
     rewrite_position_delete_files,
 )
-from hms_iceberg.maintenance.service.policy import Policies, Policy
 from hms_iceberg.maintenance.service.service import Limits, MaintenanceService, RunReport, Step
 from hms_iceberg.maintenance.statistics_files import compute_partition_stats, compute_table_stats
 from hms_iceberg.maintenance.system import system_table
 from hms_iceberg.maintenance.table_maintenance import TableMaintenance
 from hms_iceberg.maintenance.table_path import TablePathResult, rewrite_table_path
+from hms_iceberg.maintenance_policy import Policies, Policy
 
 __all__ = [
     "ConsistencyReport",

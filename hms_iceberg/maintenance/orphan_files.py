@@ -18,6 +18,7 @@ from hms_iceberg.hms.rows.marks import Mark
 from hms_iceberg.maintenance.erasure.erasure_journal import needed_by_erasures
 from hms_iceberg.maintenance.named_places import Match, NamedPlaces
 from hms_iceberg.maintenance.repair.repair_journal import needed_for_undo
+from hms_iceberg.maintenance_policy import LEAST_AGE_MS
 from hms_iceberg.metastore import TableRows
 from hms_iceberg.spec.places import Place, split_location
 from hms_iceberg.spec.table_properties import GC_ENABLED
@@ -35,8 +36,6 @@ from hms_iceberg.transaction.workspace import read_version
 
 logger = logging.getLogger(__name__)
 
-LEAST_AGE_MS = 24 * 60 * 60 * 1000
-"""Files that were changed later are no orphans, unless nobody writes: a write that goes on may yet commit them."""
 _THREE_DAYS_MS = 3 * LEAST_AGE_MS
 _VERSION_HINT = "version-hint.text"
 _AT_ONCE = 10_000

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hms_iceberg.hooks import Hook
+from hms_iceberg.maintenance_policy import check_policy
 from hms_iceberg.spec.json_model import text_properties
 from hms_iceberg.spec.property_kinds import (
     BoolProperty,
@@ -389,18 +389,12 @@ def property_names() -> list[str]:
     return sorted(each.name for each in _OF_TABLES)
 
 
-MAINTENANCE_POLICY: Hook[[Mapping[str, str]], None] = Hook("hms_iceberg.maintenance.service.policy")
-"""Refuses properties that are meant to be those of a maintenance policy, and are none."""
-_OF_POLICIES = ("maintenance.", "hms_iceberg.")
-
-
 def check_properties(properties: Mapping[str, str]) -> None:
     """Refuses values of known properties that no reader could use; ConfigurationError names what may be set."""
     for name, text in properties.items():
         if name in _BY_NAME:
             _BY_NAME[name].check(text)
-    if any(name.startswith(_OF_POLICIES) for name in properties):
-        MAINTENANCE_POLICY(properties)
+    check_policy(properties)
 
 
 def metadata_folder(location: str, properties: Mapping[str, str]) -> str:

@@ -15,8 +15,8 @@ from hms_iceberg.errors import CorruptFileError, MetastoreError, MigrationError,
 from hms_iceberg.hms.rows.all_rows import HiveTableRows
 from hms_iceberg.maintenance import check_table, expire_snapshots, remove_orphan_files, rewrite_data_files
 from hms_iceberg.maintenance.orphan_files import OrphanFiles
-from hms_iceberg.maintenance.service.policy import Policies, Policy
 from hms_iceberg.maintenance.service.service import MaintenanceService
+from hms_iceberg.maintenance_policy import Policies, Policy
 from hms_iceberg.migration import add_hive_files, migrate, rollback
 from hms_iceberg.table import Table
 from hms_iceberg.table.needed.others import table_rows_of

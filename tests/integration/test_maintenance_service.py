@@ -20,8 +20,8 @@ from hms_iceberg.catalog import Catalog
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.maintenance import check_table, rewrite_data_files
 from hms_iceberg.maintenance.service.claim import CLAIM
-from hms_iceberg.maintenance.service.policy import Policies
 from hms_iceberg.maintenance.service.service import MaintenanceService
+from hms_iceberg.maintenance_policy import Policies
 from hms_iceberg.spec import table_properties
 from hms_iceberg.table import Table
 from tests.support.operations import BY_CITY, MERGE_ON_READ, SCHEMA, rows
@@ -151,7 +151,7 @@ def test_two_services_bring_a_neglected_warehouse_in_order(
     for name, version, properties, neglect, _ in CASES:
         given = {**QUIET, **(MERGE_ON_READ if version > 1 else {}), **properties, "format-version": str(version)}
         with monkeypatch.context() as other_engine:
-            other_engine.setattr(table_properties, "MAINTENANCE_POLICY", lambda properties: None)  # it checks nothing
+            other_engine.setattr(table_properties, "check_policy", lambda properties: None)  # it checks nothing
             table = catalog.create_table(f"{namespace}.{name}", SCHEMA, partition_spec=BY_CITY, properties=given)
         neglect(table)
         if name not in UNREADABLE:

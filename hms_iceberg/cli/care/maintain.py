@@ -88,8 +88,8 @@ def maintain(
 
     Example: hms-iceberg maintain --uri thrift://metastore:9083 --table 'web.*' --every 10m
     """
-    from hms_iceberg.maintenance.service.policy import Policies
     from hms_iceberg.maintenance.service.service import Limits, MaintenanceService
+    from hms_iceberg.maintenance_policy import Policies
 
     if once and every is not None:
         raise click.UsageError("--once and --every exclude each other")
@@ -249,7 +249,7 @@ def report(
 
 def _portrait(catalog: Catalog, name: str) -> TablePortrait | Failure:
     """The picture of a table; None for a table that cannot be read, so that the others are shown."""
-    from hms_iceberg.maintenance.service.policy import Policies
+    from hms_iceberg.maintenance_policy import Policies
     from hms_iceberg.report import Failure, portrait_of
 
     try:

@@ -16,8 +16,8 @@ from hms_iceberg.maintenance.rewrite.data_files import rewrite_data_files
 from hms_iceberg.maintenance.rewrite.rewrite_deletes import rewrite_position_delete_files
 from hms_iceberg.maintenance.service.old_rows import old_rows, retained_column
 from hms_iceberg.maintenance.service.period_tags import PeriodTags, period_tags
-from hms_iceberg.maintenance.service.policy import Policy
 from hms_iceberg.maintenance.service.unused_branches import UnusedBranches, unused_branches
+from hms_iceberg.maintenance_policy import Policy
 from hms_iceberg.metastore import TableRows
 from hms_iceberg.spec.manifests.manifest_values import ManifestContent
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata

@@ -13,7 +13,7 @@ from hms_iceberg.errors import ConfigurationError, TypeMismatchError, UnknownCol
 from hms_iceberg.expressions.binding import bound_reference
 from hms_iceberg.expressions.tree import GreaterThanOrEqual, LessThan
 from hms_iceberg.maintenance.repair.repair_journal import SERVICE_STATE
-from hms_iceberg.maintenance.service.policy import Policy, property_of
+from hms_iceberg.maintenance_policy import Policy, property_of
 from hms_iceberg.scan.planner import ALL_MATCH, plan_scan
 from hms_iceberg.scan.tasks import ScanRequest
 from hms_iceberg.spec.data_types import (

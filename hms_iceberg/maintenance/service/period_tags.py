@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, tzinfo
 
 from hms_iceberg.maintenance.repair.repair_journal import SERVICE_STATE
-from hms_iceberg.maintenance.service.policy import Policy
+from hms_iceberg.maintenance_policy import Policy
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import SnapshotRefType
 from hms_iceberg.table.table import Table

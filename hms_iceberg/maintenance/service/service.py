@@ -16,7 +16,7 @@ from hms_iceberg.errors import CommitStateUnknownError, IcebergError, NoSuchName
 from hms_iceberg.maintenance.repair.repair_journal import SERVICE_STATE
 from hms_iceberg.maintenance.service.assessment import Need, needs_of
 from hms_iceberg.maintenance.service.claim import claimed, new_owner
-from hms_iceberg.maintenance.service.policy import Policies, Policy
+from hms_iceberg.maintenance_policy import Policies, Policy
 from hms_iceberg.metastore import Identifier, TableRows
 from hms_iceberg.printable import log_fields
 from hms_iceberg.spec.snapshots_and_refs import Operation

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hms_iceberg.maintenance.repair.repair_journal import SERVICE_STATE
-from hms_iceberg.maintenance.service.policy import Policy
+from hms_iceberg.maintenance_policy import Policy
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, SnapshotRef
 from hms_iceberg.spec.table_properties import WAP_ENABLED

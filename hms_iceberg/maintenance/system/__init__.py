@@ -12,9 +12,9 @@ import pyarrow as pa
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import InvalidInputError
-from hms_iceberg.maintenance.service.policy import Policies
 from hms_iceberg.maintenance.system import files_health, locks, needs, snapshots, tables
 from hms_iceberg.maintenance.system.looking import Looking, Selected, SystemTable
+from hms_iceberg.maintenance_policy import Policies
 from hms_iceberg.spec.schema import Schema
 
 __all__ = ["SYSTEM_TABLES", "Selected", "read_system_table", "system_schema", "system_table"]

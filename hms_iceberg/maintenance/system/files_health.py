@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from hms_iceberg.lazy import pl
 from hms_iceberg.maintenance.rewrite.options import RewriteOptions
-from hms_iceberg.maintenance.service.policy import Policy
 from hms_iceberg.maintenance.system.looking import Looking, Row, SystemTable, columns
+from hms_iceberg.maintenance_policy import Policy
 from hms_iceberg.scan.tasks import ScanPlan
 from hms_iceberg.spec.data_types import LongType
 from hms_iceberg.spec.manifests.manifest_values import DataFileContent

@@ -18,7 +18,7 @@ from hms_iceberg.errors import (
     NoSuchNamespaceError,
     UnsupportedError,
 )
-from hms_iceberg.maintenance.service.policy import Policies
+from hms_iceberg.maintenance_policy import Policies
 from hms_iceberg.metastore import Identifier, ListedTable, TableKind
 from hms_iceberg.spec.data_types import IcebergType, NestedField, StringType
 from hms_iceberg.spec.schema import Schema

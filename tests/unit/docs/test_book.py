@@ -13,7 +13,7 @@ from click.testing import CliRunner
 import hms_iceberg
 from hms_iceberg.cli.main import cli, main
 from hms_iceberg.docs.book import Page, book_page, code_style, pages, search, terminal_text
-from hms_iceberg.maintenance.service.policy import Policy, property_of
+from hms_iceberg.maintenance_policy import Policy, property_of
 from hms_iceberg.spec.table_properties import settings_rows
 from tests.support.browser import Browser, browser, find_browser
 

@@ -12,7 +12,8 @@ import pytest
 
 from hms_iceberg.errors import InvalidInputError, UnsupportedError
 from hms_iceberg.maintenance import check_table, remove_orphan_files
-from hms_iceberg.maintenance.orphan_files import LEAST_AGE_MS, PrefixMismatch
+from hms_iceberg.maintenance.orphan_files import PrefixMismatch
+from hms_iceberg.maintenance_policy import LEAST_AGE_MS
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.snapshots_and_refs import PartitionStatisticsFile, StatisticsFile
 from hms_iceberg.spec.transforms.partition_transforms import IdentityTransform

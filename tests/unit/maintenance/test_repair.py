@@ -23,8 +23,8 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.maintenance import check_table, remove_orphan_files
 from hms_iceberg.maintenance.repair import RepairResult, repair_table, undo_repair
-from hms_iceberg.maintenance.service.policy import Policies, Policy
 from hms_iceberg.maintenance.service.service import MaintenanceService
+from hms_iceberg.maintenance_policy import Policies, Policy
 from hms_iceberg.metastore import MetadataVersion, TablePointer
 from hms_iceberg.spec.manifests.manifest_list_avro import encode_manifest_list
 from hms_iceberg.spec.manifests.manifest_values import ManifestContent, ManifestEntry, ManifestFile

@@ -11,7 +11,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from hms_iceberg.maintenance.service.policy import Policies
+from hms_iceberg.maintenance_policy import Policies
 from hms_iceberg.rest.security.policy import read_policy
 from tests.support.guides import ROOT, lines_of, understood
 from tests.support.manifests import CONFIGURATION, OBJECTS, container_of, pod_of, words_of, workloads

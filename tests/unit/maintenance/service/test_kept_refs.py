@@ -17,9 +17,9 @@ from hms_iceberg.maintenance import check_table
 from hms_iceberg.maintenance.service.assessment import needs_of
 from hms_iceberg.maintenance.service.old_rows import LOOKED_FOR
 from hms_iceberg.maintenance.service.period_tags import period_tags
-from hms_iceberg.maintenance.service.policy import Age, Policy
 from hms_iceberg.maintenance.service.service import MaintenanceService
 from hms_iceberg.maintenance.service.unused_branches import unused_branches
+from hms_iceberg.maintenance_policy import Age, Policy
 from hms_iceberg.spec.data_types import LongType, NestedField, TimestampType
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.table import Table

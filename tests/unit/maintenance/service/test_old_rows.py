@@ -16,8 +16,8 @@ import pytest
 from hms_iceberg.catalog import load_catalog
 from hms_iceberg.errors import ConfigurationError
 from hms_iceberg.maintenance import check_table, system_table
-from hms_iceberg.maintenance.service.policy import Policies
 from hms_iceberg.maintenance.service.service import MaintenanceService, RunReport
+from hms_iceberg.maintenance_policy import Policies
 from hms_iceberg.report import portrait_of
 from hms_iceberg.spec import table_properties
 from hms_iceberg.spec.data_types import (
@@ -274,7 +274,7 @@ def test_a_wrong_policy_is_told_before_anything_is_done_and_stops_no_other_table
     )
     right = make_other(catalog)
     wrong = {}
-    monkeypatch.setattr(table_properties, "MAINTENANCE_POLICY", lambda properties: None)  # other engines check nothing
+    monkeypatch.setattr(table_properties, "check_policy", lambda properties: None)  # other engines check nothing
     for number, (settings, _) in enumerate(_WRONG):
         given = _QUIET | _RETAIN | {"history.expire.max-snapshot-age-ms": "1"} | settings
         wrong[f"web.t{number}"] = catalog.create_table(f"web.t{number}", schema, properties=given)

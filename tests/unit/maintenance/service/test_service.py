@@ -20,8 +20,8 @@ from hms_iceberg.maintenance import check_table
 from hms_iceberg.maintenance.service import claim as claim_module
 from hms_iceberg.maintenance.service import service as service_module
 from hms_iceberg.maintenance.service.claim import CLAIM, Claim, claimed
-from hms_iceberg.maintenance.service.policy import Policies, Policy
 from hms_iceberg.maintenance.service.service import Limits, MaintenanceService, RunReport
+from hms_iceberg.maintenance_policy import Policies, Policy
 from hms_iceberg.processes import Process
 from hms_iceberg.table import Table
 from tests.support.hdfs_path import local_path

@@ -15,10 +15,10 @@ from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.cli.main import main
 from hms_iceberg.errors import ConfigurationError, InvalidInputError, MetastoreUnavailableError
 from hms_iceberg.maintenance import system_table
-from hms_iceberg.maintenance.service.policy import Policies, Policy
 from hms_iceberg.maintenance.service.service import MaintenanceService
 from hms_iceberg.maintenance.system import SYSTEM_TABLES, system_schema
 from hms_iceberg.maintenance.system.looking import Selected
+from hms_iceberg.maintenance_policy import Policies, Policy
 from hms_iceberg.metastore import ListedTable, TableKind
 from hms_iceberg.report import portrait_of
 from tests.unit.maintenance.service.test_service import make

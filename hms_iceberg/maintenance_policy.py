@@ -1,4 +1,4 @@
-"""What the service keeps up in a table, and within which limits."""
+"""The maintenance policy of a table: what the service keeps up, and within which limits."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import Any, Literal, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from hms_iceberg.errors import ConfigurationError
-from hms_iceberg.maintenance.orphan_files import LEAST_AGE_MS
-from hms_iceberg.spec.table_properties import MAINTENANCE_POLICY
 
 _SERVICE, _KEEPING = "maintenance.", "hms_iceberg."
 _KEPT = ("retain", "tags", "branches", "time")
 POLICY_FILE = "maintenance-policy"
 """The property of a catalog that names a policy file."""
 _DAY_MS = 24 * 60 * 60 * 1000
+LEAST_AGE_MS = _DAY_MS
+"""Files that were changed later are no orphans, unless nobody writes: a write that goes on may yet commit them."""
 _UNITS_MS = {"m": 60 * 1000, "h": 60 * 60 * 1000, "d": _DAY_MS}
 _LONGEST_MS = 1000 * 365 * _DAY_MS
 EpochUnit = Literal["s", "ms", "us", "ns"]
@@ -228,14 +228,12 @@ def _is_meant(name: str) -> bool:
     return is_kept or (name.startswith(_KEEPING) and bool(get_close_matches(name, PROPERTIES, 1, 0.85)))
 
 
-def _check(properties: Mapping[str, str]) -> None:
-    """Refuses each property by itself: two that belong together may be set one after the other."""
+def check_policy(properties: Mapping[str, str]) -> None:
+    """Refuses properties that are meant to be those of a policy, and are none; each by itself, since two that belong
+    together may be set one after the other."""
     for name, value in properties.items():
         if _is_meant(name):
             Policy(nobody_writes=True)._changed({name: value}, PROPERTIES, "the table's properties")
-
-
-MAINTENANCE_POLICY.set(_check)
 
 
 @dataclass(frozen=True)
