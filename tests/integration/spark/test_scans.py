@@ -110,6 +110,31 @@ def test_values_of_the_other_side_of_a_join_leave_out_files(
     assert metrics["numFiles"] == wanted < total
 
 
+def test_files_that_are_left_of_a_group_are_in_as_few_partitions_as_before(spark: SparkSession, namespace: str) -> None:
+    """Spark refuses a scan that has more of one key once it has learnt of values; fewer files are more splits each."""
+    name, k = f"{namespace}.a", f"{namespace}.k"
+    spark.sql(f"create table {name} (id bigint, v string) using iceberg partitioned by (bucket(4, id))")
+    for insert in range(3):
+        spark.sql(f"insert into {name} select id, concat('v', id) from range({insert}, 60, 3)")
+    spark.sql(
+        f"create table {k} stored as parquet as select 5L as id, file_path as path from {name}.files"
+        f" where partition.id_bucket = {BucketTransform(4).transform(LongType())(5)}"
+    )
+    for setting in (GROUPING, f"{BUCKETING}.enabled"):
+        spark.conf.set(setting, "true")
+    spark.conf.set("spark.sql.files.maxPartitionNum", "3")
+    for condition, files in ((f"id = (select max(id) from {k})", 3), (f"_file = (select max(path) from {k})", 1)):
+        frame = spark.sql(f"select v from {name} where {condition}")
+
+        found = sorted(row.v for row in frame.collect())
+        spark.conf.set(GROUPING, "false")
+        assert found == sorted(row[0] for row in rows_of(spark, f"select v from {name} where {condition}"))
+        spark.conf.set(GROUPING, "true")
+        assert found
+        (metrics,) = (each for each in scans(frame._jdf.queryExecution().executedPlan()).values() if "numFiles" in each)
+        assert metrics["numFiles"] == files
+
+
 def test_paths_of_the_other_side_of_a_join_leave_out_files(spark: SparkSession, namespace: str) -> None:
     name = f"{namespace}.a"
     visits(spark, name, 1)

@@ -5,7 +5,6 @@ import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.read.HasPartitionKey;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.execution.datasources.FilePartition;
@@ -24,6 +23,8 @@ final class PackedSplits {
   /** The columns that tasks take from partitions. */
   private final StructType columns;
   private final long longest;
+  private final long most;
+  private final SQLConf conf;
   private final int[] numbers;
   /** Which part of its file each is. */
   private final int[] partOf;
@@ -32,11 +33,14 @@ final class PackedSplits {
    * @param files those of a scan
    * @param wanted the numbers of those that are read
    * @param longest how many bytes a part has at most
+   * @param most how many bytes a partition has at most, if no part is longer
    */
-  PackedSplits(ScanFiles files, StructType columns, int[] wanted, long longest) {
+  PackedSplits(ScanFiles files, StructType columns, int[] wanted, long longest, long most, SQLConf conf) {
     this.files = files;
     this.columns = columns;
     this.longest = longest;
+    this.most = most;
+    this.conf = conf;
     int count = 0;
     for (int i = 0; i < wanted.length; i++) {
       count += partsOf(wanted[i]);
@@ -88,27 +92,27 @@ final class PackedSplits {
     System.arraycopy(sortedParts, 0, partOf, 0, order.length);
   }
 
-  /**
-   * Spark's partitions, of at most so many bytes if none of the splits is longer, and as few as the session wants.
-   *
-   * @param key what all rows have the same values of, or null
-   */
-  List partitions(SparkSession session, long most, InternalRow key) {
-    SQLConf conf = session.sessionState().conf();
-    long open = conf.filesOpenCostInBytes();
-    List packed = packed(most, open, key);
+  /** Spark's partitions, as few as the session wants. */
+  List partitions() {
+    List packed = packed(most, null);
     Option bound = conf.filesMaxPartitionNum();
     if (!bound.isDefined() || packed.size() <= ((Integer) bound.get()).intValue()) {
       return packed;
     }
     double total = 0;
     for (int i = 0; i < numbers.length; i++) {
-      total += length(i) + open;
+      total += length(i) + conf.filesOpenCostInBytes();
     }
-    return packed((long) Math.ceil(total / ((Integer) bound.get()).intValue()), open, key);
+    return packed((long) Math.ceil(total / ((Integer) bound.get()).intValue()), null);
   }
 
-  private List packed(long most, long open, InternalRow key) {
+  /** Those of rows that all have the same values of what the scan is grouped by. */
+  List keyed(InternalRow key) {
+    return packed(most, key);
+  }
+
+  private List packed(long most, InternalRow key) {
+    long open = conf.filesOpenCostInBytes();
     List packed = new ArrayList();
     int from = 0;
     long size = 0;

@@ -70,11 +70,15 @@ final class PlannedScan {
 
   /** Splits of files, packed as Spark packs those of its own tables. */
   public InputPartition[] partitions(SparkSession session, StructType wanted, int[] numbers) {
-    List packed = packed(session, wanted, numbers, maxSplitBytes(session, numbers), null);
+    List packed = splits(session, wanted, numbers, maxSplitBytes(session, numbers)).partitions();
     return (InputPartition[]) packed.toArray(new InputPartition[0]);
   }
 
-  /** The same, but what is in one partition has the same values of what the files are grouped by. */
+  /**
+   * The same, but what is in one partition has the same values of what the files are grouped by. Fewer files never make
+   * more partitions of such values, which Spark would refuse when a query has learnt of values: what a partition holds
+   * at most is told by all files, and not by those that are left.
+   */
   InputPartition[] keyed(SparkSession session, StructType wanted, int[] numbers) {
     InternalRow[] keys = files.plannedPartitions().keyValues(wanted);
     Map groups = new LinkedHashMap();
@@ -87,11 +91,12 @@ final class PlannedScan {
       }
       group.add(Integer.valueOf(numbers[i]));
     }
-    long most = maxSplitBytes(session, numbers);
+    long most = maxSplitBytes(session, files.numbers(kept, null));
     List partitions = new ArrayList();
     for (Iterator it = groups.entrySet().iterator(); it.hasNext();) {
       Map.Entry group = (Map.Entry) it.next();
-      partitions.addAll(packed(session, wanted, numbers((List) group.getValue()), most, (InternalRow) group.getKey()));
+      PackedSplits splits = splits(session, wanted, numbers((List) group.getValue()), most);
+      partitions.addAll(splits.keyed((InternalRow) group.getKey()));
     }
     return (InputPartition[]) partitions.toArray(new InputPartition[0]);
   }
@@ -120,10 +125,11 @@ final class PlannedScan {
     return new KeyGroupedPartitioning(keys, distinct.size());
   }
 
-  private List packed(SparkSession session, StructType wanted, int[] numbers, long most, InternalRow key) {
+  private PackedSplits splits(SparkSession session, StructType wanted, int[] numbers, long most) {
     StructType partition = FileReader.Wanted.of(wanted, files.partitionSchema()).partition;
     files.send(session.sparkContext());
-    return new PackedSplits(files, partition, numbers, wholeFiles ? Long.MAX_VALUE : most).partitions(session, most, key);
+    SQLConf conf = session.sessionState().conf();
+    return new PackedSplits(files, partition, numbers, wholeFiles ? Long.MAX_VALUE : most, most, conf);
   }
 
   private long maxSplitBytes(SparkSession session, int[] numbers) {
