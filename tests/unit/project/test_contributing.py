@@ -15,4 +15,6 @@ HOPS = re.findall(r"`([a-z_0-9/]+)\.py` `([A-Za-z_.]+)`", PAGES)
 def test_every_hop_of_a_commit_and_of_a_scan_is_where_the_pages_say() -> None:
     assert len(HOPS) > 25
     for path, name in HOPS:
-        assert reduce(getattr, name.split("."), import_module(f"hms_iceberg.{path.replace('/', '.')}")), (path, name)
+        module = f"hms_iceberg.{path.replace('/', '.')}"
+        found = reduce(getattr, name.split("."), import_module(module))
+        assert (found.__module__, found.__qualname__) == (module, name)  # where it is written, and not inherited
