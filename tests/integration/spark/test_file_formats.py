@@ -237,6 +237,23 @@ def test_every_type_is_read_as_the_python_api_reads_it_before_and_after_the_sche
     assert sorted(map(repr, found)) == sorted(map(repr, [*old, (3, 7, None, None), (4, 7, None, None)]))
 
 
+@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
+def test_each_zero_keeps_its_sign_at_every_level(spark: SparkSession, namespace: str, file_format: str) -> None:
+    zeros = [0.0, -0.0, 0.0, -0.0]
+    name = f"{namespace}.zeros"
+    spark.sql(
+        f"create table {name} (id int, d double, f float, s struct<x: double>, a array<float>)"
+        f" using iceberg tblproperties ('write.format.default' = '{file_format}')"
+    )
+    values = ", ".join(f"({id}, {x}D, {x}F, named_struct('x', {x}D), array({x}F, {-x}F))" for id, x in enumerate(zeros))
+    spark.sql(f"insert into {name} select /*+ coalesce(1) */ * from values {values}")
+    spark.sql(f"call spark_catalog.system.rewrite_data_files(table => '{name}', options => map('rewrite-all', 'true'))")
+
+    found = sorted(spark.table(name).collect())
+
+    assert str([(d, f, s.x, a) for _, d, f, s, a in found]) == str([(x, x, x, [x, -x]) for x in zeros])
+
+
 def assert_read_alike(spark: SparkSession, table: Table, name: str) -> None:
     """Every column alone, and all of them, are for Spark what they are for the Python API."""
     wanted = table.refresh().scan().to_arrow()

@@ -18,6 +18,7 @@ public final class ReadSettings implements Serializable {
   public boolean returnBatches;
   public boolean offHeap;
   public int batchSize;
+  public int orcBatchSize;
   public boolean pushFilters;
   boolean pushDates;
   boolean pushTimestamps;
@@ -45,6 +46,7 @@ public final class ReadSettings implements Serializable {
     ReadSettings settings = new ReadSettings();
     settings.offHeap = own.offHeapColumnVectorEnabled();
     settings.batchSize = own.parquetVectorizedReaderBatchSize();
+    settings.orcBatchSize = own.orcVectorizedReaderBatchSize();
     settings.pushFilters = own.parquetFilterPushDown();
     settings.pushDates = own.parquetFilterPushDownDate();
     settings.pushTimestamps = own.parquetFilterPushDownTimestamp();

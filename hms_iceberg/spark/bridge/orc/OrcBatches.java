@@ -67,7 +67,7 @@ public final class OrcBatches extends FileBatches {
   private static FileBatches of(FilePart part, ColumnsToRead wanted, Reader file, ReadSettings settings)
       throws IOException {
     OrcColumns columns =
-        new OrcColumns(part, file.getSchema(), wanted.nameMapping, wanted.constants, settings.batchSize);
+        new OrcColumns(part, file.getSchema(), wanted.nameMapping, wanted.constants, settings.orcBatchSize);
     columns.include(wanted.stored);
     Reader.Options options = file.options().range(part.start, part.length).include(columns.included());
     if (settings.pushFilters && wanted.filters.length > 0) {
@@ -79,13 +79,15 @@ public final class OrcBatches extends FileBatches {
         options.allowSARGToFilter(false);
       }
     }
-    return new OrcBatches(part, wanted, file, columns, file.rows(options), settings.batchSize);
+    return new OrcBatches(part, wanted, file, columns, file.rows(options), settings.orcBatchSize);
   }
 
   public boolean next() throws IOException {
     try {
       positions.set(reader.getRowNumber());
-      return reader.nextBatch(batch);
+      boolean found = reader.nextBatch(batch);
+      columns.keepSigns();
+      return found;
     } catch (Exception e) {
       throw failed(part, DECODER, e);
     }

@@ -9,6 +9,7 @@ import hms_iceberg.bridge.files.FileBatches;
 import hms_iceberg.bridge.files.FilePart;
 import hms_iceberg.bridge.parquet.FileColumns;
 import java.io.IOException;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -59,6 +60,7 @@ final class OrcColumns {
   private final int batchSize;
   /** ORC's vectors by the number of their column. */
   private final Map vectors = new HashMap();
+  private final List floating = new ArrayList();
   /** Stands for fields of structs that are not read. */
   private final ColumnVector unread = new LongColumnVector(1);
 
@@ -161,8 +163,22 @@ final class OrcColumns {
     if (is(type, TypeDescription.Category.DATE)) {
       return new DateColumnVector(batchSize);
     }
-    boolean floating = is(type, TypeDescription.Category.FLOAT) || is(type, TypeDescription.Category.DOUBLE);
-    return floating ? (ColumnVector) new DoubleColumnVector(batchSize) : new LongColumnVector(batchSize);
+    if (is(type, TypeDescription.Category.FLOAT) || is(type, TypeDescription.Category.DOUBLE)) {
+      ColumnVector made = new DoubleColumnVector(batchSize);
+      floating.add(made);
+      return made;
+    }
+    return new LongColumnVector(batchSize);
+  }
+
+  /** Of a batch that has been read: ORC takes 0.0 and -0.0 for one value that is repeated, though it has read each. */
+  void keepSigns() {
+    for (int i = 0; i < floating.size(); i++) {
+      DoubleColumnVector vector = (DoubleColumnVector) floating.get(i);
+      if (vector.isRepeating && vector.noNulls && vector.vector[0] == 0) {
+        vector.isRepeating = false;
+      }
+    }
   }
 
   private static TypeDescription child(TypeDescription type, int i) {
