@@ -135,8 +135,9 @@ def _whole_files(
 
 @dataclass(frozen=True)
 class ReplacePartitions(Update):
-    """Removes everything in the partitions of `files` (of their spec), and adds the files. A file of a spec without
-    fields replaces all data of the table, that of other specs too, as in Apache Iceberg (`BaseReplacePartitions`)."""
+    """Removes everything in the partitions of `files` (of their spec), and adds the files. A file of a spec that
+    makes no partitions replaces all data of the table, that of other specs too, as in Apache Iceberg
+    (`BaseReplacePartitions`)."""
 
     files: tuple[DataFile, ...]  # data files, already written
     # `SERIALIZABLE` refuses data that was added to one of the partitions meanwhile, `SNAPSHOT` deletes; without
@@ -160,7 +161,7 @@ class ReplacePartitions(Update):
                 yield replace(file, partition=form)
 
     def _replaces_all(self, base: TableMetadata) -> bool:
-        return any(not base.spec_by_id(file.spec_id).fields for file in self.files)
+        return any(base.spec_by_id(file.spec_id).is_unpartitioned() for file in self.files)
 
     @property
     def new_files(self) -> tuple[DataFile, ...]:

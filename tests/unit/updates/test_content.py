@@ -16,7 +16,7 @@ from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.snapshots_and_refs import Operation
 from hms_iceberg.transaction.workspace import FileWorkspace
 from hms_iceberg.updates.machinery import manifest_splice
-from hms_iceberg.updates.machinery.content import overwriting, row_delta_operation
+from hms_iceberg.updates.machinery.content import Isolation, overwriting, row_delta_operation
 from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of
 from hms_iceberg.updates.machinery.manifest_filter import merge_manifests
 from hms_iceberg.updates.machinery.update import Update
@@ -203,6 +203,18 @@ def test_a_file_without_a_partition_replaces_files_of_specs_before_it(by_city: W
     by_city.commit(ReplacePartitions((new,)))
     assert [entry.data_file.file_path for entry in by_city.live()] == [new.file_path]
     by_city.check()
+
+
+def test_a_file_whose_partition_is_void_replaces_all_files() -> None:
+    """As a field that was removed stays in version 1."""
+    world = World.with_table(metadata(format_version=1, spec=BY_CITY))
+    world.append(data_file(0, 3, "Bonn"), data_file(0, 3, "Köln"))
+    world.commit(PartitionSpecUpdate((RemovePartitionField("city"),)))
+    assert [field.transform.is_void for field in world.version().metadata.spec().fields] == [True]
+    new = replace(data_file(0, 3, spec_id=1), partition=(None,))
+    world.commit(ReplacePartitions((new,), isolation=Isolation.SERIALIZABLE))
+    assert world.live_paths() == [new.file_path]
+    world.check()
 
 
 def test_an_append_only_replacement_refuses_a_partition_with_data(by_city: World) -> None:
