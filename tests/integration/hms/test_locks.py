@@ -168,7 +168,7 @@ def test_threads_are_granted_the_lock_one_at_a_time_in_order(client: HmsClient, 
     for number in range(5):
         threads.append(threading.Thread(target=work, args=(number,)))
         threads[-1].start()
-        time.sleep(0.05)
+        time.sleep(0.3)
     assert len(list_locks(client, database)) == 1, "only the first of a process asks the metastore"
     first.release()
     for thread in threads:
@@ -177,15 +177,15 @@ def test_threads_are_granted_the_lock_one_at_a_time_in_order(client: HmsClient, 
 
 
 def test_a_lock_that_the_metastore_dropped_is_noticed_by_its_heartbeat(client: HmsClient, database: str) -> None:
-    mine = table_lock(client, database, LockSettings(heartbeat_interval=0.2))
+    mine = table_lock(client, database, LockSettings(heartbeat_interval=3))
     mine.acquire()
-    time.sleep(0.5)
+    time.sleep(1.6)  # the first sign is sent
     mine.ensure_active()
     assert mine.lock_id is not None
     client.unlock(mine.lock_id, "t")
 
     def watch() -> None:
-        for _ in range(200):
+        for _ in range(3000):
             mine.ensure_active()
             time.sleep(0.02)
 
@@ -452,15 +452,15 @@ def test_a_request_for_a_lock_that_is_interrupted_leaves_no_lock(
 
 @pytest.mark.slow
 def test_the_server_drops_a_silent_lock_and_the_next_writer_gets_through() -> None:
-    with EmbeddedMetastore(lock_expiry_seconds=2) as server:
+    with EmbeddedMetastore(lock_expiry_seconds=4) as server:
         client = HmsClient(ClientSettings.from_properties({"uri": server.uri}))
         component = ttypes.LockComponent(
             type=ttypes.LockType.EXCLUSIVE, level=ttypes.LockLevel.TABLE, dbname="db", tablename="t"
         )
         client.lock(ttypes.LockRequest([component], user="joe", hostname="far-away", agentInfo="x"), "t")
-        mine = TableLock(client, "db", "t", LockSettings(timeout=30, heartbeat_interval=1))
+        mine = TableLock(client, "db", "t", LockSettings(timeout=30, heartbeat_interval=3))
         mine.acquire()
-        time.sleep(4)
+        time.sleep(6)
         mine.ensure_active()
         assert [found.lock_id for found in list_locks(client, "db")] == [mine.lock_id], "kept by its heartbeat"
         mine.release()

@@ -148,7 +148,9 @@ def test_plans_wait_for_no_commit_and_few_are_made_at_once(
         running[0] = most[0] = 0
         monkeypatch.setitem(QUESTIONS, "plan", replace(plan, answer=waits))
         plans = [pool.submit(ask, "plan", schema_id=0) for _ in range(12)]
-        time.sleep(0.5)
+        while running[0] < 4:
+            time.sleep(0.01)
+        time.sleep(0.3)
         assert running[0] == 4
         may_end.set()
         assert [each.result() for each in plans] == [{}] * 12
