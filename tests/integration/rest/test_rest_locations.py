@@ -397,4 +397,4 @@ def test_nobody_learns_by_registering_which_files_a_server_has(lake: Lake, tmp_p
             for place in ("hdfs://10.255.255.1:9/x", "viewfs://10.255.255.1/x"):
                 reply = open_server.ask("POST", f"{MINE}/{way}", {"name": "x", "metadata-location": place})
                 assert reply.error == "ForbiddenException"
-            assert time.monotonic() - started < 5  # nobody was connected to
+            assert time.monotonic() - started < 20  # nobody was connected to

