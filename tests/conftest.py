@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from hms_iceberg.errors import JavaNotFoundError, MissingDependencyError
 from hms_iceberg.spark.spark_versions import release
@@ -41,8 +41,13 @@ ROOMS = ("tests/integration/cli/thriftserver/", "tests/integration/hdfs/", "test
 STARTED = pytest.StashKey["EmbeddedMetastore"]()
 NEW_SESSION: pytest.StashKey[SessionState] = pytest.StashKey()
 
-# How long an example takes says more about the machine than about the code.
-settings.register_profile("patient", deadline=None)
+# How long an example takes says more about the machine than about the code. Examples are those of every run before.
+settings.register_profile(
+    "patient",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize="HMS_ICEBERG_SEED" not in os.environ,
+)
 settings.load_profile("patient")
 
 

@@ -220,7 +220,7 @@ PARQUET_ROWS_CHECK_MAX = IntProperty(
     "write.parquet.row-group-check-max-record-count", "Most rows between two looks at the size.", _OF_SPARK, 10_000
 )
 PARQUET_BLOOM_MAX_BYTES = IntProperty(
-    "write.parquet.bloom-filter-max-bytes", "Size of a bloom filter at most.", _OF_SPARK, _MIB
+    "write.parquet.bloom-filter-max-bytes", "Size of a bloom filter at most.", _PARQUET, _MIB
 )
 PARQUET_BLOOM_ENABLED = ColumnProperty(
     "write.parquet.bloom-filter-enabled.column.", "Whether a column has a bloom filter.", _PARQUET

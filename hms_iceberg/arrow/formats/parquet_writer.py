@@ -48,6 +48,7 @@ from hms_iceberg.spec.table_properties import (
     FILE_FORMAT,
     PARQUET_BLOOM_ENABLED,
     PARQUET_BLOOM_FPP,
+    PARQUET_BLOOM_MAX_BYTES,
     PARQUET_BLOOM_NDV,
     PARQUET_CODEC,
     PARQUET_CODEC_LEVEL,
@@ -56,6 +57,7 @@ from hms_iceberg.spec.table_properties import (
     PARQUET_PAGE_BYTES,
     PARQUET_PAGE_ROWS,
     PARQUET_PAGE_VERSION,
+    PARQUET_ROW_GROUP_ROWS,
     PARQUET_STATISTICS,
 )
 from hms_iceberg.storage import Storage
@@ -66,6 +68,7 @@ _SAMPLE_ROWS, _RUN_ROWS, _LEAST_ROWS = 20_000, 1_000, 2_000
 _MOST_BYTES = 0.6
 # Smaller growth is chance.
 _LEAST_GROWTH = 0.1
+_BLOOM_FPP = 0.01  # as Apache Iceberg has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,21 +358,28 @@ def _enabled(
 
 
 def _bloom_filters(leaves: Mapping[str, str], properties: Mapping[str, str]) -> dict[str, Any] | None:
+    """Pyarrow holds the filters of all row groups until the file is closed, each of 64 MiB unless it is told for how
+    many values."""
     filters: dict[str, Any] = {}
     for column, text in PARQUET_BLOOM_ENABLED.of_columns(properties):
         path = leaves.get(column)
         if path is None or text.strip().lower() != "true":
             continue
-        options: dict[str, Any] = {}
         try:
-            if rate := properties.get(PARQUET_BLOOM_FPP.name + column):
-                options["fpp"] = float(rate)
-            if distinct := properties.get(PARQUET_BLOOM_NDV.name + column):
-                options["ndv"] = int(distinct)
+            rate = float(properties.get(PARQUET_BLOOM_FPP.name + column) or _BLOOM_FPP)
+            distinct = int(properties.get(PARQUET_BLOOM_NDV.name + column) or PARQUET_ROW_GROUP_ROWS.of(properties))
         except ValueError as error:
             raise ConfigurationError(f"A bloom filter property of column {column!r} is no number: {error}.") from error
-        filters[path] = options
+        if not 0 < rate < 1:
+            raise ConfigurationError(f"{PARQUET_BLOOM_FPP.name}{column} is {rate}, but has to be between 0 and 1.")
+        filters[path] = {"fpp": rate, "ndv": max(1, min(distinct, _most_distinct(rate, properties)))}
     return filters or None
+
+
+def _most_distinct(rate: float, properties: Mapping[str, str]) -> int:
+    """How many values a split-block filter of the largest size may have at a rate of wrong answers (Parquet's
+    specification, `BloomFilter.md`: eight bits of a block are set for each)."""
+    return int(-PARQUET_BLOOM_MAX_BYTES.of(properties) * math.log(1 - rate ** (1 / 8)))
 
 
 def leaf_paths(schema: Schema, layout: FileLayout) -> Iterator[tuple[str, str]]:

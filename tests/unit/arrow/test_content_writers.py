@@ -16,9 +16,10 @@ import pytest
 from pyarrow import orc
 
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow, to_arrow_type
+from hms_iceberg.arrow.formats.file_layout import FileLayout
 from hms_iceberg.arrow.formats.orc.orc_early_times import read_timestamps
 from hms_iceberg.arrow.formats.orc.orc_layout import OrcLayout
-from hms_iceberg.arrow.formats.parquet_writer import repetitions
+from hms_iceberg.arrow.formats.parquet_writer import parquet_options, repetitions
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.arrow.writing.write import write_data_files
 from hms_iceberg.errors import ConfigurationError, UnsupportedError
@@ -413,3 +414,46 @@ def test_the_sample_that_decides_on_dictionaries_is_the_same_however_rows_are_cu
     for size in (1, 777, 30_000, 50_000):
         cut = [rows.slice(start, size) for start in range(0, 90_000, size)] if size > 1 else [rows.slice(0, 0), rows]
         assert repetitions(schema, cut) == whole
+
+
+def test_bloom_filters_leave_out_row_groups_and_take_the_memory_that_these_need(tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    on = {f"write.parquet.bloom-filter-enabled.column.{name}": "true" for name in ("id", "name")}
+    schema = Schema(NestedField(1, "id", LongType()), NestedField(2, "name", StringType()))
+    table = FileTable(tmp_path, schema, properties={**on, "write.parquet.row-group-limit": "100"})
+    before = pa.default_memory_pool().max_memory()
+    numbers = [number * 7919 % 10_007 for number in range(2_000)]
+    [file] = table.append(pa.table({"id": numbers, "name": [f"n{each}" for each in numbers]}))
+    assert pa.default_memory_pool().max_memory() - before < 64 * 2**20, "of 40 filters"
+    path = file.file_path.removeprefix("file:")
+    for number in (numbers[0], numbers[-1], 10_006 * 3):
+        for column, value in (("id", str(number)), ("name", f"'n{number}'")):
+            probe = f"select bloom_filter_excludes from parquet_bloom_probe('{path}', '{column}', {value})"
+            excluded = [row[0] for row in duckdb.sql(probe).fetchall()]
+            assert len(excluded) == 20
+            home = numbers.index(number) // 100 if number in numbers else None
+            assert [place for place, each in enumerate(excluded) if not each and place != home][2:] == []
+            assert home is None or not excluded[home]
+
+
+LARGE_GROUPS = {"write.parquet.row-group-limit": "9000000"}
+
+
+@pytest.mark.parametrize(
+    ("properties", "rate", "distinct"),
+    [
+        ({}, 0.01, 866_454),
+        ({"write.parquet.row-group-limit": "7"}, 0.01, 7),
+        ({"write.parquet.bloom-filter-max-bytes": "1024"}, 0.01, 846),
+        ({"write.parquet.bloom-filter-ndv.column.id": "300"}, 0.01, 300),
+        ({"write.parquet.bloom-filter-ndv.column.id": "3000000"}, 0.01, 866_454),
+        ({"write.parquet.bloom-filter-fpp.column.id": "0.5", **LARGE_GROUPS}, 0.5, 2_609_867),
+    ],
+)
+def test_a_bloom_filter_is_made_for_as_many_values_as_its_size_and_a_row_group_allow(
+    tmp_path: Path, properties: dict[str, str], rate: float, distinct: int
+) -> None:
+    schema = Schema(NestedField(1, "id", LongType()))
+    on = {"write.parquet.bloom-filter-enabled.column.id": "true"}
+    options = parquet_options(schema, FileLayout(schema), {**on, **properties})["bloom_filter_options"]
+    assert options == {"id": {"fpp": rate, "ndv": pytest.approx(distinct, abs=2)}}
