@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 # Longer than clients keep a connection that they do not use: one that is closed as they ask anew is an error to them.
+_ENDING = (signal.SIGTERM, signal.SIGINT)
 _IDLE_SECONDS = 75
 # Many requests are answered at once.
 _READ_LIMIT = GIBIBYTE
@@ -146,7 +147,7 @@ def serve(settings: ServerSettings) -> None:
     folder = temporary_folder("rest")
     try:
         shared = replace(settings, rest=replace(settings.rest, state_folder=str(folder)))
-        with closing(_listening(settings)) as listening, _metrics(settings, str(folder)), _ended_quietly():
+        with closing(_listening(settings)) as listening, _metrics(settings, str(folder)), _handlers_kept():
             config = uvicorn.Config(
                 shared,
                 factory=True,
@@ -165,19 +166,22 @@ def serve(settings: ServerSettings) -> None:
                 timeout_worker_healthcheck=30,
                 timeout_graceful_shutdown=int(settings.rest.limits.drain_seconds),
             )
-            server = uvicorn.Server(config)
+            # Uvicorn takes the signals from here on: the supervisor by itself, the server only once its loop runs.
             if settings.workers > 1:
                 Multiprocess(config, sockets=[listening]).run()
             else:
+                server = uvicorn.Server(config)
+                for number in _ENDING:  # at its end it raises them again, for whoever had them before
+                    signal.signal(number, server.handle_exit)
                 server.run(sockets=[listening])
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
-def _ended_quietly() -> Iterator[None]:
-    """Signals that uvicorn has handled, and raises again at its end, do nothing more."""
-    before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}
+def _handlers_kept() -> Iterator[None]:
+    """Gives signals their handlers back."""
+    before = {number: signal.getsignal(number) for number in _ENDING}
     try:
         yield
     finally:

@@ -7,7 +7,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence, Set
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
@@ -30,6 +30,7 @@ logger = logging.getLogger(__name__)
 # storage may be back, or a ticket.
 _LOOK_AGAIN_SECONDS = 60 * 60
 _TRY_AGAIN_SECONDS = 60
+_AWAKE_SECONDS = 0.25  # so often a main thread that waits wakes: a signal's handler runs in no other
 _PLANNED, _DONE, _FAILED, _LEFT = "planned", "done", "failed", "left"
 
 
@@ -122,7 +123,13 @@ class MaintenanceService:
         budget = _Budget(self.limits, self.stop)
         names = list(self._names() if names is None else names)
         with ThreadPoolExecutor(self.limits.tables_at_once, thread_name_prefix="iceberg-maintain") as pool:
-            looked = list(pool.map(lambda name: self._looked_after(name, budget, dry_run), names))
+            looks = [pool.submit(self._looked_after, name, budget, dry_run) for name in names]
+            try:
+                while wait(looks, _AWAKE_SECONDS).not_done:
+                    pass
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
+            looked = [each.result() for each in looks]
         found = [".".join(name) for name in names]
         self._debts.only_of(found)
         unmatched = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import threading
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 from hms_iceberg.catalog import load_catalog
+from hms_iceberg.cli.stopping import stopped_by_signals
 from hms_iceberg.errors import ConfigurationError, MetastoreUnavailableError
 from hms_iceberg.maintenance import check_table
 from hms_iceberg.maintenance.service import claim as claim_module
@@ -245,6 +247,30 @@ def test_a_claim_is_prolonged_while_work_takes_long(catalog: Any, monkeypatch: p
     assert held.keep() and table.refresh().properties[CLAIM] > first
     table.set_properties({CLAIM: f"b until {int(time.time() * 1000) + 60_000}"})
     assert not held.keep()
+
+
+def test_a_signal_to_a_worker_is_heard_while_the_run_waits_for_it(
+    catalog: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("web.a", "web.b"):
+        make(catalog, name, 1)
+    real, heard = catalog.load_table, []
+
+    with stopped_by_signals() as stop:
+
+        def load(identifier: Any) -> Table:
+            signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+            end = time.monotonic() + 20
+            while not stop.is_set() and time.monotonic() < end:
+                time.sleep(0.01)
+            heard.append(stop.is_set())
+            return real(identifier)
+
+        monkeypatch.setattr(catalog, "load_table", load)
+        report = MaintenanceService(catalog, limits=Limits(tables_at_once=1), stop=stop).run()
+
+    assert heard == [True]
+    assert (report.tables, report.not_looked_at) == (1, ("web.b",))
 
 
 def test_a_stopped_service_begins_nothing_new(catalog: Any) -> None:
