@@ -259,6 +259,7 @@ def test_a_signal_to_a_worker_is_heard_while_the_run_waits_for_it(
     with stopped_by_signals() as stop:
 
         def load(identifier: Any) -> Table:
+            time.sleep(0.3)  # until the main thread waits
             signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
             end = time.monotonic() + 20
             while not stop.is_set() and time.monotonic() < end:
