@@ -234,7 +234,7 @@ def test_a_lock_that_is_granted_after_nobody_waits_for_it_any_more_is_given_back
 ) -> None:
     """Else it would block other machines until the metastore drops it: here for five minutes."""
     with ThriftProxy(metastore.port) as proxy:
-        proxy.late_seconds = 0.5
+        proxy.late_seconds = 2.0
         proxy.on("lock", Fault.LATE_REQUEST)
         late = HmsClient(ClientSettings.from_properties({"uri": proxy.uri}))
         mine = table_lock(late, database, LockSettings(timeout=30, creation_min_wait=0.01))
@@ -246,7 +246,7 @@ def test_a_lock_that_is_granted_after_nobody_waits_for_it_any_more_is_given_back
         late.close()
 
 
-def wait_until(is_true: Callable[[], object], seconds: float = 10.0) -> bool:
+def wait_until(is_true: Callable[[], object], seconds: float = 60.0) -> bool:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if is_true():

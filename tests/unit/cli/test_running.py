@@ -54,16 +54,26 @@ def test_ctrl_c_cancels_a_statement_until_it_ends_and_the_next_one_has_its_own_a
 ) -> None:
     session = Session(jobs)
     interruptible = Interruptible(cast(SqlSession, session))
-    pressed_after(0.2)
+
+    def statement() -> None:
+        pressed_after(0.2)  # it runs until it is cancelled, so that nothing else is pressed at
+        session.statement()
+
     with pytest.raises(KeyboardInterrupt):
-        interruptible.run(session.statement)
+        interruptible.run(statement)
     assert interruptible.run(lambda: 23) == 23
 
 
 def test_a_statement_that_ends_all_the_same_has_its_answer(own_handler: Any) -> None:
-    interruptible = Interruptible(cast(SqlSession, Session(1)))
-    pressed_after(0.1)
-    assert interruptible.run(lambda: time.sleep(0.5) or "done") == "done"
+    session = Session(1)
+    interruptible = Interruptible(cast(SqlSession, session))
+
+    def statement() -> str:
+        pressed_after(0.1)
+        assert session.cancelled.wait(20)
+        return "done"
+
+    assert interruptible.run(statement) == "done"
 
 
 _WAITS = """
