@@ -116,13 +116,19 @@ def main(arguments: list[str] | None = None) -> int:
 
 @contextmanager
 def _ended_by_sigterm() -> Iterator[None]:
-    """Lets SIGTERM end a command as an exception does, so that it gives back what it holds, locks among it."""
+    """Lets SIGTERM end a command as an exception does, so that it gives back what it holds, locks among it; another one
+    that comes meanwhile is not heeded."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
+    ends = False
+
     def end(*_: object) -> None:
-        raise SystemExit(128 + signal.SIGTERM)
+        nonlocal ends
+        if not ends:
+            ends = True
+            raise SystemExit(128 + signal.SIGTERM)
 
     before = signal.signal(signal.SIGTERM, end)
     try:

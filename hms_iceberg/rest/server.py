@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
+import multiprocessing
 import os
 import shutil
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -66,6 +68,8 @@ class ServerSettings:
         from hms_iceberg.catalog import load_catalog
         from hms_iceberg.rest.application import application
 
+        if self.workers > 1:
+            _end_with_parent()
         log_to_stderr(self.log_level, "%(asctime)s %(levelname)s %(name)s: %(message)s", form=self.log_format)
         return application(
             load_catalog(self.catalog_name, **{READ_LIMIT: str(_READ_LIMIT), **self.catalog_properties}),
@@ -97,6 +101,9 @@ class ServerSettings:
         for path in filter(None, (self.tls_certificate, self.tls_key)):
             if not os.access(path, os.R_OK):
                 raise ConfigurationError(f"Cannot read {path}. Give a PEM file that this user may read.")
+        for port in (self.port, self.metrics_port or 0):
+            if not 0 <= port <= 65535:
+                raise ConfigurationError(f"{port} is no port. Give one of 1 to 65535, or 0 for a free one.")
         if self.policy:
             read_policy(Path(self.policy))
         login = self.login()
@@ -176,6 +183,18 @@ def serve(settings: ServerSettings) -> None:
                 server.run(sockets=[listening])
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _end_with_parent() -> None:
+    """Has this worker end as by SIGTERM when its supervisor is gone, even a killed one."""
+    parent = multiprocessing.parent_process()
+
+    def end() -> None:
+        if parent is not None:
+            parent.join()
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=end, name="parent", daemon=True).start()
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import hashlib
 import logging
 import os
 import shutil
+import subprocess
 import tempfile
 import threading
 import zipfile
@@ -87,6 +88,7 @@ def _moved(text: str, moved: tuple[tuple[str, str], ...]) -> str:
 logger = logging.getLogger(__name__)
 
 PACKAGE = "hms_iceberg.bridge"
+_END_SECONDS = 60.0
 _lock = threading.Lock()
 
 
@@ -132,7 +134,11 @@ def compile_ahead() -> Path:
     finally:
         gateway.shutdown()
         gateway.proc.stdin.close()  # which ends the JVM
-        gateway.proc.wait()
+        try:
+            gateway.proc.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            gateway.proc.kill()
+            gateway.proc.wait()
     if jar is None:
         raise UnsupportedError(
             "Cannot keep the compiled bridge: this user has no cache folder of its own, and cannot write to "

@@ -46,8 +46,8 @@ from tests.benchmarks.spark_peers import runtime
 from tests.support.hive_server.releases import HIVE_3_1
 from tests.support.hive_server.server import HiveServer
 from tests.support.maven import Artifact, fetched
+from tests.support.ports import free_port
 from tests.support.rest_kit import VERSION, kit_jars
-from tests.support.rest_server import free_port
 
 TABLES = 10_000
 SNAPSHOTS = 50

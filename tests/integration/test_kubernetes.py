@@ -22,7 +22,7 @@ import pyarrow as pa
 import pytest
 
 from tests.support.manifests import CONFIGURATION, MANIFESTS, container_of, words_of, workloads
-from tests.support.rest_server import free_port
+from tests.support.ports import free_port
 
 if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ import pytest
 from hms_iceberg.catalog import Catalog, load_catalog
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from tests.support.hive_warehouse import HiveWarehouse, write_files
+from tests.support.ports import free_port
 from tests.unit.maintenance.service.test_service import make
 from tests.unit.reporters.test_dashboard import queries
 
@@ -31,13 +31,6 @@ scrape_configs:
   - {job_name: hms_iceberg, static_configs: [{targets: ["127.0.0.1:%d", "127.0.0.1:%d", "127.0.0.1:%d"]}]}
 """
 SCRAPES = 10
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
 
 
 def ask(port: int, query: str) -> list[dict[str, Any]]:

@@ -22,7 +22,7 @@ from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.maintenance import check_table
 from tests.interop.test_rest import DUCK, duckdb_python  # noqa: F401
 from tests.support.dying_server import DEAD
-from tests.support.rest_server import free_port
+from tests.support.ports import free_port
 from tests.support.several_tables import SCHEMA, Storm, give_back_locks, open_intents, peer_table, rows
 
 ROOT = Path(__file__).parents[2]

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.support.ports import free_port
+
 if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog
     from hms_iceberg.hms.embedded import EmbeddedMetastore
@@ -28,9 +30,7 @@ def command(metastore: EmbeddedMetastore, *words: str) -> list[str]:
 @contextmanager
 def server(metastore: EmbeddedMetastore, line: list[str], tmp_path: Path) -> Iterator[int]:
     """A server that listens, and ends by SIGTERM with exit code 0."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     with open(tmp_path / "stderr.log", "w") as log:
         words = command(metastore, *line, "--port", str(port))
         process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=log, text=True, cwd=os.getcwd())

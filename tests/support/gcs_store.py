@@ -6,7 +6,6 @@ import http.client
 import importlib.util
 import json
 import platform
-import socket
 import subprocess
 import sys
 import threading
@@ -21,6 +20,7 @@ from urllib.parse import unquote
 
 from tests.support.failing_store import FailingStore, Failure
 from tests.support.maven import Artifact, UnavailableError, fetched
+from tests.support.ports import free_port
 
 BUCKET = "warehouse"
 _TOLD = "/failures"
@@ -102,7 +102,7 @@ def gcs_store() -> Iterator[GcsStore]:
 
 def main(program: str) -> None:
     """Runs the server and what stands in front of it, until standard input ends."""
-    port, failing = _free_port(), FailingStore(_ERRORS, "application/json")
+    port, failing = free_port(), FailingStore(_ERRORS, "application/json")
     front = ThreadingHTTPServer(("127.0.0.1", 0), _passing_on(failing, port))
     front.daemon_threads = True
     own = f"127.0.0.1:{front.server_port}"
@@ -131,12 +131,6 @@ def _program() -> Path:
         raise UnavailableError(f"there is no server of Google's protocol for {kind}")
     program.chmod(0o755)
     return program
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 def _create_bucket(port: int) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.maven import Artifact, UnavailableError, fetched
+from tests.support.ports import free_port
 from tests.support.tls_front import Certificates
 
 _KAFKA = Artifact("org.apache.kafka", "kafka_2.13", "4.1.0")
@@ -37,7 +38,7 @@ class KafkaBroker:
         """`certificates` gives it a second listener, of TLS and SASL's PLAIN, which knows `USER`."""
         self._folder = folder
         self._jars = fetched("kafka-4.1.0", (_KAFKA,))
-        self._port, self._controller, self._secure_port = _free_ports(3)
+        self._port, self._controller, self._secure_port = (free_port() for _ in range(3))
         self._certificates = certificates
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -212,14 +213,3 @@ def json_event(value: object, key: object = None) -> Event:
 def debezium(op: str, before: object, after: object, table: str = "orders", **source: object) -> dict[str, object]:
     """The value of an event of Debezium, without its schema."""
     return {"before": before, "after": after, "op": op, "source": {"table": table, **source}, "ts_ms": 0}
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()

@@ -9,6 +9,8 @@ import subprocess
 import time
 from pathlib import Path
 
+from tests.support.ports import free_port
+
 REALM = "TEST.LOCAL"
 
 _KRB5 = """\
@@ -71,8 +73,7 @@ class Kdc:
         return {"KRB5_CONFIG": str(self.krb5_conf), "KRB5_KDC_PROFILE": str(self.folder / "kdc.conf")}
 
     def __enter__(self) -> Kdc:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        port = free_port()
         self.krb5_conf.write_text(_KRB5.format(realm=REALM, port=port))
         (self.folder / "kdc.conf").write_text(_KDC.format(realm=REALM, port=port, folder=self.folder))
         (self.folder / "acl").write_text("")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
 from hms_iceberg.hms.embedded.server import answers
+from tests.support.ports import free_port
 
 _CONFIGURATION = """\
 include /etc/ldap/schema/core.schema
@@ -48,8 +48,7 @@ class Directory:
         self.folder = folder
         self._people = dict(people)
         self._process: subprocess.Popen[bytes] | None = None
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port: int = free.getsockname()[1]
+        self.port = free_port()
 
     @staticmethod
     def program() -> str | None:

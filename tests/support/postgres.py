@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.support.maven import UnavailableError
+from tests.support.ports import free_port
 
 _SECONDS = 60.0
 
@@ -32,8 +33,7 @@ def postgres(database: str, owner: str) -> Iterator[int]:
     if user is not None:
         os.chown(folder, pwd.getpwnam(user).pw_uid, -1)
     data = str(folder / "data")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = int(free.getsockname()[1])
+    port = free_port()
     initdb, server = programs
     made = f'CREATE DATABASE {database} OWNER {owner}\nCREATE ROLE "{getpass.getuser()}" SUPERUSER LOGIN\n'
     own = {"user": user, "cwd": folder}

@@ -54,14 +54,6 @@ class RestServer:
         return Reply(answer.status, json.loads(text) if text else None, answer.headers)
 
 
-def free_port() -> int:
-    """A port of loopback that nobody listens at."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 @contextmanager
 def served(catalog: Catalog, settings: RestSettings | None = None, **arguments: Any) -> Iterator[RestServer]:
     """A server of a catalog; arguments as of `application`."""

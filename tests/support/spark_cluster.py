@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
+
+from tests.support.ports import free_port
 
 
 class StandaloneCluster:
@@ -19,8 +20,7 @@ class StandaloneCluster:
         self._home = Path(pyspark.__file__).parent
         self._folder = folder
         self._hosts = hosts
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self._port = int(free.getsockname()[1])
+        self._port = free_port()
         self.address = f"spark://127.0.0.1:{self._port}"
         self._processes: list[subprocess.Popen[bytes]] = []
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
 import subprocess
 import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+
+from tests.support.ports import free_port
 
 BINARY = shutil.which("bao") or shutil.which("vault")
 _POLICY = "\n".join(f'path "keys/{what}/*" {{ capabilities = ["update"] }}' for what in ("encrypt", "decrypt"))
@@ -55,8 +56,7 @@ class VaultServer:
 @contextmanager
 def vault_server() -> Iterator[VaultServer]:
     """Starts and stops one."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     command = [str(BINARY), "server", "-dev", "-dev-root-token-id=root", "-dev-no-store-token"]
     process = subprocess.Popen(
         [*command, f"-dev-listen-address=127.0.0.1:{port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL

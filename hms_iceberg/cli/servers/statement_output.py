@@ -121,8 +121,9 @@ class Interruptible:
 
     def run(self, work: Callable[[], T]) -> T:
         """Runs the work and returns its result; Ctrl-C cancels its Spark jobs, and ends this with KeyboardInterrupt."""
-        running = self._pool.submit(work)
+        running: Future[T] = Future()
         try:
+            self._pool.submit(_fulfil, running, work)
             while not running.done():  # in short waits, as handlers of libraries may let a wait go on at Ctrl-C
                 wait([running], _LOOK_SECONDS)
             return running.result()
@@ -133,10 +134,18 @@ class Interruptible:
 
     def _stopped(self, running: Future[T]) -> bool:
         """Whether work ends without a result. If a job is cancelled, the statement may start another one."""
-        while not running.done():
+        while not running.done() and not running.cancel():  # which only work that has not begun heeds
             wait([self._pool.submit(self._session.cancel)])
             wait([running], _LOOK_SECONDS)
-        return running.exception() is not None
+        return running.cancelled() or running.exception() is not None
+
+
+def _fulfil(running: Future[T], work: Callable[[], T]) -> None:
+    if running.set_running_or_notify_cancel():
+        try:
+            running.set_result(work())
+        except BaseException as error:  # for whoever waits
+            running.set_exception(error)
 
 
 def run_statement(session: SqlSession, statement: str, output: str, timing: bool, limit: int | None = None) -> None:

@@ -1,6 +1,5 @@
 import java.io.File;
 import java.io.IOException;
-import java.io.InputStream;
 import java.lang.reflect.Method;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -47,9 +46,9 @@ import org.apache.thrift.transport.TTransportFactory;
  * its owner. This class builds the same server out of the same parts, and differs in these points only. Janino
  * compiles it when it is started, so it keeps to plain Java without generics and lambdas.
  *
- * Arguments: host, port (0 for a free one), "stdin" to end when standard input ends or "detached", the seconds
- * between two searches for expired locks, and how the database came to be: "as-is", "from-template" (a copy of a
- * prepared empty one) or a folder, in which a new database is kept as such a template.
+ * Arguments: host, port (0 for a free one), the seconds between two searches for expired locks, and how the database
+ * came to be: "as-is", "from-template" (a copy of a prepared empty one) or a folder, in which a new database is kept as
+ * such a template. It ends when standard input does, unless a byte came by it, with which the owner releases it.
  */
 public final class MetastoreLauncher {
     public static void main(String[] args) {
@@ -62,9 +61,7 @@ public final class MetastoreLauncher {
     }
 
     private static void serve(String[] args) throws Throwable {
-        if ("stdin".equals(args[2])) {
-            endWithStandardInput();
-        }
+        endWithOwner();
         // Before the slow part, so that a taken port fails at once and a free one stays ours.
         ServerSocket socket = new ServerSocket();
         socket.setReuseAddress(true);
@@ -77,15 +74,15 @@ public final class MetastoreLauncher {
         Runtime.getRuntime().addShutdownHook(new Thread(new DerbyShutdown()));
         connect(conf).close(); // prepDb below hides why a database cannot be opened
         createLockTables(conf);
-        if ("from-template".equals(args[4])) {
+        if ("from-template".equals(args[3])) {
             moveDefaultDatabase(conf);
         }
         HiveMetaStore.HMSHandler base = new HiveMetaStore.HMSHandler("hms-iceberg embedded metastore", conf, false);
         IHMSHandler handler = HiveMetaStore.newRetryingHMSHandler(base, conf);
-        if (!"as-is".equals(args[4]) && !"from-template".equals(args[4])) {
-            keepTemplate(conf, new File(args[4]));
+        if (!"as-is".equals(args[3]) && !"from-template".equals(args[3])) {
+            keepTemplate(conf, new File(args[3]));
         }
-        startHouseKeeper(conf, Long.parseLong(args[3]));
+        startHouseKeeper(conf, Long.parseLong(args[2]));
         TThreadPoolServer server = newServer(socket, handler, conf);
         System.out.println("READY " + socket.getLocalPort());
         System.out.flush();
@@ -172,19 +169,18 @@ public final class MetastoreLauncher {
         executor.scheduleWithFixedDelay(new LockReaper(conf), seconds, seconds, TimeUnit.SECONDS);
     }
 
-    private static void endWithStandardInput() {
+    private static void endWithOwner() {
         Thread watcher = new Thread(new OwnerWatcher(), "owner-watcher");
         watcher.setDaemon(true);
         watcher.start();
     }
 
-    /** Ends the process when the other end of standard input is closed, by intent or because the owner died. */
+    /** Ends the process when the owner closes standard input or dies, before it released the process. */
     private static final class OwnerWatcher implements Runnable {
         public void run() {
-            InputStream in = System.in;
             try {
-                while (in.read() != -1) {
-                    continue;
+                if (System.in.read() != -1) {
+                    return;
                 }
             } catch (IOException error) {
                 // A broken pipe is an end as well.

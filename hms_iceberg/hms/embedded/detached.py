@@ -53,15 +53,14 @@ def start(
     current = status(folder)
     if current.running:
         return current
-    server = EmbeddedMetastore(folder, warehouse, port, host=host, properties=properties, detached=True)
-    server.start()
-    assert server.pid is not None
-    started = MetastoreStatus(str(folder), True, True, server.pid, server.uri, server.warehouse, time.time())
-    record = {**asdict(started), "host": host, "port": server.port}
-    unfinished = folder / f"{_PID_FILE}.new"
-    unfinished.write_text(json.dumps(record, indent=2))
-    unfinished.replace(folder / _PID_FILE)
-    server.release()
+    with EmbeddedMetastore(folder, warehouse, port, host=host, properties=properties) as server:
+        assert server.pid is not None
+        started = MetastoreStatus(str(folder), True, True, server.pid, server.uri, server.warehouse, time.time())
+        record = {**asdict(started), "host": host, "port": server.port}
+        unfinished = folder / f"{_PID_FILE}.new"
+        unfinished.write_text(json.dumps(record, indent=2))
+        unfinished.replace(folder / _PID_FILE)
+        server.release()  # it would have ended with this process until here
     return started
 
 

@@ -140,7 +140,6 @@ class EmbeddedMetastore:
         start_timeout: float = 60.0,
         lock_expiry_seconds: int = 300,  # so long without a heartbeat, a lock is dropped by the server
         properties: Mapping[str, str] | None = None,  # further settings for its hive-site.xml
-        detached: bool = False,  # lives on when its owner ends (see `hms_iceberg.hms.embedded.detached`)
         jars: Sequence[str | os.PathLike[str]] = (),  # further ones, such as those of `s3a` for a warehouse there
     ) -> None:
         self._temporary = data_dir is None
@@ -151,7 +150,6 @@ class EmbeddedMetastore:
         self._start_timeout = start_timeout
         self._lock_expiry_seconds = lock_expiry_seconds
         self._properties = dict(properties or {})
-        self._detached = detached
         self._more_jars = tuple(Path(jar).absolute() for jar in jars)
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -252,8 +250,9 @@ class EmbeddedMetastore:
         self._forget()
 
     def release(self) -> None:
-        """Detaches from a server that lives on, without stopping it."""
-        assert self._detached
+        """Has the server live on when its owner ends (see `hms_iceberg.hms.embedded.detached`)."""
+        assert self._process is not None and self._process.stdin is not None
+        os.write(self._process.stdin.fileno(), b"\n")
         self._forget()
 
     # -------------------------------------------------------------------------------------------- details
@@ -295,7 +294,6 @@ class EmbeddedMetastore:
             "MetastoreLauncher",
             self._host,
             str(self._port),
-            "detached" if self._detached else "stdin",
             str(reaper_seconds),
             database_state,
         ]
@@ -303,7 +301,7 @@ class EmbeddedMetastore:
         with open(self.data_dir / "metastore.err", "wb") as errors:
             self._process = subprocess.Popen(
                 command,
-                stdin=subprocess.DEVNULL if self._detached else subprocess.PIPE,
+                stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 env=environment,
@@ -371,15 +369,15 @@ class _NoSignOfLifeError(MetastoreUnavailableError):
 
 def _read_line(pipe: IO[bytes], timeout: float, signs_of_life: Callable[[], tuple[int, ...]]) -> str:
     """The first line of a pipe; shorter if the pipe ends, empty if nothing comes and no sign of life changes."""
-    received, signs, seen = b"", signs_of_life(), time.monotonic()
+    received, signs, silent = b"", signs_of_life(), 0.0
+    look = min(timeout, _LOOK_SECONDS)
     with selectors.DefaultSelector() as selector:
         selector.register(pipe, selectors.EVENT_READ)
         while b"\n" not in received:
-            if not selector.select(min(timeout, _LOOK_SECONDS)):
-                now = signs_of_life()
-                if now != signs:
-                    signs, seen = now, time.monotonic()
-                elif time.monotonic() - seen >= timeout:
+            if not selector.select(look):
+                before, signs = signs, signs_of_life()
+                silent = silent + look if signs == before else 0.0  # by looks, as a machine may be paused
+                if silent >= timeout:
                     break
                 continue
             part = os.read(pipe.fileno(), 4096)

@@ -25,16 +25,24 @@ from hms_iceberg.hms.embedded import server as server_module
 from hms_iceberg.hms.embedded.server import answers
 
 OWNER = """
-import sys, time
+import os, signal, sys
+from hms_iceberg.cli.main import main
 from hms_iceberg.hms.embedded import EmbeddedMetastore
-server = EmbeddedMetastore(sys.argv[1])
-server.start()
-print(server.pid, server.port, flush=True)
-time.sleep(600)
+
+start = EmbeddedMetastore.start
+
+def killed(server):
+    start(server)
+    print(server.pid, server.port, flush=True)
+    sys.stdin.readline()
+    os.kill(os.getpid(), int(sys.argv[2]))
+
+EmbeddedMetastore.start = killed
+sys.exit(main(["metastore", "start", "--data-dir", sys.argv[1]]))
 """
 
 
-def wait_until_gone(pid: int, seconds: float = 10.0) -> bool:
+def wait_until_gone(pid: int, seconds: float = 60.0) -> bool:
     """Whether the process ends in time."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -91,14 +99,14 @@ def test_a_taken_port_is_an_error_that_names_it(metastore: EmbeddedMetastore, tm
 
 
 @pytest.mark.slow
-def test_a_metastore_dies_with_an_owner_that_is_killed(tmp_path: Path) -> None:
-    owner = subprocess.Popen([sys.executable, "-c", OWNER, str(tmp_path)], stdout=subprocess.PIPE, text=True)
-    assert owner.stdout is not None
-    with owner:
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_metastore_ends_with_an_owner_that_ends_before_it_is_released(tmp_path: Path, number: int) -> None:
+    words = [sys.executable, "-c", OWNER, str(tmp_path), str(int(number))]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as owner:
+        assert owner.stdout is not None
         pid, port = (int(word) for word in owner.stdout.readline().split())
         assert answers("127.0.0.1", port)
-        owner.send_signal(signal.SIGKILL)
-        owner.wait()
+        owner.communicate("\n", timeout=60)
     assert wait_until_gone(pid)
 
 
@@ -159,11 +167,13 @@ def test_a_server_that_was_never_started_has_no_port() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="asks the system for a process's time on the processor")
-def test_a_slow_start_is_waited_for_and_a_server_that_stands_still_does_not_cost_the_prepared_database(
+def test_a_server_that_stands_still_does_not_cost_the_prepared_database(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    with EmbeddedMetastore(tmp_path / "first", start_timeout=1.0):
+    with EmbeddedMetastore(tmp_path / "first") as first:
+        said, _errors, worked = first._signs_of_life()
+        assert said > 0 and worked > 0
         (prepared,) = (tmp_path / "cache" / "hms_iceberg").glob("metastore-*")
     server = EmbeddedMetastore(tmp_path / "second", start_timeout=1.0)
     failed: list[Exception] = []
@@ -179,13 +189,37 @@ def test_a_slow_start_is_waited_for_and_a_server_that_stands_still_does_not_cost
     while (pid := server.pid) is None:
         time.sleep(0.001)
     os.kill(pid, signal.SIGSTOP)
-    starting.join(60)
+    starting.join()
     (error,) = failed
     assert "did nothing, for 1 s" in str(error)
     assert prepared.exists()
-    server.start()  # on the database as it was left
-    server.stop()
-    assert prepared.exists()
+    with EmbeddedMetastore(tmp_path / "second"):  # on the database as it was left
+        assert prepared.exists()
+
+
+def test_a_slow_start_and_one_on_a_paused_machine_are_waited_for() -> None:
+    looks = 0
+
+    def signs_while_it_starts() -> tuple[int, ...]:
+        nonlocal looks
+        looks += 1
+        if looks == 6:
+            os.write(to_owner, b"READY 6\n")
+        return (looks,)
+
+    def none_while_paused() -> tuple[int, ...]:
+        nonlocal looks
+        looks += 1
+        if looks == 8:
+            time.sleep(2)
+        if looks == 9:
+            os.write(to_owner, b"READY 9\n")
+        return ()
+
+    from_server, to_owner = os.pipe()
+    with open(from_server, "rb") as pipe, open(to_owner, "wb"):
+        assert server_module._read_line(pipe, 0.1, signs_while_it_starts) == "READY 6"
+        assert server_module._read_line(pipe, 1.5, none_while_paused) == "READY 9"
 
 
 @pytest.mark.slow

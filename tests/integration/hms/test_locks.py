@@ -405,6 +405,22 @@ def test_the_command_shows_a_writer_that_was_killed_in_the_middle_of_its_commit(
     assert OPERATIONS["append"].is_made(catalog, name)
 
 
+ENDED_TWICE = """
+import signal, sys
+from hms_iceberg.cli.main import main
+from hms_iceberg.hms.connection.client import HmsClient
+
+unlock = HmsClient.unlock
+
+def ended_meanwhile(*words):
+    signal.raise_signal(signal.SIGTERM)
+    return unlock(*words)
+
+HmsClient.unlock = ended_meanwhile
+sys.exit(main())
+"""
+
+
 def test_a_command_that_waits_says_for_whom_and_takes_its_waiting_lock_along_when_it_is_ended(
     metastore: EmbeddedMetastore, catalog: Catalog, namespace: str, client: HmsClient
 ) -> None:
@@ -416,7 +432,7 @@ def test_a_command_that_waits_says_for_whom_and_takes_its_waiting_lock_along_whe
     held = client.lock(ttypes.LockRequest([component], user="joe", hostname="far-away", agentInfo="x"), "t").lockid
     words = ["properties", "set", "table", name, "a", "1", "--uri", metastore.uri]
     with subprocess.Popen(
-        [sys.executable, "-m", "hms_iceberg", *words], stderr=subprocess.PIPE, text=True, start_new_session=True
+        [sys.executable, "-c", ENDED_TWICE, *words], stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as command:
         assert command.stderr is not None
         told = command.stderr.readline()

@@ -20,7 +20,7 @@ from hms_iceberg.spec.data_types import LongType, NestedField, StringType
 from hms_iceberg.spec.schema import Schema
 from tests.support.guides import block, lines_of
 from tests.support.kafka import PASSWORD, USER, KafkaBroker, debezium, json_event
-from tests.support.rest_server import free_port
+from tests.support.ports import free_port
 from tests.support.schema_registry import avro_event, schema_registry
 from tests.support.tls_front import Certificates
 

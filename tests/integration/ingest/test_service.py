@@ -17,7 +17,7 @@ import urllib3
 
 from hms_iceberg.catalog import Catalog
 from tests.support.kafka import KafkaBroker, json_event
-from tests.support.rest_server import free_port
+from tests.support.ports import free_port
 
 pytestmark = pytest.mark.slow
 

@@ -23,7 +23,7 @@ from hms_iceberg.errors import CommitStateUnknownError, IcebergError
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.rest_client.channel import new_key
 from hms_iceberg.spec.changes.differences import table_requirements, table_updates
-from tests.support.rest_server import free_port
+from tests.support.ports import free_port
 from tests.support.tables import check_snapshot
 
 pytestmark = [pytest.mark.slow, pytest.mark.whole]

@@ -15,7 +15,7 @@ import urllib3
 from hms_iceberg.catalog import load_catalog
 from hms_iceberg.cli.main import main
 from hms_iceberg.errors import MetastoreAuthenticationError
-from tests.support.rest_server import free_port
+from tests.support.ports import free_port
 from tests.support.tls_front import Certificates
 
 TOKEN = "a-token-that-nobody-guesses"

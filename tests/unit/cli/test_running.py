@@ -28,7 +28,7 @@ class Session:
 
     def statement(self) -> None:
         for _ in range(self.jobs):
-            assert self.cancelled.wait(20)
+            assert self.cancelled.wait(60)
             self.cancelled.clear()
         raise RuntimeError("cancelled")
 
@@ -64,13 +64,41 @@ def test_ctrl_c_cancels_a_statement_until_it_ends_and_the_next_one_has_its_own_a
     assert interruptible.run(lambda: 23) == 23
 
 
+@pytest.mark.parametrize("is_handed_over", [False, True])
+def test_ctrl_c_as_a_statement_is_handed_over_leaves_it_not_running(
+    is_handed_over: bool, own_handler: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = Session(1)
+    interruptible = Interruptible(cast(SqlSession, session))
+    submit, events = interruptible._pool.submit, [threading.Event(), threading.Event()]
+
+    def statement() -> None:
+        events[0].set()
+        try:
+            session.statement()
+        finally:
+            events[1].set()
+
+    def pressed(*words: Any) -> None:
+        monkeypatch.undo()
+        if is_handed_over:
+            submit(*words)
+            assert events[0].wait(60)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(interruptible._pool, "submit", pressed)
+    with pytest.raises(KeyboardInterrupt):
+        interruptible.run(statement)
+    assert [each.is_set() for each in events] == [is_handed_over] * 2
+
+
 def test_a_statement_that_ends_all_the_same_has_its_answer(own_handler: Any) -> None:
     session = Session(1)
     interruptible = Interruptible(cast(SqlSession, session))
 
     def statement() -> str:
         pressed_after(0.1)
-        assert session.cancelled.wait(20)
+        assert session.cancelled.wait(60)
         return "done"
 
     assert interruptible.run(statement) == "done"

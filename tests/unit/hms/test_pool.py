@@ -15,6 +15,7 @@ from hms_iceberg.errors import MetastoreAnswerLostError, MetastoreTimeoutError, 
 from hms_iceberg.hms.connection.client_settings import Address, ClientSettings
 from hms_iceberg.hms.connection.pool import ConnectionPool
 from hms_iceberg.reports import Event, MetastoreCall, listen_to_events
+from tests.support.ports import free_port
 
 Handler = Callable[[socket.socket, bytes], None]
 
@@ -96,9 +97,7 @@ def pool_on(*addresses: Address, **more: object) -> Iterator[ConnectionPool]:
 
 
 def closed_port() -> Address:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return Address("127.0.0.1", probe.getsockname()[1])
+    return Address("127.0.0.1", free_port())
 
 
 @pytest.mark.parametrize("handler", [hang_up, talk_nonsense])

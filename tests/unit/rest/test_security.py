@@ -239,6 +239,9 @@ def test_a_server_that_others_can_reach_wants_a_login() -> None:
         ServerSettings(None, {}, host="0.0.0.0").check()
     with pytest.raises(ConfigurationError, match="key"):
         ServerSettings(None, {}, tls_certificate="x.pem").check()
+    for ports in ({"port": 65_536}, {"port": -1}, {"metrics_port": 70_000}):
+        with pytest.raises(ConfigurationError, match="is no port"):
+            ServerSettings(None, {}, **ports).check()
 
 
 def test_keys_for_folders_that_clients_choose_need_limits(tmp_path: Path) -> None:
