@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -158,6 +160,8 @@ def test_classes_that_another_user_could_have_put_into_the_cache_are_compiled_an
 def test_classes_that_were_compiled_at_the_installation_serve_every_user(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from pyspark import java_gateway
+
     gateway: Any = spark.sparkContext._gateway
     one = {"One.java": "package somewhere; public final class One {}"}
     monkeypatch.setattr(compiler, "bridge_sources", lambda version: one)
@@ -165,7 +169,22 @@ def test_classes_that_were_compiled_at_the_installation_serve_every_user(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     name = compiler._bridge_of(gateway, spark.version)[1]
 
+    launch, jvms = java_gateway.launch_gateway, list[int]()
+
+    def one_that_does_not_end() -> Any:
+        launched: Any = launch()
+        jvms.append(launched.proc.pid)
+        shutdown = launched.shutdown
+        launched.shutdown = lambda: (shutdown(), os.kill(jvms[0], signal.SIGSTOP))
+        return launched
+
+    monkeypatch.setattr(java_gateway, "launch_gateway", one_that_does_not_end)
+    monkeypatch.setattr(compiler, "_END_SECONDS", 1.0)
+
     jar = compiler.compile_ahead()  # in a JVM of its own
+
+    with pytest.raises(ProcessLookupError):
+        os.kill(jvms[0], 0)
 
     assert jar == tmp_path / "environment" / name
     assert zipfile.ZipFile(jar).namelist() == ["somewhere/One.class"]
