@@ -116,28 +116,12 @@ class HasFolders(Protocol):
         ...
 
 
-class KnowsPlaces(Protocol):
-    """A storage that knows of a place what its text does not tell: links, nameservices, mounts, accounts."""
-
-    def place_of(self, location: str) -> Place:
-        """The place of a file or folder, which need not be there."""
-        ...
-
-    def leads_elsewhere(self, location: str, place: Place) -> bool:
-        """Whether a location's last segment changes the place: a link, or a mount.
-
-        Args:
-            location: the location.
-            place: its folder's place with that segment.
-        """
-        ...
-
-
 class Places:
     """The places of locations in a storage: locations are compared by these and by nothing else.
 
     Its lifetime is to be that of one operation. A folder is looked at once in it, and only that folder, not those that
-    it is in.
+    it is in. A storage that knows of links, nameservices or mounts has `place_of(location)`, and
+    `leads_elsewhere(location, place)`: whether the last segment changes the place, its folder's with that segment.
 
     Args:
         storage: where they are; None if text has to do.

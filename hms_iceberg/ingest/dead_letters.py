@@ -54,7 +54,7 @@ def check_dead_letters(table: Table) -> None:
     try:
         SchemaFit(_ARROW, table.schema(), name).fit(pa.RecordBatch.from_pylist([with_nulls], _ARROW))
     except (SchemaMismatchError, TypeMismatchError, NullValueError) as error:
-        raise type(error)(
+        raise SchemaMismatchError(
             f"Table {name} cannot keep dead letters: {error} Name another table, or let --dead-letters create one."
         ) from error
 

@@ -10,7 +10,6 @@ from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError
 from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.lazy import pl
-from hms_iceberg.scan.manifests.cache import ManifestCache
 from hms_iceberg.scan.manifests.manifest_source import manifests_of, named_snapshot, named_table
 from hms_iceberg.scan.planner import KeptFiles, Planner, manifest_source
 from hms_iceberg.scan.tasks import ScanPlan
@@ -36,7 +35,7 @@ class AppendRequest:
     table_name: str | None = None  # for errors; None takes the location
 
 
-def plan_appends(request: AppendRequest, storage: Storage, manifest_cache: ManifestCache | None = None) -> ScanPlan:
+def plan_appends(request: AppendRequest, storage: Storage) -> ScanPlan:
     """Finds the data files that snapshots with operation ``append`` added between two snapshots. Other snapshots are
     passed over, and deletes are not applied: the plan is of rows that were appended, whatever became of them since."""
     started = time.perf_counter()
@@ -44,7 +43,7 @@ def plan_appends(request: AppendRequest, storage: Storage, manifest_cache: Manif
     schema = request.schema or metadata.schema()
     with named_table(metadata.location, request.table_name):
         row_filter = bind(schema, request.row_filter, request.case_sensitive)
-    planner = Planner(metadata, schema, row_filter, manifest_source(metadata, storage, manifest_cache))
+    planner = Planner(metadata, schema, row_filter, manifest_source(metadata, storage))
     last = snapshot_or_current(metadata, request.to_snapshot_id)
     between = snapshots_between(metadata, request.from_snapshot_id, last, request.from_inclusive)
     appends = [each for each in between if each.operation == Operation.APPEND]

@@ -18,7 +18,6 @@ from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.appends import added_files, snapshot_or_current, snapshots_between
 from hms_iceberg.scan.delete_index import DeleteIndex
-from hms_iceberg.scan.manifests.cache import ManifestCache
 from hms_iceberg.scan.manifests.manifest_source import ManifestSource, manifests_of, named_snapshot, named_table
 from hms_iceberg.scan.planner import KeptFiles, Planner, manifest_source
 from hms_iceberg.scan.tasks import FileScanTask, ScanPlan
@@ -136,9 +135,7 @@ class SnapshotChanges:
                 yield self._task(change, live, gone.delete_files)
 
 
-def plan_changelog(
-    request: ChangelogRequest, storage: Storage, manifest_cache: ManifestCache | None = None
-) -> Iterator[SnapshotChanges]:
+def plan_changelog(request: ChangelogRequest, storage: Storage) -> Iterator[SnapshotChanges]:
     """Finds the files in which snapshots inserted or deleted rows, snapshot by snapshot, oldest first. Snapshots with
     the operation ``replace`` change no rows and are passed over; they have no ordinal."""
     metadata = request.metadata
@@ -150,7 +147,7 @@ def plan_changelog(
     schema = request.schema or metadata.schema()
     with named_table(request.metadata.location, request.table_name):
         row_filter = bind(schema, request.row_filter, request.case_sensitive)
-    differ = _SnapshotDiffer(metadata, schema, row_filter, storage, manifest_cache)
+    differ = _SnapshotDiffer(metadata, schema, row_filter, storage)
     return (differ.changes(ordinal, snapshot) for ordinal, snapshot in enumerate(changing))
 
 
@@ -175,13 +172,12 @@ class _SnapshotDiffer:
         schema: Schema,
         row_filter: BooleanExpression,
         storage: Storage,
-        cache: ManifestCache | None,
     ) -> None:
         self._metadata = metadata
         self._schema = schema
         self._filter = row_filter
         self._storage = storage
-        self._source: ManifestSource = manifest_source(metadata, storage, cache)
+        self._source: ManifestSource = manifest_source(metadata, storage)
         self._planner = Planner(metadata, schema, row_filter, self._source)
         self._unfiltered = Planner(metadata, schema, AlwaysTrue(), self._source)
 

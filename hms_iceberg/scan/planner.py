@@ -20,7 +20,7 @@ from hms_iceberg.lazy import pl
 from hms_iceberg.reports import ScanReport, tell
 from hms_iceberg.scan.delete_index import DeleteIndex
 from hms_iceberg.scan.delete_keys import key_metric_columns
-from hms_iceberg.scan.manifests.cache import ManifestCache, ManifestFrame, cache_of
+from hms_iceberg.scan.manifests.cache import ManifestFrame, cache_of
 from hms_iceberg.scan.manifests.entry_frames import DELETE_ONLY, FILE_COLUMNS, METRIC_COLUMNS, file_dtypes
 from hms_iceberg.scan.manifests.manifest_source import ManifestSource, manifests_of, named_snapshot, named_table
 from hms_iceberg.scan.manifests.metric_columns import Metric
@@ -48,23 +48,18 @@ _DATA_COLUMNS = tuple(name for name in FILE_COLUMNS if name not in DELETE_ONLY)
 _DELETE_COLUMNS = FILE_COLUMNS
 
 
-def plan_scan(request: ScanRequest, storage: Storage, manifest_cache: ManifestCache | None = None) -> ScanPlan:
+def plan_scan(request: ScanRequest, storage: Storage) -> ScanPlan:
     """Finds the files that a scan must read and the deletes that apply to them; it may find files without matching
     rows, but misses none that has one."""
-    (plan,) = plan_parts(request, storage, manifest_cache, entries=None)
+    (plan,) = plan_parts(request, storage, None)
     return plan
 
 
-def plan_parts(
-    request: ScanRequest,
-    storage: Storage,
-    manifest_cache: ManifestCache | None = None,
-    entries: int | None = _PART_ENTRIES,
-) -> Iterator[ScanPlan]:
+def plan_parts(request: ScanRequest, storage: Storage, entries: int | None = _PART_ENTRIES) -> Iterator[ScanPlan]:
     """The plan of a scan in parts (at least one) that are made as they are asked for, each of data manifests of about
     so many entries; None makes one part. Memory is bounded by one part and the table's delete files."""
     started = time.perf_counter()
-    begun = begin_plan(request, storage, manifest_cache)
+    begun = begin_plan(request, storage)
     planner, snapshot = begun.planner, begun.snapshot
     with begun.naming_errors():
         deletes = planner.of(ManifestContent.DELETES).delete_files(begun.manifests(ManifestContent.DELETES))
@@ -75,12 +70,10 @@ def plan_parts(
         started = time.perf_counter()
 
 
-def plan_part(
-    request: ScanRequest, storage: Storage, part: int, entries: int, manifest_cache: ManifestCache | None = None
-) -> ScanPlan | None:
+def plan_part(request: ScanRequest, storage: Storage, part: int, entries: int) -> ScanPlan | None:
     """One of the parts that :func:`plan_parts` makes, without those before it; None if there are not so many."""
     started = time.perf_counter()
-    begun = begin_plan(request, storage, manifest_cache)
+    begun = begin_plan(request, storage)
     planner = begun.planner
     manifests = next(islice(_parts(begun.manifests(ManifestContent.DATA), entries), part, None), None)
     if manifests is None:
@@ -112,13 +105,13 @@ class BegunPlan:
         return named_snapshot(snapshot_id, self.planner.metadata.location)
 
 
-def begin_plan(request: ScanRequest, storage: Storage, manifest_cache: ManifestCache | None = None) -> BegunPlan:
+def begin_plan(request: ScanRequest, storage: Storage) -> BegunPlan:
     """Reads the manifest list of the snapshot to plan; arguments and errors are those of :func:`plan_scan`."""
     snapshot = _snapshot(request)
     schema = _schema(request, snapshot)
     with named_table(request.metadata.location, request.table_name):
         row_filter = bind(schema, request.row_filter, request.case_sensitive)
-    source = manifest_source(request.metadata, storage, manifest_cache)
+    source = manifest_source(request.metadata, storage)
     planner = Planner(
         request.metadata,
         schema,
@@ -139,7 +132,7 @@ def begin_plan(request: ScanRequest, storage: Storage, manifest_cache: ManifestC
 
 def file_metrics(plan: ScanPlan, storage: Storage, types: Mapping[int, IcebergType]) -> pl.DataFrame:
     """The data files of a plan with the metrics of some fields."""
-    planner = Planner(plan.metadata, plan.schema, plan.row_filter, manifest_source(plan.metadata, storage, None))
+    planner = Planner(plan.metadata, plan.schema, plan.row_filter, manifest_source(plan.metadata, storage))
     manifests = [] if plan.snapshot is None else manifests_of(plan.snapshot, storage)
     found = planner.data_files([each for each in manifests if each.content is ManifestContent.DATA], types).frame
     names = [name for field_id in types for name in key_metric_columns(field_id)]
@@ -162,10 +155,9 @@ def _parts(manifests: Sequence[ManifestFile], entries: int | None) -> Iterator[l
         yield part
 
 
-def manifest_source(metadata: TableMetadata, storage: Storage, manifest_cache: ManifestCache | None) -> ManifestSource:
-    """The manifests of a table, through a cache (None: that of the storage's catalog)."""
-    cache = cache_of(storage) if manifest_cache is None else manifest_cache
-    return ManifestSource(storage, partition_columns(metadata), cache)
+def manifest_source(metadata: TableMetadata, storage: Storage) -> ManifestSource:
+    """The manifests of a table, through the cache of the storage's catalog."""
+    return ManifestSource(storage, partition_columns(metadata), cache_of(storage))
 
 
 def _snapshot(request: ScanRequest) -> Snapshot | None:

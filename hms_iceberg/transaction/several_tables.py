@@ -96,7 +96,7 @@ class SeveralTables:
             lease.acquire()
         for each in self._transactions:
             is_trusted = approach is Approach.TRUST
-            base = each.origin.start if is_trusted else each.part_base(partial(lease.load, each.identifier))
+            base = each.origin.start if is_trusted else each.load(partial(lease.load, each.identifier))
             self._prepare(each, base)
         switches = [
             TableSwitch(name, part.base, part.new, part.checksum)

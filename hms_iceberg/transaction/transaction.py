@@ -66,7 +66,6 @@ class Transaction:
         origin: Origin,
         metastore: Metastore,
         storage: Storage,
-        clock_ms: Callable[[], int] | None = None,
         *,
         first: Approach = Approach.LOOK,
     ) -> None:
@@ -75,7 +74,7 @@ class Transaction:
             refuse_previewed(origin.start.metadata, ".".join(identifier))
         self.identifier = identifier
         self.origin = origin
-        self.workspace = FileWorkspace(storage, clock_ms)
+        self.workspace = FileWorkspace(storage)
         self.attempts = 0
         self._metastore = metastore
         self._updates: list[Update] = []
@@ -167,7 +166,7 @@ class Transaction:
         with (
             report,
             self._commit as commit,
-            self._metastore.lease(self.identifier, self._lock_properties()) as lease,
+            self._metastore.lease(self.identifier, self.lock_properties) as lease,
         ):
             for attempt in self._policy(lease):
                 with attempt:
@@ -207,16 +206,8 @@ class Transaction:
         assert base is not None
         return base if metadata is base.metadata else write_version(base, metadata, self.workspace)
 
-    def part_base(self, load: Callable[[], TablePointer]) -> MetadataVersion | None:
-        """The newest version, by a pointer that `load` gives; None if the table is gone."""
-        return self._load(load)
-
     @property
     def lock_properties(self) -> Mapping[str, str]:
-        """The properties that say how the table is locked."""
-        return self._lock_properties()
-
-    def _lock_properties(self) -> Mapping[str, str]:
         """The properties that say how the table is locked: those before the transaction, if it was there."""
         start = self.origin.start
         return self._initial.properties if start is None else start.metadata.properties
@@ -237,9 +228,10 @@ class Transaction:
     def _base(self, lease: Lease[MetadataVersion], approach: Approach) -> MetadataVersion | None:
         if not self.origin.loads:
             return None
-        return self.origin.start if approach is Approach.TRUST else self._load(lease.load)
+        return self.origin.start if approach is Approach.TRUST else self.load(lease.load)
 
-    def _load(self, load: Callable[[], TablePointer]) -> MetadataVersion | None:
+    def load(self, load: Callable[[], TablePointer]) -> MetadataVersion | None:
+        """The newest version, by a pointer that `load` gives; None if the table is gone."""
         try:
             pointer = load()
         except NotAnIcebergTableError:
@@ -261,7 +253,7 @@ class Transaction:
         try:
             metadata = self._metadata_on(base)
         except MissingFileError as error:
-            newest = self._load(lambda: self._metastore.load(self.identifier))
+            newest = self.load(lambda: self._metastore.load(self.identifier))
             if newest is not None:
                 self.origin.metadata_on(newest, self.identifier)
                 if base is not None and newest.identity != base.identity:

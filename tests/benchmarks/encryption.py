@@ -24,7 +24,7 @@ from click import echo
 
 from hms_iceberg import load_catalog
 from hms_iceberg.catalog import Catalog
-from hms_iceberg.scan.manifests.cache import shared_cache
+from hms_iceberg.scan.manifests.cache import cache_of
 from hms_iceberg.table import Table
 
 Times = tuple[float, float]
@@ -56,7 +56,7 @@ def compared(name: str, work: Callable[[Table], object], plain: Table, encrypted
     found: dict[str, list[Times]] = {"plain": [], "encrypted": []}
     for repeat in range(repeats + 1):
         for kind, table in (("plain", plain), ("encrypted", encrypted)):
-            shared_cache().clear()
+            cache_of(None).clear()
             times = timed(lambda table=table: work(table))  # type: ignore[misc]
             if repeat:  # the first warms up
                 found[kind].append(times)

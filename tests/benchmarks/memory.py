@@ -164,10 +164,10 @@ MEASURED: dict[str, Callable[[str], int]] = {each.__name__: each for each in (*_
 
 def measure(name: str, location: str, cache: int | None = None) -> dict[str, Any]:
     """Does one of `MEASURED`, with so many MiB of manifests in the cache of the process; None leaves its bound."""
-    from hms_iceberg.scan.manifests.cache import shared_cache
+    from hms_iceberg.scan.manifests.cache import cache_of
 
     if cache is not None:
-        shared_cache().resize(cache * MIB)
+        cache_of(None).resize(cache * MIB)
     start = time.perf_counter()
     found = MEASURED[name](location)
     seconds = time.perf_counter() - start

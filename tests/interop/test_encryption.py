@@ -15,7 +15,7 @@ import pytest
 from hms_iceberg import load_catalog
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import CorruptMetadataError, KeyUnavailableError, TamperedFileError
-from hms_iceberg.scan.manifests.cache import shared_cache
+from hms_iceberg.scan.manifests.cache import cache_of
 from hms_iceberg.spark import extend
 from hms_iceberg.spec.data_types import DoubleType, FloatType
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
@@ -244,7 +244,7 @@ def test_what_java_wrote_and_somebody_changed_is_told(keyed: Catalog, iceberg_ja
     ]:
         content = path.read_bytes()
         for place in (0, len(content) // 2, len(content) - 1) if path.suffix != ".parquet" else (40, len(content) - 1):
-            shared_cache().clear()
+            cache_of(None).clear()
             changed = bytearray(content)
             changed[place] ^= 1
             path.write_bytes(changed)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 from hms_iceberg.errors import FileAlreadyExistsError, MissingFileError
+from hms_iceberg.scan.manifests.cache import ManifestCache
 from hms_iceberg.storage import FileInfo
 
 
@@ -19,6 +20,7 @@ class InMemoryStorage:
         self.deleted: list[str] = []
         self.reads: list[str] = []
         self.before_create: Callable[[str], None] | None = None
+        self.manifest_cache: ManifestCache | None = None  # the one that scans of all storages share, if None
 
     def read(self, location: str) -> bytes:
         """The whole object."""

@@ -43,7 +43,7 @@ class ManifestTable:
 
     def __init__(self, schema: Schema, *specs: PartitionSpec, format_version: int = 2) -> None:
         self.storage = InMemoryStorage()
-        self.cache = ManifestCache()
+        self.storage.manifest_cache = ManifestCache()
         self.manifests: list[ManifestFile] = []
         specs = specs or (UNPARTITIONED,)
         self.metadata = TableMetadata(
@@ -115,7 +115,7 @@ class ManifestTable:
         """A plan of the current snapshot (or of ``snapshot_id``)."""
         expression = parse(row_filter) if isinstance(row_filter, str) else row_filter or AlwaysTrue()
         request = ScanRequest(self.metadata, row_filter=expression, **more)
-        return plan_scan(request, self.storage, self.cache)
+        return plan_scan(request, self.storage)
 
     def planned(self, row_filter: str | BooleanExpression | None = None, **more: Any) -> list[str]:
         """The last part of the paths of the planned files, sorted."""

@@ -77,7 +77,7 @@ def position_deletes(request: MetadataRequest) -> pa.RecordBatchReader:
 
 def _delete_files(request: MetadataRequest) -> list[DataFile]:
     metadata = request.metadata
-    source = manifest_source(metadata, request.storage, None)
+    source = manifest_source(metadata, request.storage)
     planner = Planner(metadata, metadata.schema(), AlwaysTrue(), source)
     manifests = [each for each in request.manifests() if each.content is ManifestContent.DELETES]
     frame = planner.delete_files(manifests).frame

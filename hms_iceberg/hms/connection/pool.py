@@ -61,19 +61,19 @@ class SentRequests:
         self._broken = broken
         self._abandon = weakref.finalize(self, connection.close)  # after an interrupt
 
-    def replies(self, timeout: float | None = None) -> list[Reply]:
-        """Waits for the answers, `timeout` seconds for each; those after a broken connection are lost. Call it once."""
-        replies = self._replies(timeout)
+    def replies(self) -> list[Reply]:
+        """Waits for the answers; those after a broken connection are lost. Call it once."""
+        replies = self._replies()
         for name, reply in zip(self._names, replies, strict=True):
             _tell(name, reply.error, self._started, reply.moment)
         return replies
 
-    def _replies(self, timeout: float | None) -> list[Reply]:
+    def _replies(self) -> list[Reply]:
         connection, replies = self._connection, list[Reply]()
         self._abandon.detach()
         try:
             if self._broken is None:
-                connection.transport.set_timeout(timeout or self._pool.settings.socket_timeout)
+                connection.transport.set_timeout(self._pool.settings.socket_timeout)
                 for name in self._names:
                     connection.transport.acknowledge_at_once()
                     replies.append(_reply(connection, name))

@@ -95,10 +95,6 @@ def _key(manifest: ManifestFile) -> _Key:
     return manifest.manifest_path, manifest.first_row_id
 
 
-# A file by its location and, for deletion vectors, its offset: what takes its place; () for nothing.
-_Replacements = Mapping[tuple[str, int | None], tuple[DataFile, ...]]
-
-
 @dataclass
 class FileRewriting:
     """Finds and rewrites the files of a table for one erasure; what was done once is remembered for later versions."""

@@ -19,9 +19,7 @@ ALL = "all"
 REFS = "refs"
 
 
-def loaded(
-    served: ServedCatalog, call: Call, identifier: Identifier, version: MetadataVersion, status: int = 200
-) -> Answer:
+def loaded(served: ServedCatalog, call: Call, identifier: Identifier, version: MetadataVersion) -> Answer:
     """The answer to a load of a table; 304 without a body if the client has this version already."""
     snapshots = call.query.get("snapshots", ALL).lower()
     if snapshots not in (ALL, REFS):
@@ -43,7 +41,7 @@ def loaded(
             b"}",
         )
     )
-    return Answer(body, status, {"ETag": tag})
+    return Answer(body, headers={"ETag": tag})
 
 
 def committed(served: ServedCatalog, identifier: Identifier, version: MetadataVersion) -> Answer:

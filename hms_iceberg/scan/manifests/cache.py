@@ -234,11 +234,6 @@ _shared = ManifestCache()
 _of_bound: WeakValueDictionary[int, ManifestCache] = WeakValueDictionary({DEFAULT_CACHE_BYTES: _shared})
 
 
-def shared_cache() -> ManifestCache:
-    """The cache of all scans of this process whose catalog does not say how large it is to be."""
-    return _shared
-
-
 def cache_of_bound(bound: int) -> ManifestCache:
     """The cache for the tables of catalogs whose ``CACHE_BYTES`` is so much; of the default, the shared one."""
     return _of_bound.setdefault(bound, ManifestCache(bound))

@@ -184,4 +184,4 @@ def _record_counts(metadata: TableMetadata, snapshot: Snapshot, storage: Storage
 
 def _planner(metadata: TableMetadata, storage: Storage, schema_id: int) -> Planner:
     schema = metadata.schema_by_id(schema_id)
-    return Planner(metadata, schema, bind(schema, AlwaysTrue()), manifest_source(metadata, storage, None))
+    return Planner(metadata, schema, bind(schema, AlwaysTrue()), manifest_source(metadata, storage))

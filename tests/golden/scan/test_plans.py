@@ -18,7 +18,6 @@ from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.errors import IcebergError
 from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.expressions.tree import AlwaysTrue
-from hms_iceberg.scan.manifests.cache import ManifestCache
 from hms_iceberg.scan.planner import plan_scan
 from hms_iceberg.scan.tasks import ScanPlan, ScanRequest
 from hms_iceberg.spec.metadata.metadata_json import metadata_from_json
@@ -80,11 +79,10 @@ def tasks_of(plan: ScanPlan, case: str) -> dict[str, set[str]]:
 def test_every_read_is_planned_as_java_plans_it(case: str) -> None:
     metadata = metadata_of(case)
     storage = ArrowStorage({})
-    cache = ManifestCache()
     problems = []
     for read in expected(case)["reads"]:
         try:
-            plan = plan_scan(request_of(metadata, read), storage, cache)
+            plan = plan_scan(request_of(metadata, read), storage)
             ours = tasks_of(plan, case)
         except IcebergError as error:
             problems.append((read["name"], read.get("filter"), type(error).__name__, str(error)))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from hms_iceberg.scan.manifests.cache import shared_cache
+from hms_iceberg.scan.manifests.cache import cache_of
 from hms_iceberg.scan.metadata_tables import METADATA_TABLES
 from hms_iceberg.spec.data_types import FixedType, LongType, NestedField, StringType, TimestampNanoType, UUIDType
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
@@ -227,7 +227,7 @@ def test_values_that_arrow_and_spark_hold_differently(spark: SparkSession, catal
 def test_explain_reads_no_manifests(spark: SparkSession, parted: Table, namespace: str) -> None:
     for manifest in parted.inspect.manifests()["path"].to_pylist():
         parted.storage.delete(manifest)
-    shared_cache().clear()
+    cache_of(None).clear()
     assert "iceberg" in spark.sql(f"explain select file_path from {namespace}.parted.files").collect()[0][0]
     with pytest.raises(Exception, match="MissingFileError"):
         spark.table(f"{namespace}.parted.files").collect()
@@ -237,7 +237,7 @@ def test_a_few_rows_are_read_from_a_few_manifests(spark: SparkSession, parted: T
     manifests = [row["path"] for row in parted.inspect.manifests().to_pylist() if row["content"] == 0]
     assert len(manifests) > 1
     parted.storage.delete(manifests[-1])
-    shared_cache().clear()
+    cache_of(None).clear()
     assert len(spark.table(f"{namespace}.parted.data_files").limit(1).collect()) == 1
     with pytest.raises(Exception, match="MissingFileError"):
         spark.table(f"{namespace}.parted.data_files").orderBy("file_path").limit(1).collect()

@@ -15,7 +15,7 @@ from hms_iceberg.arrow.formats.content_files import open_reader
 from hms_iceberg.arrow.metrics.footer_metrics import read_footer
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.errors import CorruptDataFileError, CorruptFileError, MissingFileError, StorageError
-from hms_iceberg.scan.manifests.cache import shared_cache
+from hms_iceberg.scan.manifests.cache import cache_of
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.table import Table
@@ -99,7 +99,7 @@ def test_metadata_and_manifests_that_cannot_be_read_are_not_damaged(tables: dict
     storage = FailingStorage()
     broken = Table(table.identifier, read_version(table.metadata_location, storage), table.metastore, storage)
     storage.error = failure
-    shared_cache().clear()
+    cache_of(None).clear()
     for attempt in (lambda: list(broken.scan().plan_files()), lambda: read_version(table.metadata_location, storage)):
         with pytest.raises(type(failure)) as raised:
             attempt()

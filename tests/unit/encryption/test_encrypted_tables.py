@@ -30,7 +30,7 @@ from hms_iceberg.maintenance.repair import plan_repair
 from hms_iceberg.metastore import TablePointer
 from hms_iceberg.migration.migrate import migrate
 from hms_iceberg.migration.migration_plan import MigrationOptions
-from hms_iceberg.scan.manifests.cache import shared_cache
+from hms_iceberg.scan.manifests.cache import cache_of
 from hms_iceberg.spec.data_types import DoubleType, NestedField, VariantType
 from hms_iceberg.spec.metadata.metadata_json import compress, metadata_to_json
 from hms_iceberg.spec.schema import Schema
@@ -118,7 +118,7 @@ def test_every_changed_file_is_told_and_none_is_read(catalog: Catalog) -> None:
             *(each.read_bytes() for each in alike[:1]),
         ):
             path.write_bytes(changed)
-            shared_cache().clear()
+            cache_of(None).clear()
             with pytest.raises(TamperedFileError):
                 catalog.load_table("db.t").scan().to_arrow()
             assert check_table(catalog.load_table("db.t"), record_counts=True, values=True).findings
@@ -165,7 +165,7 @@ def test_a_new_key_takes_the_place_of_the_one_above_all_lists(catalog: Catalog) 
     }
     assert [each for each in files(table, "") if "metadata.json" not in each.name] == written
     for loaded in (table, catalog.load_table("db.t")):
-        shared_cache().clear()
+        cache_of(None).clear()
         assert [loaded.scan(snapshot_id=each.snapshot_id).count() for each in loaded.snapshots()] == [1, 2, 3]
     table.append(rows(3, 4))
     assert [key.encrypted_by_id for key in table.metadata.encryption_keys].count(new) == 4

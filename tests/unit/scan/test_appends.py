@@ -25,7 +25,7 @@ def data_file(path: str, value: int = 0, **more: Any) -> DataFile:
 
 def appended(table: ManifestTable, start: int | None = None, end: int | None = None, **more: Any) -> list[str]:
     request = AppendRequest(table.metadata, start, end, **more)
-    return names(task.file for task in plan_appends(request, table.storage, table.cache).tasks())
+    return names(task.file for task in plan_appends(request, table.storage).tasks())
 
 
 def marked(table: ManifestTable, snapshot_id: int, operation: str) -> None:
@@ -55,7 +55,7 @@ def test_files_of_other_operations_and_their_deletes_are_passed_over() -> None:
     table.commit(data_file("c"))
     marked(table, overwrite.snapshot_id, "overwrite")
     assert appended(table) == ["a", "c"]
-    plan = plan_appends(AppendRequest(table.metadata), table.storage, table.cache)
+    plan = plan_appends(AppendRequest(table.metadata), table.storage)
     assert not plan.has_deletes
     assert plan.files["record_count"].sum() == 2
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from hms_iceberg.errors import IcebergError
-from hms_iceberg.scan.manifests.cache import shared_cache
+from hms_iceberg.scan.manifests.cache import cache_of
 from hms_iceberg.table.table import Table
 from hms_iceberg.updates.machinery.manifest_files import manifest_list_of
 from tests.support.damage import damaged, damaged_inside
@@ -52,7 +52,7 @@ def test_a_damaged_manifest_or_list_gives_a_typed_error_or_the_rows(
         content = path.read_bytes()
         for _ in range(MUTATIONS // len(paths)):
             path.write_bytes(damage(rng, content))
-            shared_cache().clear()
+            cache_of(None).clear()
             try:
                 found = table.scan().to_arrow().to_pylist()
             except IcebergError:

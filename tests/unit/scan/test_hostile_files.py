@@ -16,7 +16,7 @@ import pytest
 
 from hms_iceberg.arrow.deletes.puffin import encode_deletion_vector, read_deletion_vector
 from hms_iceberg.errors import CorruptFileError, StorageError
-from hms_iceberg.scan.manifests.cache import shared_cache
+from hms_iceberg.scan.manifests.cache import cache_of
 from hms_iceberg.spec.manifests.avro_container import encode_long, read_blocks, read_container
 from hms_iceberg.table.table import Table
 from hms_iceberg.transaction.workspace import read_version
@@ -69,7 +69,7 @@ def grown(attempt: Callable[[], object]) -> int:
 
 
 def plan(table: Table) -> None:
-    shared_cache().clear()
+    cache_of(None).clear()
     list(table.scan().plan_files())
 
 

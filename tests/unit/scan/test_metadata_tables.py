@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError
-from hms_iceberg.scan.manifests.cache import shared_cache
+from hms_iceberg.scan.manifests.cache import cache_of
 from hms_iceberg.scan.manifests.entry_frames import MAPS
 from hms_iceberg.scan.manifests.manifest_frames import ManifestDecoder
 from hms_iceberg.scan.manifests.metric_columns import Metric
@@ -115,13 +115,13 @@ def test_some_columns_are_those_of_the_whole_table(name: str, monkeypatch: pytes
     monkeypatch.setattr(ManifestDecoder, "entries", remembering)
     monkeypatch.setattr(ManifestDecoder, "files", remembering_maps)
     for column in whole[0]:
-        shared_cache().clear()
+        cache_of(table.storage).clear()
         assert rows(table, name, columns=[column]) == [{column: row[column]} for row in whole]
         is_map = column.endswith(("counts", "sizes", "_bounds"))
         maps = MAPS if column in ("data_file", "readable_metrics") else [column] if is_map else []
         assert asked and all(sorted(each) == sorted(maps) for each in asked)
         asked.clear()
-    shared_cache().clear()
+    cache_of(table.storage).clear()
     some = rows(
         table,
         name,
@@ -150,7 +150,7 @@ def test_the_columns_of_an_empty_table_have_the_types_of_a_full_one() -> None:
 
 def test_maps_of_metrics_are_decoded_once_and_no_plan_takes_them_for_metrics() -> None:
     table = ManifestTable(SCHEMA, BY_CITY)
-    table.cache = shared_cache()
+    table.storage.manifest_cache = None
     table.commit(
         data_file("a", partition=("x",), value_counts={1: 10, 2: -1}, lower_bounds={1: to_bytes(LongType(), 5)}),
         data_file("b", partition=("y",), upper_bounds={1: to_bytes(LongType(), 4)}),

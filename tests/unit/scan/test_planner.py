@@ -293,7 +293,7 @@ def test_the_second_plan_reads_only_the_manifest_list() -> None:
 def test_a_cache_without_room_changes_nothing_but_the_reads() -> None:
     table = ManifestTable(SCHEMA)
     table.commit(data_file("a", 0, 9), data_file("b", 10, 19))
-    table.cache = ManifestCache(max_bytes=0)
+    table.storage.manifest_cache = ManifestCache(max_bytes=0)
     assert table.planned("id = 5") == ["a"]
     assert table.planned("id = 15") == ["b"]
     assert table.plan().metrics.manifests_cached == 0

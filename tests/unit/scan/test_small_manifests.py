@@ -35,7 +35,7 @@ def data_file(number: int) -> DataFile:
 @pytest.mark.parametrize("room", [0, 20_000, 10**8])
 def test_plans_of_many_small_manifests_are_right_whatever_the_cache_keeps(room: int) -> None:
     table = ManifestTable(SCHEMA)
-    table.cache = ManifestCache(max_bytes=room)
+    table.storage.manifest_cache = ManifestCache(max_bytes=room)
     for number in range(30):
         table.commit(data_file(number), data_file(number + 100))
     table.commit_manifests([each for each in table.manifests if each != table.manifests[4]], 1_000_007)

@@ -11,7 +11,7 @@ import pytest
 
 from hms_iceberg.catalog import Catalog, load_catalog
 from hms_iceberg.errors import ConfigurationError
-from hms_iceberg.scan.manifests.cache import FrameMetrics, ManifestCache, ManifestFrame, cache_of, shared_cache
+from hms_iceberg.scan.manifests.cache import FrameMetrics, ManifestCache, ManifestFrame, cache_of
 from hms_iceberg.scan.manifests.metric_columns import Metric, MetricColumns
 from hms_iceberg.scan.planner import plan_scan
 from hms_iceberg.scan.tasks import ScanRequest
@@ -118,7 +118,7 @@ def test_each_catalog_has_a_cache_of_its_own_bound_and_changes_no_other(tmp_path
     assert cached(without) == [0, 0] and cached(small) == [0, 1]
     again = opened("again", **{SETTING: "1000000"})
     assert cached(again) == [1, 1]  # many catalogs of one bound take no more than that
-    assert cached(first) == [1, 1] and shared_cache().max_bytes == 512 * 1024 * 1024
+    assert cached(first) == [1, 1] and cache_of(None).max_bytes == 512 * 1024 * 1024
     bounds = [cache_of(each.storage).max_bytes for each in (first, without, small, pickle.loads(pickle.dumps(small)))]
     assert bounds == [512 * 1024 * 1024, 0, 1_000_000, 1_000_000]
     without.close()

@@ -16,7 +16,6 @@ from hms_iceberg.arrow.formats.parquet_frames import FrameReader
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.errors import MissingFileError, UnknownColumnError
 from hms_iceberg.expressions.text.parser import parse
-from hms_iceberg.scan.manifests.cache import ManifestCache
 from hms_iceberg.scan.planner import plan_parts, plan_scan
 from hms_iceberg.scan.tasks import ScanRequest
 from hms_iceberg.spec.data_types import DoubleType, LongType, NestedField, TimestampType
@@ -80,7 +79,7 @@ def test_a_plan_in_parts_reads_and_holds_one_part_at_a_time(tmp_path: Path) -> N
             return super().read(location)
 
     parts = []
-    for part in plan_parts(ScanRequest(table.metadata), Counted(), ManifestCache(max_bytes=0), entries=2):
+    for part in plan_parts(ScanRequest(table.metadata), Counted({"io.manifest.cache.max-total-bytes": "0"}), entries=2):
         parts.append(weakref.ref(part))
         assert len(part) == 2
         assert len([location for location in read if "-m" in location]) == 2 * len(parts)
