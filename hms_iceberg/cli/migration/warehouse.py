@@ -107,7 +107,6 @@ class WarehouseMigration:
 
     def _report(self, plan: WarehousePlan) -> None:
         from hms_iceberg.migration.warehouse.warehouse_plan import human_size, shown_state, shown_why
-        from hms_iceberg.report.migration_page import migration_page
 
         if self.html is not None:
             self.html.write_text(migration_page(plan), encoding="utf-8")
@@ -130,10 +129,25 @@ class WarehouseMigration:
                 for each in plan.tables
             ],
         )
-        counts = Counter(map(shown_state, plan.tables))
-        outcomes = ", ".join(f"{number} {state}" for state, number in sorted(counts.items()))
         left = f"; about {plan.seconds:,.0f} s of work left" if plan.seconds else ""
-        say(f"{len(plan.tables)} tables: {outcomes}{left}.", err=True)
+        say(f"{len(plan.tables)} tables: {_outcomes(plan)}{left}.", err=True)
+
+
+def migration_page(plan: WarehousePlan) -> str:
+    """An HTML page with the state of every table, which sorts and searches."""
+    from hms_iceberg.migration.warehouse.warehouse_plan import human_size, shown_state, shown_why
+    from hms_iceberg.report.page import page_templates
+
+    environment = page_templates().overlay()
+    environment.filters = {**environment.filters, "state": shown_state, "why": shown_why, "human_size": human_size}
+    return environment.get_template("migration.html").render(tables=plan.tables, summary=_outcomes(plan))
+
+
+def _outcomes(plan: WarehousePlan) -> str:
+    from hms_iceberg.migration.warehouse.warehouse_plan import shown_state
+
+    counts = Counter(map(shown_state, plan.tables))
+    return ", ".join(f"{number:,} {state}" for state, number in sorted(counts.items()))
 
 
 def _print_outcome(entry: TablePlan) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from hms_iceberg.arrow.deletes.deleted_rows import read_position_deletes
 from hms_iceberg.arrow.parallel import in_parallel
 from hms_iceberg.errors import CommitConflictError, CorruptDataFileError, MissingFileError, UnsupportedError
 from hms_iceberg.expressions.text.parser import parse
@@ -15,11 +16,12 @@ from hms_iceberg.maintenance.erasure.erasure_journal import ErasureIntent, Erasu
 from hms_iceberg.maintenance.erasure.erasure_plan import ErasurePlan
 from hms_iceberg.maintenance.erasure.erasure_report import FORMAT
 from hms_iceberg.maintenance.erasure.forgotten_rows import Reading, RowFinder, readings_of, refuse_unreadable
-from hms_iceberg.maintenance.erasure.lost_deletes import lost_deletes
 from hms_iceberg.maintenance.erasure.mentions import Mentions, texts_of
 from hms_iceberg.maintenance.erasure.rewritten_history import OPEN_ERASURE, FileRewriting, ForgetRows, NamedByHistory
 from hms_iceberg.metastore import MetadataVersion
+from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata, changed, now_ms
+from hms_iceberg.spec.metadata_columns import DELETE_FILE_PATH
 from hms_iceberg.spec.values.datetimes import format_milliseconds
 from hms_iceberg.storage import HasFolders, Places, Storage
 from hms_iceberg.table.needed.named_files import OwnFolders, delete_files, files_of, is_in_any
@@ -203,7 +205,7 @@ class Erasure:
         """Refuses to go on while deletes name files that were replaced: only as long as these are there can people see
         which rows were meant."""
         metadata, storage = self._table.metadata, self._table.storage
-        lost = lost_deletes(metadata, NamedByHistory.of(metadata, storage), storage, journal.replaced())
+        lost = _lost_deletes(metadata, NamedByHistory.of(metadata, storage), storage, journal.replaced())
         if lost:
             file, data_file = next(iter(lost.items()))
             raise CommitConflictError(
@@ -349,3 +351,36 @@ def _facts(location: str, storage: Storage) -> dict[str, Any] | None:
     except MissingFileError:
         return None
     return {"bytes": size, "sha256": digest.hexdigest()}
+
+
+def _lost_deletes(
+    metadata: TableMetadata, named: NamedByHistory, storage: Storage, replaced: Collection[str]
+) -> Mapping[str, str]:
+    """By delete file that a branch or tag reads, a replaced data file that it names and that no version names now:
+    another engine committed it across the erasure, it deletes nothing, and the rows that it meant are there again."""
+    gone = sorted(path for path in replaced if path not in named.data)
+    heads = {ref.snapshot_id for ref in metadata.refs.values()}
+    manifests = {row.manifest_path: row for head in heads for row in named.lists[head]}
+    files = {
+        (entry.data_file.file_path, entry.data_file.content_offset): entry.data_file
+        for row in manifests.values()
+        for entry in entries_of(row, storage)
+        if entry.is_live and entry.data_file.content is DataFileContent.POSITION_DELETES
+    }
+    found: dict[str, str] = {}
+    for file in files.values():
+        lost = _named_of(gone, file, storage)
+        if lost is not None:
+            found[file.file_path] = lost
+    return found
+
+
+def _named_of(paths: list[str], file: DataFile, storage: Storage) -> str | None:
+    """One of these paths that a file of position deletes, or a deletion vector, names; None if it names none."""
+    if file.referenced_data_file is not None:
+        return file.referenced_data_file if file.referenced_data_file in paths else None
+    low = file.lower_bounds.get(DELETE_FILE_PATH.field_id) if file.lower_bounds else None
+    high = file.upper_bounds.get(DELETE_FILE_PATH.field_id) if file.upper_bounds else None
+    within = [each for each in paths if (low or b"") <= each.encode() and (high is None or each.encode() <= high)]
+    names = read_position_deletes(storage, file) if within else {}
+    return next((each for each in within if each in names), None)

@@ -12,19 +12,62 @@ import pyarrow as pa
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import InvalidInputError
-from hms_iceberg.maintenance.system import files_health, locks, needs, snapshots, tables
-from hms_iceberg.maintenance.system.looking import Looking, Selected, SystemTable
+from hms_iceberg.maintenance.service.service import Limits, MaintenanceService, Step
+from hms_iceberg.maintenance.system import files_health, locks, tables
+from hms_iceberg.maintenance.system.looking import Looking, Row, Selected, SystemTable, columns
 from hms_iceberg.maintenance_policy import Policies
+from hms_iceberg.metastore import TableKind
+from hms_iceberg.scan.metadata_tables.history_tables import SNAPSHOTS
+from hms_iceberg.spec.data_types import BooleanType, LongType, StringType
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.table.table import Table
 
 __all__ = ["SYSTEM_TABLES", "Selected", "read_system_table", "system_schema", "system_table"]
 
+
+def _snapshots(looking: Looking, schema: pa.Schema) -> Iterator[pa.Table]:
+    return looking.of_each_table(schema, _snapshots_of)
+
+
+def _snapshots_of(table: Table) -> Iterator[Row]:
+    current = table.metadata.current_snapshot_id
+    for row in table.inspect.snapshots().to_pylist():
+        yield row | {"is_current": row["snapshot_id"] == current}
+
+
+def _needs(looking: Looking, schema: pa.Schema) -> Iterator[pa.Table]:
+    """The steps of a dry run of the maintenance service."""
+    listed = [each for each in looking.listed() if each.kind in (TableKind.ICEBERG, None)]
+    untold = [each for each in listed if each.error is not None]
+    yield from looking.of_each(schema, untold, lambda each: ())
+    names = [each.identifier for each in listed if each.error is None]
+    service = MaintenanceService(looking.catalog, policies=looking.policies, limits=Limits(looking.threads))
+    yield pa.Table.from_pylist(list(map(_step, service.run(dry_run=True, names=names).steps)), schema)
+
+
+def _step(step: Step) -> Row:
+    namespace, table = step.table.split(".", 1)
+    name = {"namespace": namespace, "table": table}
+    if not step.action:
+        return name | {"error": step.result}
+    return name | {"action": step.action, "why": step.why, "input_bytes": step.input_bytes}
+
+
 SYSTEM_TABLES: Mapping[str, SystemTable] = {
     "tables": tables.TABLES,
-    "snapshots": snapshots.SNAPSHOTS_OF_TABLES,
+    "snapshots": SystemTable(
+        columns(*SNAPSHOTS.fields, ("is_current", BooleanType(), "whether it is the table's current one")), _snapshots
+    ),
     "files_health": files_health.FILES_HEALTH,
     "locks": locks.LOCKS,
-    "maintenance": needs.MAINTENANCE,
+    "maintenance": SystemTable(
+        columns(
+            ("action", StringType(), "what would be done; null if the table cannot be looked at"),
+            ("why", StringType(), "what was found"),
+            ("input_bytes", LongType(), "size of the files that would be read and written anew"),
+        ),
+        _needs,
+    ),
 }
 
 

@@ -16,6 +16,7 @@ import pytest
 
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.cli.main import main
+from hms_iceberg.cli.migration.warehouse import migration_page
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.hms.commit.scratch_rows import scratch_row
 from hms_iceberg.hms.connection.thrift_types import ttypes
@@ -23,7 +24,6 @@ from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.hms.hive_metastore import hive_client
 from hms_iceberg.migration import migrate_warehouse, plan_warehouse
 from hms_iceberg.migration.warehouse.warehouse_plan import Outcome, State, TablePlan, WarehousePlan
-from hms_iceberg.report.migration_page import migration_page
 from tests.support.hdfs_path import local_path
 from tests.support.hive_warehouse import HiveWarehouse, write_files
 

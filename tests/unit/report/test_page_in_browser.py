@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from hms_iceberg.cli.migration.warehouse import migration_page
 from hms_iceberg.migration.warehouse.warehouse_plan import State, TablePlan, WarehousePlan
 from hms_iceberg.report import Failure, html_page, portrait_of
-from hms_iceberg.report.migration_page import migration_page
 from hms_iceberg.report.portrait import Advice
 from hms_iceberg.table import Table
 from tests.support.browser import Browser, browser, find_browser
