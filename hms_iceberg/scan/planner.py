@@ -343,7 +343,7 @@ class Planner:
         names = list(self._partitions.columns(spec_id))
         frame = decoded.frame
         if self._complement is not None:
-            frame = frame.with_columns(self._all_match(spec_id, decoded).alias(ALL_MATCH))
+            frame = frame.with_columns(self._all_match(spec_id, decoded, mask).alias(ALL_MATCH))
             names.append(ALL_MATCH)
         frame = frame if mask is None else frame.filter(mask)
         if frame.height == 0:
@@ -361,10 +361,13 @@ class Planner:
             return all_match
         return may_match(self._by_metrics, decoded.metrics)
 
-    def _all_match(self, spec_id: int, decoded: ManifestFrame) -> pl.Series:
+    def _all_match(self, spec_id: int, decoded: ManifestFrame, mask: pl.Series | None) -> pl.Series:
+        """The files all of whose rows match, among those of the mask: told by metrics where partitions do not."""
         assert self._complement is not None
-        by_metrics = ~may_match(self._complement, decoded.metrics)
         by_partition = self._partition_mask(spec_id, decoded.frame, strict=True)
+        if mask is not None and by_partition is not None and (by_partition | ~mask).all():
+            return by_partition
+        by_metrics = ~may_match(self._complement, decoded.metrics)
         return by_metrics if by_partition is None else by_metrics | by_partition
 
     def _keep_deletes(self, spec_id: int, decoded: ManifestFrame, key_types: Mapping[int, IcebergType]) -> pl.DataFrame:

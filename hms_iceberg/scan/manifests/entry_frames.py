@@ -11,7 +11,7 @@ from __future__ import annotations
 import io
 import json
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -146,11 +146,24 @@ def decode(
     metrics: Sequence[Metric] = (),
 ) -> tuple[list[int], pl.DataFrame]:
     """The number of entries of each manifest, and some of their columns and metrics below one another."""
-    present = [metric for metric in metrics if metric[0] in flat.columns]
     counts = [0] * len(manifests)
+    inflated = portions(containers, manifests, counts)
+    return counts, decode_portions(inflated, containers, manifests, flat, columns, metrics)
+
+
+def decode_portions(
+    inflated: Iterable[Sequence[tuple[int, bytes]]],
+    containers: Sequence[AvroContainer],
+    manifests: Sequence[ManifestFile],
+    flat: FlatSchema,
+    columns: list[str],
+    metrics: Sequence[Metric] = (),
+) -> pl.DataFrame:
+    """Some columns and metrics of what `portions` gives."""
+    present = [metric for metric in metrics if metric[0] in flat.columns]
     frames: list[pl.DataFrame] | None = []
     try:
-        for blocks in portions(containers, manifests, counts):
+        for blocks in inflated:
             part = None if frames is None else _decode_portion(blocks, flat, columns, present)
             frames = None if frames is None or part is None else [*frames, part]
         if frames is None:
@@ -162,7 +175,7 @@ def decode(
         raise CorruptManifestError(str(error)) from error
     frame = pl.concat(frames)
     missing = {metric_name(each): pl.lit(None, metric_dtype(each)) for each in metrics if each not in present}
-    return counts, frame.with_columns(**missing) if missing else frame
+    return frame.with_columns(**missing) if missing else frame
 
 
 def _decode_portion(
@@ -184,11 +197,17 @@ def _with_maps(columns: list[str], metrics: Sequence[Metric]) -> list[str]:
 
 def _of_maps(frame: pl.DataFrame, columns: list[str], metrics: Sequence[Metric]) -> pl.DataFrame:
     """Columns of a frame, and metrics that are taken out of its maps."""
-    found = {metric_name((name, None)): frame[name] for name, field_id in metrics if field_id is None}
+    found = {metric_name(metric): values for metric, values in taken_out(frame, metrics).items()}
+    return frame.select(name for name in columns if name in frame.columns).with_columns(**found)
+
+
+def taken_out(frame: pl.DataFrame, metrics: Sequence[Metric]) -> dict[Metric, pl.Series]:
+    """Metrics of the maps that a frame has."""
+    found: dict[Metric, pl.Series] = {(name, None): frame[name] for name, field_id in metrics if field_id is None}
     for name in dict.fromkeys(name for name, field_id in metrics if field_id is not None):
         keys = [field_id for each, field_id in metrics if each == name and field_id is not None]
-        found |= zip((metric_name((name, key)) for key in keys), map_values(frame[name], keys), strict=True)
-    return frame.select(name for name in columns if name in frame.columns).with_columns(**found)
+        found |= zip(((name, key) for key in keys), map_values(frame[name], keys), strict=True)
+    return found
 
 
 def _read_avro(blocks: Sequence[bytes], rows: int, schema: bytes, columns: list[str]) -> pl.DataFrame | None:

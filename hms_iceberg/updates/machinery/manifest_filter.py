@@ -13,7 +13,6 @@ from functools import partial
 from hms_iceberg.encryption.encrypted_tables import manifest_bytes
 from hms_iceberg.errors import CommitConflictError
 from hms_iceberg.lazy import pl
-from hms_iceberg.scan.manifests.cache import decode_manifests
 from hms_iceberg.scan.manifests.manifest_bytes import EntryBytes
 from hms_iceberg.scan.manifests.manifest_frames import ManifestDecoder, columnar_schema
 from hms_iceberg.scan.partition_columns import partition_columns
@@ -158,16 +157,15 @@ def _rewrite(
     """The manifest with removed files marked as deleted; None if it holds none of them."""
     data = manifest_bytes(manifest, workspace)
     if manifest.content is ManifestContent.DATA:
-        paths = {path for path, _ in wanted}
+        splice, paths = ManifestSplice(manifest, base, data), {path for path, _ in wanted}
         if removal.paths is not None:
-            (columns,) = decode_manifests([(data, manifest)], partition_columns(base), (), lambda _: data)
-            paths.update(removal.paths(manifest.partition_spec_id, columns))
-            if not columns.frame["file_path"].is_in(list(paths)).any():
+            paths.update(removal.paths(manifest.partition_spec_id, splice.live()))
+        if removal.paths is not None or splice.copies:
+            if not splice.holds(paths):
                 return None
-        splice = ManifestSplice.of(manifest, base, data)
-        if splice is not None:
             spliced = splice.without(paths, snapshot_id, workspace)
-            return None if spliced is None else _Rewritten(*spliced)
+            if spliced is not None:
+                return _Rewritten(*spliced)
         wanted = {(path, None) for path in paths}
     entries: list[ManifestEntry] = []
     removed: list[DataFile] = []

@@ -5,27 +5,34 @@ Decoding and encoding entries one by one costs most of a removal from a large ma
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import cached_property
 from itertools import chain, groupby
 
 from hms_iceberg.encryption.encrypted_tables import encrypted, manifest_bytes
 from hms_iceberg.lazy import pl
+from hms_iceberg.scan.manifests.cache import DecodedMetrics, ManifestFrame
 from hms_iceberg.scan.manifests.manifest_bytes import EntryBytes
-from hms_iceberg.scan.manifests.manifest_frames import ManifestDecoder, columnar_schema
-from hms_iceberg.scan.partition_columns import PartitionColumns, partition_columns
+from hms_iceberg.scan.manifests.manifest_frames import (
+    ManifestDecoder,
+    WholeEntries,
+    check_sequence_numbers,
+    columnar_schema,
+)
+from hms_iceberg.scan.partition_columns import partition_columns
 from hms_iceberg.scan.tasks import content_files
 from hms_iceberg.spec.manifests.avro_container import (
     DEFAULT_CODEC,
-    AvroContainer,
     join_blocks,
     pack_blocks,
     read_container,
 )
 from hms_iceberg.spec.manifests.manifest_avro import manifest_metadata
 from hms_iceberg.spec.manifests.manifest_list_avro import PartitionSummary
-from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestContent, ManifestEntryStatus, ManifestFile
+from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestEntryStatus, ManifestFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.table_properties import MANIFEST_TARGET_SIZE_BYTES
 from hms_iceberg.updates.machinery.manifest_files import metadata_file
@@ -43,50 +50,60 @@ _EXISTING, _DELETED = int(ManifestEntryStatus.EXISTING), int(ManifestEntryStatus
 
 
 class ManifestSplice:
-    """One manifest of data files, of the table's format version, with a row of `EntryBytes.files` for each live
-    file."""
+    """One manifest of data files, decoded once: files are looked for in the same columns that tell where the bytes of
+    their entries are."""
 
-    def __init__(
-        self, manifest: ManifestFile, entries: EntryBytes, container: AvroContainer, base: TableMetadata
-    ) -> None:
+    def __init__(self, manifest: ManifestFile, base: TableMetadata, data: bytes) -> None:
         self._manifest = manifest
-        self._entries = entries
-        self._container = container
         self._base = base
+        self._data = data
         self._partitions = partition_columns(base)
-        self.files = entries.files.with_row_index("row").filter(pl.col("status") != _DELETED)
+        self._decoder = ManifestDecoder([(data, manifest)], self._partitions)
 
-    @classmethod
-    def of(cls, manifest: ManifestFile, base: TableMetadata, data: bytes) -> ManifestSplice | None:
-        """The manifest; None if its entries are to be encoded anew: of an older format, an unusual layout, or few.
-        Entries with fields that nobody here knows are copied even if they are few, so that they keep them."""
-        container = read_container(data, f"manifest {manifest.manifest_path}")
-        if manifest.content is not ManifestContent.DATA:
-            return None
-        decoder = ManifestDecoder([(data, manifest)], partition_columns(base))
-        if manifest.entries_count is not None and manifest.entries_count < _FEW and not decoder.has_other_fields:
-            return None
-        entries = EntryBytes.of(decoder)
-        if entries is None or not entries.has(changed_fields(base)):
-            return None
-        return cls(manifest, entries, container, base)
+    @property
+    def copies(self) -> bool:
+        """Whether bytes are worth copying. Entries with fields that nobody here knows are copied even if they are few,
+        so that they keep them."""
+        count = self._manifest.entries_count
+        return count is None or count >= _FEW or self._decoder.has_other_fields
+
+    @cached_property
+    def _whole(self) -> WholeEntries:
+        return self._decoder.whole()
+
+    @cached_property
+    def _is_live(self) -> pl.Series:
+        return self._whole.files["status"] != _DELETED
+
+    def live(self) -> ManifestFrame:
+        """The live files, with their metrics."""
+        files = self._whole.files.filter(self._is_live)
+        check_sequence_numbers(files, [self._manifest])
+        return ManifestFrame(files, DecodedMetrics(files, self._whole.columns.filter(self._is_live)))
+
+    def holds(self, paths: set[str]) -> bool:
+        """Whether any of these files is live in the manifest."""
+        return bool((self._whole.files["file_path"].is_in(list(paths)) & self._is_live).any())
 
     def without(
         self, paths: set[str], snapshot_id: int, workspace: Workspace
     ) -> tuple[tuple[ManifestFile, ...], tuple[DataFile, ...]] | None:
-        """The manifests that take this one's place, and the files removed; None if it holds none of them."""
-        gone = self.files["file_path"].is_in(list(paths))
-        if not gone.any():
+        """The manifests that take this one's place, and the files removed; None if entries must be encoded anew: of an
+        older format, an unusual layout, or few."""
+        entries = EntryBytes.of(self._decoder, self._whole) if self.copies else None
+        if entries is None or not entries.has(changed_fields(self._base)):
             return None
-        files = self.files.with_columns(
+        files = entries.files.with_row_index("row").filter(self._is_live)
+        gone = files["file_path"].is_in(list(paths))
+        files = files.with_columns(
             pl.when(gone).then(_DELETED).otherwise(_EXISTING).alias("status"),
             pl.when(gone).then(snapshot_id).otherwise(pl.col("snapshot_id")).alias("snapshot_id"),
         )
         values = {name: files[name].to_list() for name in changed_fields(self._base)}
-        packed = pack_blocks(self._entries.with_values(files["row"].to_numpy(), values), DEFAULT_CODEC)
-        return write_spliced(
-            packed, files, self._manifest, self._container.schema_json, snapshot_id, workspace, self._base
-        ), tuple(content_files(files.filter(gone), self._partitions))
+        packed = pack_blocks(entries.with_values(files["row"].to_numpy(), values), DEFAULT_CODEC)
+        schema_json = read_container(self._data, f"manifest {self._manifest.manifest_path}").schema_json
+        written = write_spliced(packed, files, self._manifest, schema_json, snapshot_id, workspace, self._base)
+        return written, tuple(content_files(files.filter(gone), self._partitions))
 
 
 def merge_spliced(
@@ -159,7 +176,7 @@ def write_spliced(
         stored, key = encrypted(data, base.properties)
         workspace.create(location, stored)
         summary = PartitionSummary(spec.partition_type(schema))
-        for file in content_files(_one_a_partition(part, partitions, spec.spec_id), partitions):
+        for file in content_files(_extremes(part, partitions.columns(spec.spec_id)), partitions):
             summary.add(file.partition)
         listed = replace(
             origin,
@@ -175,14 +192,30 @@ def write_spliced(
     return tuple(manifests)
 
 
+def _extremes(files: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    """Files that have the least and the greatest value of each of some columns, and a null; of columns of floating
+    point numbers one file of each value."""
+    rows: set[int] = set()
+    for name in names:
+        values = files[name]
+        if values.dtype.is_float():
+            signed = pl.DataFrame([values.alias("value"), (1 / values == -math.inf).alias("is -0.0")])
+            rows.update(signed.with_row_index("row").unique(signed.columns)["row"])
+        else:
+            order = values.arg_sort(nulls_last=True)
+            rows.update(order[place] for place in (0, -1 - values.null_count() % len(values), -1))
+    return files[sorted(rows)]
+
+
 def _counted(manifest: ManifestFile, files: pl.DataFrame) -> ManifestFile:
-    counted = files.group_by("status").agg(pl.len().alias("files"), pl.col("record_count").sum())
-    counts = {status: (count, rows) for status, count, rows in counted.iter_rows()}
-    added, existing, deleted = (counts.get(int(status), (0, 0)) for status in _STATUSES)
-    numbers = files.filter(pl.col("status") != _DELETED)["sequence_number"].drop_nulls().to_numpy()
+    of_status = {status: pl.col("status") == int(status) for status in _STATUSES}
+    rows = [pl.col("record_count").filter(each).sum().alias(f"rows {status}") for status, each in of_status.items()]
+    oldest = pl.col("sequence_number").filter(~of_status[ManifestEntryStatus.DELETED]).min()
+    counted = files.select(*(each.sum().alias(str(status)) for status, each in of_status.items()), *rows, oldest).row(0)
+    added, existing, deleted = zip(counted[:3], counted[3:6], strict=True)
     return replace(
         manifest,
-        min_sequence_number=int(numbers.min()) if len(numbers) else None,
+        min_sequence_number=counted[6],
         added_files_count=added[0],
         existing_files_count=existing[0],
         deleted_files_count=deleted[0],
@@ -212,8 +245,3 @@ def _of_size(blocks: list[tuple[int, bytes]], target: int) -> list[list[tuple[in
         files[-1].append(block)
         size += len(block[1])
     return files
-
-
-def _one_a_partition(files: pl.DataFrame, partitions: PartitionColumns, spec_id: int) -> pl.DataFrame:
-    names = list(partitions.columns(spec_id))
-    return files.unique(subset=names) if names else files.head(0)

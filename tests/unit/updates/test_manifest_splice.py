@@ -13,6 +13,7 @@ from typing import Any
 import fastavro
 import pytest
 
+from hms_iceberg.errors import CorruptManifestError
 from hms_iceberg.expressions.tree import LessThan
 from hms_iceberg.spec.manifests.manifest_list_avro import encode_manifest_list
 from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestEntry, ManifestFile
@@ -80,15 +81,15 @@ def test_copied_entries_are_as_encoded_ones(version: int, spec: str, monkeypatch
     made = metadata(spec=SPECS[spec], format_version=version)
     files = [any_file(rng, number, spec == "partitioned") for number in range(80)]
     spliced = []
-    of = ManifestSplice.of
+    without = ManifestSplice.without
 
-    def noted(*arguments: Any) -> ManifestSplice | None:
-        spliced.append(of(*arguments))
+    def noted(*arguments: Any) -> Any:
+        spliced.append(without(*arguments))
         return spliced[-1]
 
     found = []
     for method in (noted, lambda *_: None):
-        monkeypatch.setattr(ManifestSplice, "of", method)
+        monkeypatch.setattr(ManifestSplice, "without", method)
         world = World.with_table(made)
         world.append(*files)
         for start in (0, 3):  # the second time from a manifest with files that are gone, and numbers of their own
@@ -169,11 +170,9 @@ def test_few_entries_are_encoded_anew_unless_they_have_fields_that_nobody_knows(
     base = world.version().metadata
     (manifest,) = manifest_list_of(base.current_snapshot(), world.storage)
     data = world.storage.read(manifest.manifest_path)
-    assert ManifestSplice.of(manifest, base, data) is None
-    splice = ManifestSplice.of(manifest, base, with_other_field(data))
-    workspace = FileWorkspace(world.storage)
-    assert splice is not None
-    written = splice.without({world.live_paths()[0]}, 7, workspace)
+    gone, workspace = {world.live_paths()[0]}, FileWorkspace(world.storage)
+    assert ManifestSplice(manifest, base, data).without(gone, 7, workspace) is None
+    written = ManifestSplice(manifest, base, with_other_field(data)).without(gone, 7, workspace)
     assert written is not None
     ((kept,), (removed,)) = written
     entries = list(fastavro.reader(BytesIO(world.storage.read(kept.manifest_path))))
@@ -333,3 +332,22 @@ def test_merging_keeps_fields_that_nobody_knows() -> None:
     assert len(world.live()) == 5
     last = world.version().metadata
     check_snapshot(last, last.current_snapshot(), world.storage)
+
+
+def test_only_files_that_are_there_are_found_in_a_manifest_and_only_with_their_ages() -> None:
+    world = World.with_table(metadata(format_version=2))
+    files = [data_file(number * 10, number * 10 + 9) for number in range(50)]
+    world.append(*files)
+    world.commit(DeleteFiles(files[:1]))
+    base = world.version().metadata
+    (manifest,) = manifest_list_of(base.current_snapshot(), world.storage)
+    data = world.storage.read(manifest.manifest_path)
+    splice = ManifestSplice(manifest, base, data)
+    assert not splice.holds({files[0].file_path}) and splice.holds({files[1].file_path})
+    assert sorted(splice.live().frame["file_path"]) == world.live_paths()
+    reader = fastavro.reader(BytesIO(data))
+    records = [{**each, "sequence_number": None} for each in reader]
+    metadata_of = {key: value for key, value in reader.metadata.items() if not key.startswith("avro.")}
+    fastavro.writer(out := BytesIO(), reader.writer_schema, records, codec="deflate", metadata=metadata_of)
+    with pytest.raises(CorruptManifestError, match="has no sequence number"):
+        ManifestSplice(manifest, base, out.getvalue()).live()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import uuid
 from dataclasses import replace
@@ -235,3 +236,28 @@ def test_manifests_of_other_partitions_are_not_read() -> None:
         assert len(set(read) - lists) == 1, update
         kept = manifest_list_of(made.current_snapshot(), table.storage)
         assert sum(each.content is ManifestContent.DATA and each.has_live_files() for each in kept) in (19, 20)
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=str)
+def test_summaries_of_copied_entries_are_those_of_entries_that_are_encoded_anew(
+    monkeypatch: pytest.MonkeyPatch, spec: PartitionSpec
+) -> None:
+    values = {
+        1: (None, 3, -5),
+        2: ("b", "", None, "zz"),
+        3: (0.0, math.nan, -0.0, None, math.inf),
+        4: (Decimal("2.50"), None, Decimal("-1.00")),
+        5: (uuid.UUID(int=2**127), uuid.UUID(int=1), None),
+    }
+    many = list(itertools.product(*(values[field.source_id] for field in spec.fields)))
+    for chosen in filter(None, (many, many[1:], many[-1:], many[1:3])):
+        table, found = ManifestTable(SCHEMA, *SPECS), []
+        files = [data(number, (spec.spec_id, place)) for number, place in enumerate([*chosen, chosen[0]])]
+        table.commit(*files)
+        for few in (0, 1000):
+            monkeypatch.setattr(manifest_splice, "_FEW", few)
+            made = DeleteFiles((files[-1],)).apply(table.metadata, FileWorkspace(table.storage))
+            listed = manifest_list_of(made.current_snapshot(), table.storage)
+            own = {"manifest_path": "", "manifest_length": 0, "added_snapshot_id": 0}
+            found.append([replace(each, **own) for each in listed])
+        assert found[0] == found[1]

@@ -147,7 +147,7 @@ def test_columns_are_what_fastavro_reads_of_maps_in_several_blocks() -> None:
     decoder, _ = decoded(files)
     schema = json.loads(decoder.flat_schema)
     names = [field["name"] for field in schema["fields"] if field["name"] not in MAPS]
-    records = [{**record, "column_sizes": None} for record in _records(decoder.body(), schema, 50)]
+    records = [{**record, "column_sizes": None} for record in _records(decoder.whole().body, schema, 50)]
     for blocks in ([9], [4, 5], [1] * 9):
         for sized in (False, True):
             body = b"".join(_encoded(record, schema, blocks, sized) for record in records)
