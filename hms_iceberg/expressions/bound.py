@@ -190,10 +190,7 @@ class BoundUnaryPredicate(BoundPredicate):
     __slots__ = ()
 
     def __new__(cls, operation: Operator, term: BoundTerm) -> BoundUnaryPredicate:
-        node = super().__new__(cls)
-        object.__setattr__(node, "operation", operation)
-        object.__setattr__(node, "term", term)
-        return node
+        return cls._made(operation=operation, term=term)
 
     def _arguments(self) -> tuple[Any, ...]:
         return self.operation, self.term
@@ -210,11 +207,7 @@ class BoundLiteralPredicate(BoundPredicate):
     value: Any
 
     def __new__(cls, operation: Operator, term: BoundTerm, value: Any) -> BoundLiteralPredicate:
-        node = super().__new__(cls)
-        object.__setattr__(node, "operation", operation)
-        object.__setattr__(node, "term", term)
-        object.__setattr__(node, "value", value)
-        return node
+        return cls._made(operation=operation, term=term, value=value)
 
     @property
     def literal(self) -> Literal:
@@ -237,12 +230,8 @@ class BoundSetPredicate(BoundPredicate):
     value_set: frozenset[Any]
 
     def __new__(cls, operation: Operator, term: BoundTerm, values: tuple[Any, ...]) -> BoundSetPredicate:
-        node = super().__new__(cls)
-        object.__setattr__(node, "operation", operation)
-        object.__setattr__(node, "term", term)
-        object.__setattr__(node, "value_set", frozenset(values))
-        object.__setattr__(node, "values", tuple(sorted(node.value_set)))
-        return node
+        different = frozenset(values)
+        return cls._made(operation=operation, term=term, value_set=different, values=tuple(sorted(different)))
 
     @property
     def literals(self) -> tuple[Literal, ...]:

@@ -8,7 +8,7 @@ number of operands, so that a chain of ten thousand is no deeper than one of two
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
 from hms_iceberg.errors import InvalidInputError, TypeMismatchError
 from hms_iceberg.expressions.literals import Literal, Operator, literal
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hms_iceberg.spec.schema import Schema
 
 
+B = TypeVar("B", bound="BooleanExpression")
 # How deep `and`, `or` and `not` may alternate: trees are walked by recursion, for which the stack must be enough.
 MAX_DEPTH = 100
 
@@ -32,6 +33,14 @@ class BooleanExpression:
     __slots__ = ()
     depth: int = 0
     """How many `and`, `or` and `not` are in one another below this node, itself included."""
+
+    @classmethod
+    def _made(cls: type[B], **values: Any) -> B:
+        """A node of this class with the values of its slots, which can be set nowhere else."""
+        node = object.__new__(cls)
+        for name, value in values.items():
+            object.__setattr__(node, name, value)
+        return node
 
     def __and__(self, other: BooleanExpression) -> BooleanExpression:
         return And(self, other) if isinstance(other, BooleanExpression) else NotImplemented
@@ -127,10 +136,7 @@ class _Junction(BooleanExpression):
             return cls._neutral()
         if len(flat) == 1:
             return flat[0]
-        node = super().__new__(cls)
-        object.__setattr__(node, "operands", tuple(flat))
-        object.__setattr__(node, "depth", _depth_above(flat))
-        return node
+        return cls._made(operands=tuple(flat), depth=_depth_above(flat))
 
     @property
     def left(self) -> BooleanExpression:
@@ -180,10 +186,7 @@ class Not(BooleanExpression):
             return AlwaysFalse()
         if isinstance(child, AlwaysFalse):
             return AlwaysTrue()
-        node = super().__new__(cls)
-        object.__setattr__(node, "child", child)
-        object.__setattr__(node, "depth", _depth_above((child,)))
-        return node
+        return cls._made(child=child, depth=_depth_above((child,)))
 
     def _arguments(self) -> tuple[Any, ...]:
         return (self.child,)
@@ -213,9 +216,7 @@ class UnaryPredicate(UnboundPredicate):
     __slots__ = ()
 
     def __new__(cls, term: str | Term) -> UnaryPredicate:
-        node = super().__new__(cls)
-        object.__setattr__(node, "term", to_term(term))
-        return node
+        return cls._made(term=to_term(term))
 
     def _arguments(self) -> tuple[Any, ...]:
         return (self.term,)
@@ -231,10 +232,8 @@ class LiteralPredicate(UnboundPredicate):
     literal: Literal
 
     def __new__(cls, term: str | Term, literal: Any) -> LiteralPredicate:
-        node = super().__new__(cls)
-        object.__setattr__(node, "term", to_term(term))
-        object.__setattr__(node, "literal", _literal(cls, node.term, literal))
-        return node
+        term = to_term(term)
+        return cls._made(term=term, literal=_literal(cls, term, literal))
 
     def _arguments(self) -> tuple[Any, ...]:
         return self.term, self.literal
@@ -262,10 +261,7 @@ class SetPredicate(UnboundPredicate):
             return cls._when_empty()
         if len(unique) == 1:
             return cls._when_single(bound_term, unique[0])
-        node = super().__new__(cls)
-        object.__setattr__(node, "term", bound_term)
-        object.__setattr__(node, "literals", unique)
-        return node
+        return cls._made(term=bound_term, literals=unique)
 
     def _arguments(self) -> tuple[Any, ...]:
         return self.term, self.literals

@@ -423,7 +423,7 @@ def _mapped(fields: Sequence[pa.Field], mappings: Sequence[MappedField]) -> list
 
 def _mapped_field(field: pa.Field, mapped: MappedField | None) -> pa.Field:
     if mapped is None:
-        return _without_ids(field)
+        return field.remove_metadata()
     kind = field.type
     children = {name: child for child in mapped.fields for name in child.names}
     if pa.types.is_struct(kind):
@@ -435,7 +435,3 @@ def _mapped_field(field: pa.Field, mapped: MappedField | None) -> pa.Field:
             _mapped_field(kind.key_field, children.get("key")), _mapped_field(kind.item_field, children.get("value"))
         )
     return _with_id(field.with_type(kind), mapped.field_id)
-
-
-def _without_ids(field: pa.Field) -> pa.Field:
-    return _with_id(field, None)

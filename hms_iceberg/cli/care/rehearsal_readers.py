@@ -61,7 +61,7 @@ def _summary(rows: pa.RecordBatchReader, location: str, properties: dict[str, st
     schema = StaticTable.from_metadata(location, properties).schema()
     plain = to_arrow(schema, field_ids=False, extensions=False)
     is_text = [
-        pa.types.is_nested(field.type) or _is_uuid(of.field_type)
+        pa.types.is_nested(field.type) or isinstance(of.field_type, UUIDType)
         for field, of in zip(plain, schema.fields, strict=True)
     ]
     target = pa.schema(
@@ -82,15 +82,11 @@ def _summary(rows: pa.RecordBatchReader, location: str, properties: dict[str, st
             yield pa.RecordBatch.from_arrays(columns, target.names)
 
     found = summarise(batches(), target)
-    return {"rows": found.rows, "checksum": found.checksum, "columns": json.loads(_json(asdict(found)["columns"]))}
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, default=str)
-
-
-def _is_uuid(kind: IcebergType) -> bool:
-    return isinstance(kind, UUIDType)
+    return {
+        "rows": found.rows,
+        "checksum": found.checksum,
+        "columns": json.loads(json.dumps(asdict(found)["columns"], default=str)),
+    }
 
 
 def _text(value: Any, kind: IcebergType) -> str | None:

@@ -87,7 +87,7 @@ class WarehouseMigration:
                 in_place=self.methods.in_place,
                 accept_choices=accept_choices,
                 kept_in=self.plan_file,
-                told=_print_outcome,
+                on_done=_print_outcome,
             )
         self._report(plan)
         if not dry_run and any(each.outcome in (Outcome.FAILED, Outcome.LEFT) for each in plan.tables):

@@ -14,7 +14,7 @@ from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.maintenance.service.service import Limits, MaintenanceService, Step
 from hms_iceberg.maintenance.system import files_health, locks, tables
-from hms_iceberg.maintenance.system.looking import Looking, Row, Selected, SystemTable, columns
+from hms_iceberg.maintenance.system.request import Row, Selected, SystemTable, SystemTableRequest, columns
 from hms_iceberg.maintenance_policy import Policies
 from hms_iceberg.metastore import TableKind
 from hms_iceberg.scan.metadata_tables.history_tables import SNAPSHOTS
@@ -25,8 +25,8 @@ from hms_iceberg.table.table import Table
 __all__ = ["SYSTEM_TABLES", "Selected", "read_system_table", "system_schema", "system_table"]
 
 
-def _snapshots(looking: Looking, schema: pa.Schema) -> Iterator[pa.Table]:
-    return looking.of_each_table(schema, _snapshots_of)
+def _snapshots(request: SystemTableRequest, schema: pa.Schema) -> Iterator[pa.Table]:
+    return request.of_each_table(schema, _snapshots_of)
 
 
 def _snapshots_of(table: Table) -> Iterator[Row]:
@@ -35,13 +35,13 @@ def _snapshots_of(table: Table) -> Iterator[Row]:
         yield row | {"is_current": row["snapshot_id"] == current}
 
 
-def _needs(looking: Looking, schema: pa.Schema) -> Iterator[pa.Table]:
+def _needs(request: SystemTableRequest, schema: pa.Schema) -> Iterator[pa.Table]:
     """The steps of a dry run of the maintenance service."""
-    listed = [each for each in looking.listed() if each.kind in (TableKind.ICEBERG, None)]
+    listed = [each for each in request.listed() if each.kind in (TableKind.ICEBERG, None)]
     untold = [each for each in listed if each.error is not None]
-    yield from looking.of_each(schema, untold, lambda each: ())
+    yield from request.of_each(schema, untold, lambda each: ())
     names = [each.identifier for each in listed if each.error is None]
-    service = MaintenanceService(looking.catalog, policies=looking.policies, limits=Limits(looking.threads))
+    service = MaintenanceService(request.catalog, policies=request.policies, limits=Limits(request.threads))
     yield pa.Table.from_pylist(list(map(_step, service.run(dry_run=True, names=names).steps)), schema)
 
 
@@ -110,8 +110,8 @@ def read_system_table(
     catalog: Catalog, name: str, selected: Selected, policies: Policies | None = None, threads: int = 8
 ) -> Iterator[pa.Table]:
     """The rows of a system table in parts, as they are told; see `system_table`."""
-    looking = Looking(catalog, selected, policies or Policies.of_catalog(catalog.properties), threads)
-    yield from SYSTEM_TABLES[name].read(looking, to_arrow(system_schema(name), field_ids=False))
+    request = SystemTableRequest(catalog, selected, policies or Policies.of_catalog(catalog.properties), threads)
+    yield from SYSTEM_TABLES[name].read(request, to_arrow(system_schema(name), field_ids=False))
 
 
 def system_schema(name: str) -> Schema:

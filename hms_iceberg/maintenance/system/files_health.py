@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from hms_iceberg.lazy import pl
 from hms_iceberg.maintenance.rewrite.options import RewriteOptions
-from hms_iceberg.maintenance.system.looking import Looking, Row, SystemTable, columns
+from hms_iceberg.maintenance.system.request import Row, SystemTable, SystemTableRequest, columns
 from hms_iceberg.maintenance_policy import Policy
 from hms_iceberg.scan.tasks import ScanPlan
 from hms_iceberg.spec.data_types import LongType
@@ -71,12 +71,12 @@ def files_health(table: Table, plan: ScanPlan, policy: Policy) -> FilesHealth:
     )
 
 
-def _read(looking: Looking, schema: pa.Schema) -> Iterator[pa.Table]:
+def _read(request: SystemTableRequest, schema: pa.Schema) -> Iterator[pa.Table]:
     def rows_of(table: Table) -> Iterator[Row]:
-        policy = looking.policies.of(".".join(table.identifier), table.properties)
+        policy = request.policies.of(".".join(table.identifier), table.properties)
         yield asdict(files_health(table, table.scan().plan(), policy))
 
-    return looking.of_each_table(schema, rows_of)
+    return request.of_each_table(schema, rows_of)
 
 
 FILES_HEALTH = SystemTable(

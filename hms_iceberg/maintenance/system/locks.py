@@ -10,7 +10,7 @@ import pyarrow as pa
 from hms_iceberg.hms.hive_metastore import HiveMetastore
 from hms_iceberg.hms.locking.lock_admin import is_abandoned, list_locks
 from hms_iceberg.hms.locking.lock_info import LockInfo
-from hms_iceberg.maintenance.system.looking import Looking, Row, SystemTable, columns
+from hms_iceberg.maintenance.system.request import Row, SystemTable, SystemTableRequest, columns
 from hms_iceberg.spec.data_types import BooleanType, DoubleType, LongType, StringType, TimestamptzType
 
 COLUMNS = columns(
@@ -32,10 +32,10 @@ COLUMNS = columns(
 )
 
 
-def _read(looking: Looking, schema: pa.Schema) -> Iterator[pa.Table]:
-    metastore = looking.catalog.metastore
+def _read(request: SystemTableRequest, schema: pa.Schema) -> Iterator[pa.Table]:
+    metastore = request.catalog.metastore
     found = list_locks(metastore.client) if isinstance(metastore, HiveMetastore) else []
-    selected = looking.selected
+    selected = request.selected
     wanted = (
         each
         for each in found

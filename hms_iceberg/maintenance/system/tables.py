@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hms_iceberg.maintenance.system.looking import Looking, Row, SystemTable, columns
+from hms_iceberg.maintenance.system.request import Row, SystemTable, SystemTableRequest, columns
 from hms_iceberg.metastore import ListedTable, TableKind
 from hms_iceberg.spec.data_types import DoubleType, LongType, StringType, TimestamptzType
 from hms_iceberg.table.needed.named_files import METADATA_LOCATION
@@ -41,14 +41,14 @@ COLUMNS = columns(
 )
 
 
-def _read(looking: Looking, schema: pa.Schema) -> Iterator[pa.Table]:
+def _read(request: SystemTableRequest, schema: pa.Schema) -> Iterator[pa.Table]:
     def rows_of(each: ListedTable) -> Iterator[Row]:
         if each.kind is TableKind.ICEBERG and not {_COUNT, METADATA_LOCATION} <= each.properties.keys():
-            yield _of_table(looking.catalog.load_table(each.identifier))
+            yield _of_table(request.catalog.load_table(each.identifier))
         else:
             yield _of_row(each.properties)
 
-    return looking.of_each(schema, looking.listed(), rows_of)
+    return request.of_each(schema, request.listed(), rows_of)
 
 
 def _of_row(given: Mapping[str, str]) -> Row:

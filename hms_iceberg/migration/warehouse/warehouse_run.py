@@ -25,7 +25,7 @@ class MigrateTable(Protocol):
     def __call__(self, catalog: Catalog, identifier: str, options: MigrationOptions) -> MigrationResult: ...
 
 
-Told = Callable[[TablePlan], None]
+OnDone = Callable[[TablePlan], None]
 
 
 def migrate_warehouse(
@@ -38,7 +38,7 @@ def migrate_warehouse(
     in_place: MigrateTable = migrate,
     accept_choices: bool = False,
     kept_in: Path | None = None,
-    told: Told = lambda _: None,
+    on_done: OnDone = lambda _: None,
 ) -> WarehousePlan:
     """Carries a plan out, or what is left of it.
 
@@ -55,13 +55,13 @@ def migrate_warehouse(
         accept_choices: whether tables are migrated with the choices that the plan has for them; else they are left
             alone.
         kept_in: a file for the plan, written after each table.
-        told: is called with each table when it is done.
+        on_done: is called with each table when it is done.
 
     Returns:
         the plan with the outcome of each table.
     """
     run = _WarehouseRun(
-        catalog, plan, options or MigrationOptions(), (in_place, rewrite), accept_choices, kept_in, told
+        catalog, plan, options or MigrationOptions(), (in_place, rewrite), accept_choices, kept_in, on_done
     )
     with ThreadPoolExecutor(jobs) as pool:
         try:
@@ -82,7 +82,7 @@ class _WarehouseRun:
         ways: tuple[MigrateTable, MigrateTable | None],
         accept_choices: bool,
         kept_in: Path | None,
-        told: Told,
+        on_done: OnDone,
     ) -> None:
         self.plan = plan
         self._catalog = catalog
@@ -90,7 +90,7 @@ class _WarehouseRun:
         self._in_place, self._rewrite = ways
         self._accept_choices = accept_choices
         self._kept_in = kept_in
-        self._told = told
+        self._on_done = on_done
         self._lock = threading.Lock()
 
     def table(self, entry: TablePlan) -> None:
@@ -101,7 +101,7 @@ class _WarehouseRun:
             self.plan = self.plan.with_table(changed)
             if self._kept_in is not None:
                 self.plan.write(self._kept_in)
-            self._told(changed)
+            self._on_done(changed)
 
     def _done(self, entry: TablePlan) -> TablePlan:
         if entry.state is State.IMPOSSIBLE:

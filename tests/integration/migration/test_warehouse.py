@@ -117,7 +117,7 @@ def test_a_failure_is_not_another_tables_and_the_next_run_goes_on_where_the_last
     orc.write_table(ROWS, str(local_path(warehouse.rows("orc_table").table.sd.location) / "000000_0"))
     told: list[str] = []
     second = migrate_warehouse(
-        catalog, WarehousePlan.read(kept), accept_choices=True, told=lambda each: told.append(each.table)
+        catalog, WarehousePlan.read(kept), accept_choices=True, on_done=lambda each: told.append(each.table)
     )
 
     assert outcomes(second)["orc_table"] is outcomes(second)["padded"] is Outcome.MIGRATED

@@ -183,8 +183,9 @@ class OrcReader(WholeRanges):
             if read is not None and name in others:
                 arrays.append(read.column(name))
             else:
-                zoned = kinds[name].tz is not None
-                arrays.append(read_timestamps(layout, stripe, name, zoned, self._location).cast(_micros(kinds[name])))
+                zone = kinds[name].tz
+                times = read_timestamps(layout, stripe, name, zone is not None, self._location)
+                arrays.append(times.cast(pa.timestamp("us", zone)))
         return pa.RecordBatch.from_arrays(arrays, names=names)
 
     def is_uuid(self, path: tuple[str, ...]) -> None:
@@ -207,7 +208,3 @@ class OrcReader(WholeRanges):
 def _is_dotted(names: Sequence[str]) -> bool:
     """Whether pyarrow would mistake a name with dots for a field in a struct."""
     return any("." in name for name in names)
-
-
-def _micros(kind: pa.DataType) -> pa.DataType:
-    return pa.timestamp("us", kind.tz)

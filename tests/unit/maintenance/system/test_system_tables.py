@@ -17,7 +17,7 @@ from hms_iceberg.errors import ConfigurationError, InvalidInputError, MetastoreU
 from hms_iceberg.maintenance import system_table
 from hms_iceberg.maintenance.service.service import MaintenanceService
 from hms_iceberg.maintenance.system import SYSTEM_TABLES, system_schema
-from hms_iceberg.maintenance.system.looking import Selected
+from hms_iceberg.maintenance.system.request import Selected
 from hms_iceberg.maintenance_policy import Policies, Policy
 from hms_iceberg.metastore import ListedTable, TableKind
 from hms_iceberg.report import portrait_of

@@ -1,4 +1,4 @@
-"""Which tables a system table is about, and how they are looked at: side by side, and each with its own error."""
+"""Which tables a system table is about, and how they are read: side by side, and each with its own error."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ class Selected:
 
 
 @dataclass(frozen=True)
-class Looking:
-    """A look at the tables of a catalog."""
+class SystemTableRequest:
+    """The tables of a catalog that a system table is about."""
 
     catalog: Catalog
     selected: Selected
@@ -125,7 +125,7 @@ class SystemTable:
     """The columns of a system table, and what makes its rows, which is given the columns in Arrow's terms too."""
 
     schema: Schema
-    read: Callable[[Looking, pa.Schema], Iterable[pa.Table]]
+    read: Callable[[SystemTableRequest, pa.Schema], Iterable[pa.Table]]
 
 
 def columns(*own: tuple[str, IcebergType, str] | NestedField, has_error: bool = True) -> Schema:
