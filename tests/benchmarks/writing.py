@@ -1,4 +1,5 @@
-"""Writing rows from Python beside the libraries themselves: append, and append to a table partitioned by day.
+"""Writing rows from Python beside the libraries themselves: append, append to a table partitioned by day, and a delete
+of 1% of the rows, which writes their files anew.
 
     python -m tests.benchmarks.writing [--rows 1000000] [--repeats 3] [--formats parquet orc avro] [--peer]
 
@@ -11,6 +12,7 @@ metastore is in memory, files are local. The best of the repeats, in seconds of 
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 import tempfile
 import time
@@ -89,15 +91,21 @@ def library(kind: str, data: pa.Table, folder: Path) -> None:
             writer(file, schema, data.to_pylist(), codec="deflate")
 
 
-def peer(catalog: Any, name: str, data: pa.Table, partitioned: bool) -> Callable[[], None]:
-    """An append by PyIceberg."""
+def peer(catalog: Any, name: str, data: pa.Table, partitioned: bool) -> tuple[Any, Callable[[], None]]:
+    """A table of PyIceberg, and an append to it."""
     found = catalog.create_table(f"bench.{name}", data.schema)
     if partitioned:
         from pyiceberg.transforms import DayTransform
 
         with found.update_spec() as update:
             update.add_field("at", DayTransform(), "at_day")
-    return lambda: found.append(data)
+    return found, lambda: found.append(data)
+
+
+def deletes(delete: Callable[[str], None]) -> Callable[[], None]:
+    """A delete of about 1% of the rows, of others each time."""
+    quantities = itertools.count()
+    return lambda: delete(f"quantity = {next(quantities)}")
 
 
 def best(run: Callable[[], object], repeats: int) -> tuple[float, float]:
@@ -139,6 +147,8 @@ def main() -> None:
                 target = table(folder / f"{kind}-{partitioned}", data, kind, partitioned)
                 found = best(lambda target=target: target.append(data), arguments.repeats)  # type: ignore[misc]
                 say(f"{kind}: {'by day' if partitioned else 'append'}", found, raw)
+                if not partitioned:
+                    say(f"{kind}: delete", best(deletes(target.delete), arguments.repeats), raw)
         if arguments.peer:
             from pyiceberg.catalog import load_catalog
 
@@ -146,8 +156,12 @@ def main() -> None:
                 catalog = load_catalog("bench", type="hive", uri=metastore.uri, warehouse=str(metastore.warehouse))
                 catalog.create_namespace("bench")
                 for partitioned in (False, True):
-                    found = best(peer(catalog, f"t{partitioned}", data, partitioned), arguments.repeats)
+                    other, append = peer(catalog, f"t{partitioned}", data, partitioned)
+                    found = best(append, arguments.repeats)
                     say(f"PyIceberg: {'by day' if partitioned else 'append'}", found, raws["parquet"])
+                    if not partitioned:
+                        found = best(deletes(other.delete), arguments.repeats)
+                        say("PyIceberg: delete", found, raws["parquet"])
 
 
 if __name__ == "__main__":
