@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import signal
 import sys
 import uuid
 from collections.abc import Callable, Iterator
@@ -38,6 +39,8 @@ WAREHOUSE = os.environ.get("HMS_ICEBERG_TEST_WAREHOUSE", "local")
 SLOW = {"slow", "spark", "interop"}
 # Folders whose files share servers that take long to start; of several processes, one runs all of such a folder.
 ROOMS = ("tests/integration/cli/thriftserver/", "tests/integration/hdfs/", "tests/interop/")
+# Far longer than any test takes; one that waits for what never comes would hold the whole run.
+LONGEST_SECONDS = 900
 STARTED = pytest.StashKey["EmbeddedMetastore"]()
 NEW_SESSION: pytest.StashKey[SessionState] = pytest.StashKey()
 
@@ -66,6 +69,24 @@ def pytest_configure(config: pytest.Config) -> None:
             "Exception ignored in:pytest.PytestUnraisableExceptionWarning",
         ):
             config.addinivalue_line("filterwarnings", f"ignore:{warning}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """In a short run of several processes, ends a test that waits too long, and again what waits while it ends."""
+
+    def end(*_: object) -> None:
+        pytest.fail(f"{item.nodeid} took more than {LONGEST_SECONDS} s")
+
+    if spread.ALL or not hasattr(item.config, "workerinput"):
+        return (yield)
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, LONGEST_SECONDS, 60)
+    try:
+        return (yield)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

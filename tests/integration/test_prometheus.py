@@ -35,7 +35,7 @@ SCRAPES = 10
 
 def ask(port: int, query: str) -> list[dict[str, Any]]:
     words = urllib.parse.urlencode({"query": query})
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/query?{words}", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/query?{words}", timeout=60) as answer:
         told = json.load(answer)
     assert told["status"] == "success"
     found: list[dict[str, Any]] = told["data"]["result"]
@@ -44,7 +44,7 @@ def ask(port: int, query: str) -> list[dict[str, Any]]:
 
 def until(port: int, query: str) -> list[dict[str, Any]]:
     """What a query finds once it finds something."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + 180
     while time.monotonic() < end:
         try:
             if found := ask(port, query):
@@ -52,7 +52,7 @@ def until(port: int, query: str) -> list[dict[str, Any]]:
         except OSError:
             pass
         time.sleep(0.2)
-    raise AssertionError(f"Nothing found in a minute: {query}")
+    raise AssertionError(f"Nothing found in three minutes: {query}")
 
 
 def test_prometheus_scrapes_services_and_answers_the_dashboard_s_queries(
@@ -93,7 +93,7 @@ def test_prometheus_scrapes_services_and_answers_the_dashboard_s_queries(
             until(port, f"count_over_time(hms_iceberg_maintenance_tables[5m]) >= {SCRAPES}")
             done = until(port, 'hms_iceberg_maintenance_actions_total{outcome="done"}')
             assert "rewrite_data_files" in {each["metric"]["action"] for each in done}
-            with urllib.request.urlopen(f"http://127.0.0.1:{metrics}/ready", timeout=10) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{metrics}/ready", timeout=60) as answer:
                 assert answer.status == 200
             made = until(port, 'hms_iceberg_migration_seconds_count{method="follow",outcome="made"} >= 2')
             assert len(made) == 1
@@ -109,8 +109,8 @@ def test_prometheus_scrapes_services_and_answers_the_dashboard_s_queries(
             until(port, 'hms_iceberg_rest_request_seconds_count{status="200"} >= 1')
             for query in queries():  # a rate wants two scrapes of a series
                 until(port, query.replace("$__rate_interval", "1m"))
-        finally:
             service.send_signal(signal.SIGTERM)
-            for each in (prometheus, follower, catalogs):
+            assert service.wait() == 0
+        finally:
+            for each in (prometheus, follower, catalogs, service):
                 each.terminate()
-            assert service.wait(30) == 0

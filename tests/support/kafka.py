@@ -17,6 +17,7 @@ from typing import Any
 
 from tests.support.maven import Artifact, UnavailableError, fetched
 from tests.support.ports import free_port
+from tests.support.started_server import ends_with_owner
 from tests.support.tls_front import Certificates
 
 _KAFKA = Artifact("org.apache.kafka", "kafka_2.13", "4.1.0")
@@ -68,7 +69,9 @@ class KafkaBroker:
         if not (self._folder / "data").exists():
             subprocess.run([*run, *words], check=True, capture_output=True, timeout=_START_SECONDS)
         with open(self._folder / "server.log", "wb") as log:
-            self._process = subprocess.Popen([*run, "kafka.Kafka", str(settings)], stdout=log, stderr=log)
+            self._process = subprocess.Popen(
+                ends_with_owner(*run, "kafka.Kafka", str(settings)), stdout=log, stderr=log
+            )
         deadline = time.monotonic() + _START_SECONDS
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > deadline:

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 from tests.support.ports import free_port
+from tests.support.started_server import ends_with_owner
 
 REALM = "TEST.LOCAL"
 
@@ -78,10 +79,10 @@ class Kdc:
         (self.folder / "kdc.conf").write_text(_KDC.format(realm=REALM, port=port, folder=self.folder))
         (self.folder / "acl").write_text("")
         self._run("kdb5_util", "create", "-s", "-r", REALM, "-P", "of-this-test")
-        command = [str(_find("krb5kdc")), "-n", "-r", REALM]
+        command = ends_with_owner(str(_find("krb5kdc")), "-n", "-r", REALM)
         with open(self.folder / "kdc.log", "wb") as log:
             self._process = subprocess.Popen(command, env=self._full_environment(), stdout=log, stderr=log)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while True:
             try:
                 socket.create_connection(("127.0.0.1", port), 1).close()

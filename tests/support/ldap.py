@@ -10,6 +10,7 @@ from pathlib import Path
 
 from hms_iceberg.hms.embedded.server import answers
 from tests.support.ports import free_port
+from tests.support.started_server import ends_with_owner
 
 _CONFIGURATION = """\
 include /etc/ldap/schema/core.schema
@@ -80,7 +81,7 @@ class Directory:
         subprocess.run(load, input=f"{_TREE}\n{entries}".encode(), check=True, capture_output=True, timeout=60)
         with open(self.folder / "log", "wb") as log:
             self._process = subprocess.Popen(
-                [program, "-f", str(configuration), "-h", self.url, "-d", "0"], stdout=log, stderr=log
+                ends_with_owner(program, "-f", str(configuration), "-h", self.url, "-d", "0"), stdout=log, stderr=log
             )
         deadline = time.monotonic() + _START_SECONDS
         while not answers("127.0.0.1", self.port):

@@ -63,7 +63,7 @@ def served(catalog: Catalog, settings: RestSettings | None = None, **arguments: 
     server = uvicorn.Server(uvicorn.Config(app, access_log=False, log_config=None, lifespan="on", http=http))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while not server.started:
         assert thread.is_alive() and time.monotonic() < deadline, "the server did not start"
         time.sleep(0.01)

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tests.support.ports import free_port
+
+# Of Linux: the system kills the process when the thread ends that started it.
+_WITH_OWNER = "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); os.execv(sys.argv[1], sys.argv[1:])"
+
+
+def ends_with_owner(*command: str) -> list[str]:
+    """A command, by its path, whose process ends when its owner is killed; where the system can do that."""
+    return [sys.executable, "-Sc", _WITH_OWNER, *command] if sys.platform == "linux" else list(command)
 
 
 class StartedServer:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tests.support.ports import free_port
+from tests.support.started_server import ends_with_owner
 
 BINARY = shutil.which("bao") or shutil.which("vault")
 _POLICY = "\n".join(f'path "keys/{what}/*" {{ capabilities = ["update"] }}' for what in ("encrypt", "decrypt"))
@@ -59,7 +60,9 @@ def vault_server() -> Iterator[VaultServer]:
     port = free_port()
     command = [str(BINARY), "server", "-dev", "-dev-root-token-id=root", "-dev-no-store-token"]
     process = subprocess.Popen(
-        [*command, f"-dev-listen-address=127.0.0.1:{port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ends_with_owner(*command, f"-dev-listen-address=127.0.0.1:{port}"),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     try:
         server = VaultServer(port)

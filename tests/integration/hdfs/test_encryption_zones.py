@@ -18,7 +18,7 @@ from tests.support.hive_warehouse import HiveWarehouse
 from tests.support.kdc import Kdc
 from tests.support.kms import Kms
 from tests.support.maven import UnavailableError
-from tests.support.refusals import one_line_within_ten_seconds
+from tests.support.refusals import refused_in_one_line
 from tests.support.store_tables import SCHEMA, catalog_of, ids, metastore_in, rows
 
 pytestmark = [pytest.mark.slow, pytest.mark.whole]
@@ -95,10 +95,10 @@ def test_if_no_server_of_keys_answers_that_is_said_and_nothing_is_left(zoned: Hd
     nobody = "kms://http@localhost:1/kms"
     storage = ArrowStorage({**zoned.settings, "hadoop.security.key.provider.path": nobody})
     place = f"{zoned.nameservice}/zone/{uuid.uuid4()}"
-    with one_line_within_ten_seconds(StorageError, place, "localhost:1"):
+    with refused_in_one_line(StorageError, place, "localhost:1"):
         storage.create(f"{place}/file", b"x")
     ArrowStorage(zoned.settings).create(f"{place}/whole", b"x")
-    with one_line_within_ten_seconds(StorageError, place, "localhost:1"):
+    with refused_in_one_line(StorageError, place, "localhost:1"):
         storage.read(f"{place}/whole")
     assert [file.location for file in storage.list(place)] == [f"{place}/whole"]
 

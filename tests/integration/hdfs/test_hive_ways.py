@@ -15,7 +15,7 @@ from hms_iceberg.errors import MigrationError, StorageDeniedError, StorageError
 from hms_iceberg.migration import migrate
 from tests.support.hdfs_cluster.cluster import HdfsCluster
 from tests.support.hive_warehouse import HiveWarehouse
-from tests.support.refusals import one_line_within_ten_seconds
+from tests.support.refusals import refused_in_one_line
 from tests.support.spread import ALL
 from tests.support.store_tables import ids, new_table, rows
 
@@ -34,7 +34,7 @@ def test_in_an_encryption_zone_without_its_keys_nothing_is_written_and_the_setti
     cluster.command("encryption-zone", path_of(cluster, folder))
     cluster.command("write", f"{path_of(cluster, folder)}/secret", "of Java")
     for call in (storage.read, lambda place: storage.create(f"{place}s", b"x")):
-        with one_line_within_ten_seconds(
+        with refused_in_one_line(
             StorageError, f"{folder}/secret", "encryption zone", "hadoop.security.key.provider.path"
         ):
             call(f"{folder}/secret")

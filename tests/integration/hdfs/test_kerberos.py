@@ -27,7 +27,7 @@ from tests.support.hive_server.secured import SASL, secured_metastore
 from tests.support.hive_server.server import HiveServer
 from tests.support.kdc import REALM, Kdc
 from tests.support.maven import UnavailableError
-from tests.support.refusals import one_line_within_ten_seconds
+from tests.support.refusals import refused_in_one_line
 from tests.support.store_tables import SCHEMA, ids, rows
 
 USER = "analyst"
@@ -220,7 +220,7 @@ def test_a_token_comes_before_the_ticket_of_the_cache_and_a_principal_before_bot
 
 def refused(settings: dict[str, str], kind: type[IcebergError], *words: str) -> None:
     for call in (ArrowStorage(settings).read, lambda place: ArrowStorage(settings).create(place, b"x")):
-        with one_line_within_ten_seconds(kind, *words):
+        with refused_in_one_line(kind, *words):
             call("hdfs://ns1/a")
 
 
@@ -292,7 +292,7 @@ def test_a_token_for_one_namenode_does_not_fail_over_and_says_so(secured: HdfsCl
     process.patch.setenv(TOKENS, str(secured.token(USER, process.keytab, secured.address)))
     secured.activate(1)
     try:
-        with one_line_within_ten_seconds(StorageError, "use the nameservice, in locations and for tokens"):
+        with refused_in_one_line(StorageError, "use the nameservice, in locations and for tokens"):
             ArrowStorage(secured.settings).read("hdfs://ns1/a")
     finally:
         secured.activate(0)
@@ -304,7 +304,7 @@ def test_settings_that_do_not_say_how_data_is_protected_are_told(secured: HdfsCl
     name = "dfs.data.transfer.protection"
     storage = ArrowStorage({key: value for key, value in secured.settings.items() if key != name})
     for call in (lambda: storage.read("hdfs://ns1/own/protected"), lambda: storage.create("hdfs://ns1/own/new", b"x")):
-        with one_line_within_ten_seconds(StorageError, "hdfs://ns1/own/", name, "HADOOP_CONF_DIR"):
+        with refused_in_one_line(StorageError, "hdfs://ns1/own/", name, "HADOOP_CONF_DIR"):
             call()
     assert not ArrowStorage(secured.settings).exists("hdfs://ns1/own/new")
 
@@ -351,7 +351,7 @@ def test_a_job_goes_on_when_its_user_has_renewed_the_ticket_that_ended(
     process.cache.write_bytes(ended.read_bytes())
     assert use(storage, "hdfs://long/own") == USER
     way.cut()
-    with one_line_within_ten_seconds(StorageDeniedError, "hdfs://long/own", "Ticket expired", "run kinit"):
+    with refused_in_one_line(StorageDeniedError, "hdfs://long/own", "Ticket expired", "run kinit"):
         use(storage, "hdfs://long/own")
     process.kinit()
     assert use(storage, "hdfs://long/own") == USER

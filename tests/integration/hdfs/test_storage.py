@@ -34,7 +34,7 @@ from hms_iceberg.errors import (
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from tests.support.forwarded_port import ForwardedPort
 from tests.support.hdfs_cluster.cluster import HdfsCluster
-from tests.support.refusals import one_line_within_ten_seconds
+from tests.support.refusals import refused_in_one_line
 from tests.support.storage_contract import StorageContract
 
 
@@ -220,11 +220,11 @@ def test_a_host_that_contradicts_the_settings_of_hadoop_is_refused(
         for number in (cluster.active, 1 - cluster.active)
     )
     assert not active.exists("hdfs:///absent")
-    with one_line_within_ten_seconds(StorageError, "hdfs:///absent", "StandbyException", "use the nameservice"):
+    with refused_in_one_line(StorageError, "hdfs:///absent", "StandbyException", "use the nameservice"):
         standby.exists("hdfs:///absent")
-    with one_line_within_ten_seconds(ConfigurationError, "hdfs.host says other:8020", "fs.defaultFS is hdfs://ns1"):
+    with refused_in_one_line(ConfigurationError, "hdfs.host says other:8020", "fs.defaultFS is hdfs://ns1"):
         ArrowStorage({"hdfs.host": "other", "hdfs.port": "8020"}).read("hdfs:///a")
-    with one_line_within_ten_seconds(ConfigurationError, "as alice", "no Kerberos", "hdfs.kerberos-principal"):
+    with refused_in_one_line(ConfigurationError, "as alice", "no Kerberos", "hdfs.kerberos-principal"):
         ArrowStorage({"hdfs.kerberos-principal": "alice"}).read("hdfs:///a")
 
 
@@ -236,7 +236,7 @@ def test_a_client_finds_the_namenode_that_became_active(
     try:
         cluster.activate(1)
         storage.create(f"{folder}/b", storage.read(f"{folder}/a"))
-        with one_line_within_ten_seconds(StorageError, "StandbyException", "use the nameservice"):
+        with refused_in_one_line(StorageError, "StandbyException", "use the nameservice"):
             ArrowStorage().read(f"{cluster.address}/a")
         cluster.stop_namenode(0)
         storage.create(f"{folder}/c", storage.read(f"{folder}/b"))
@@ -255,7 +255,7 @@ def test_mounts_end_where_they_are_said_to(cluster: HdfsCluster, storage: ArrowS
     assert ArrowStorage(mounted).read("viewfs://all/data/a") == b"x"
     with pytest.raises(MissingFileError):
         ArrowStorage(mounted).read(f"viewfs://all{path}/a")
-    with one_line_within_ten_seconds(StorageDeniedError, "outside of the mounts of viewfs://all, which are /data"):
+    with refused_in_one_line(StorageDeniedError, "outside of the mounts of viewfs://all, which are /data"):
         ArrowStorage(mounted).create(f"viewfs://all{path}/b", b"x")
     fallback = {**mounted, f"{prefix}linkFallback": f"{cluster.nameservice}/"}
     assert ArrowStorage(fallback).read(f"viewfs://all{path}/a") == b"x"
@@ -297,12 +297,12 @@ def test_who_may_not_is_told_so(
     monkeypatch.setenv("HADOOP_USER_NAME", "mallory")
     stranger = ArrowStorage(cluster.settings)
     for call in (stranger.read, stranger.length, stranger.exists, stranger.open_output, stranger.delete):
-        with one_line_within_ten_seconds(StorageDeniedError, f"{folder}/a", "user=mallory"):
+        with refused_in_one_line(StorageDeniedError, f"{folder}/a", "user=mallory"):
             call(f"{folder}/a")
-    with one_line_within_ten_seconds(StorageDeniedError, folder, "user=mallory"):
+    with refused_in_one_line(StorageDeniedError, folder, "user=mallory"):
         list(stranger.list(folder))
     filesystem.handler._client().set_permission(path, 0o755)
-    with one_line_within_ten_seconds(StorageDeniedError, f"{folder}/b", "user=mallory"):
+    with refused_in_one_line(StorageDeniedError, f"{folder}/b", "user=mallory"):
         stranger.create(f"{folder}/b", b"x")
     assert [info.location for info in storage.list(folder)] == [f"{folder}/a"]
 
@@ -329,13 +329,13 @@ def test_a_cluster_that_is_not_there_is_said_in_a_line(
     merged = {"fs.viewfs.mounttable.merged.linkMergeSlash": cluster.nameservice}
     settings = {**cluster.settings, **half, **merged}
     for call in (ArrowStorage(settings).read, lambda place: ArrowStorage(settings).create(place, b"x")):
-        with one_line_within_ten_seconds(kind, *words):
+        with refused_in_one_line(kind, *words):
             call(location)
 
 
 def test_without_a_default_the_cluster_is_asked_for() -> None:
     pytest.importorskip("hdfs_native", reason="needs hdfs-native: pip install 'hms_iceberg[hdfs]'")
-    with one_line_within_ten_seconds(ConfigurationError, "HADOOP_CONF_DIR", "fs.defaultFS", "hdfs.host"):
+    with refused_in_one_line(ConfigurationError, "HADOOP_CONF_DIR", "fs.defaultFS", "hdfs.host"):
         ArrowStorage().read("hdfs:///a")
 
 
@@ -344,7 +344,7 @@ def test_a_cluster_that_ends_in_the_middle_is_said_in_a_line(cluster: HdfsCluste
         settings = {"dfs.ha.namenodes.gone": "a", "dfs.namenode.rpc-address.gone.a": f"127.0.0.1:{way.port}"}
         gone = ArrowStorage(settings)
         assert not gone.exists("hdfs://gone/a")
-    with one_line_within_ten_seconds(StorageError, "hdfs://gone/a", "refused"):
+    with refused_in_one_line(StorageError, "hdfs://gone/a", "refused"):
         gone.read("hdfs://gone/a")
 
 
@@ -355,7 +355,7 @@ def test_a_cluster_without_kerberos_is_not_used_as_if_it_had_it(
     name, allowed = "hadoop.security.authentication", "ipc.client.fallback-to-simple-auth-allowed"
     for location in (f"{folder}/a", cluster.address + folder.removeprefix(cluster.nameservice) + "/a"):
         settings = {**cluster.settings, name: "kerberos"}
-        with one_line_within_ten_seconds(ConfigurationError, "the cluster has no Kerberos", f"{allowed}=true"):
+        with refused_in_one_line(ConfigurationError, "the cluster has no Kerberos", f"{allowed}=true"):
             ArrowStorage(settings).read(location)
         assert ArrowStorage({**settings, allowed: "true"}).read(location) == b"x"
 
@@ -364,13 +364,13 @@ def test_what_takes_connections_and_never_answers_is_said_in_a_line() -> None:
     pytest.importorskip("hdfs_native", reason="needs hdfs-native: pip install 'hms_iceberg[hdfs]'")
     with socket.create_server(("127.0.0.1", 0)) as silent:
         place = f"hdfs://127.0.0.1:{silent.getsockname()[1]}"
-        with one_line_within_ten_seconds(StorageError, place, "has not answered"):
+        with refused_in_one_line(StorageError, place, "has not answered"):
             ArrowStorage().read(f"{place}/a")
 
 
 def test_what_answers_and_is_no_namenode_is_said_in_a_line(metastore: EmbeddedMetastore) -> None:
     place = f"hdfs://127.0.0.1:{metastore.port}"
-    with one_line_within_ten_seconds(StorageError, place):
+    with refused_in_one_line(StorageError, place):
         ArrowStorage().read(f"{place}/a")
 
 
@@ -381,9 +381,9 @@ def test_in_safe_mode_nothing_is_written_and_all_is_read(
     cluster.dfsadmin("-safemode", "enter")
     try:
         assert storage.read(f"{folder}/a") == b"x"
-        with one_line_within_ten_seconds(StorageError, f"{folder}/b", "safe mode"):
+        with refused_in_one_line(StorageError, f"{folder}/b", "safe mode"):
             storage.create(f"{folder}/b", b"x")
-        with one_line_within_ten_seconds(StorageError, f"{folder}/a", "safe mode"):
+        with refused_in_one_line(StorageError, f"{folder}/a", "safe mode"):
             storage.delete(f"{folder}/a")
     finally:
         cluster.dfsadmin("-safemode", "leave")
@@ -396,20 +396,20 @@ def test_a_full_quota_leaves_nothing_half_written(
 ) -> None:
     storage.create(f"{folder}/a", b"x")
     cluster.dfsadmin(*quota, folder.removeprefix(cluster.nameservice))
-    with one_line_within_ten_seconds(StorageError, f"{folder}/b", "quota"):
+    with refused_in_one_line(StorageError, f"{folder}/b", "quota"):
         storage.create(f"{folder}/b", b"x" * 5000)
     assert [info.location for info in storage.list(folder)] == [f"{folder}/a"]
 
 
 def test_without_a_client_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hms_iceberg.arrow.storage.hdfs.opening.find_spec", lambda name: None)
-    with one_line_within_ten_seconds(MissingDependencyError, "pip install 'hms_iceberg[hdfs]'"):
+    with refused_in_one_line(MissingDependencyError, "pip install 'hms_iceberg[hdfs]'"):
         ArrowStorage().read("hdfs://host/a")
 
 
 def test_properties_that_mean_nothing_are_refused(cluster: HdfsCluster) -> None:
     for name, value in (("hdfs.client", "java"), ("hdfs.port", "b"), ("dfs.replication", "c"), ("dfs.blocksize", "1x")):
-        with one_line_within_ten_seconds(ConfigurationError, name, repr(value)):
+        with refused_in_one_line(ConfigurationError, name, repr(value)):
             ArrowStorage(
                 {"hdfs.host": "127.0.0.1", "hdfs.port": str(cluster.ports[0]), **cluster.settings, name: value}
             ).read("hdfs:///a")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -24,6 +25,7 @@ from hms_iceberg.hms.connection.client_settings import ClientSettings
 from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.hms.hive_metastore import hive_client
+from hms_iceberg.hms.locking import host_lock
 from hms_iceberg.hms.locking.lock_admin import blocked_by, is_abandoned, list_locks, release_lock
 from hms_iceberg.hms.locking.lock_info import ACQUIRED, AGENTS, LockAgents
 from hms_iceberg.hms.locking.lock_settings import LockSettings
@@ -153,13 +155,24 @@ def test_a_request_that_the_metastore_dropped_is_made_again(
     mine.release()
 
 
-def test_threads_are_granted_the_lock_one_at_a_time_in_order(client: HmsClient, database: str) -> None:
+def test_threads_are_granted_the_lock_one_at_a_time_in_order(
+    client: HmsClient, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flock, waits = fcntl.flock, threading.Semaphore(0)
+
+    def told(file: int, how: int) -> None:
+        if how == fcntl.LOCK_EX:
+            waits.release()
+        flock(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", told)
+    monkeypatch.setattr(host_lock, "_HOST_SECONDS", 600.0)
     first = table_lock(client, database, LockSettings(timeout=30))
     first.acquire()
     granted: list[int] = []
 
     def work(number: int) -> None:
-        mine = table_lock(client, database, LockSettings(timeout=30, check_min_wait=0.01))
+        mine = table_lock(client, database, LockSettings(timeout=600, check_min_wait=0.01))
         mine.acquire()
         granted.append(number)
         mine.release()
@@ -168,7 +181,8 @@ def test_threads_are_granted_the_lock_one_at_a_time_in_order(client: HmsClient, 
     for number in range(5):
         threads.append(threading.Thread(target=work, args=(number,)))
         threads[-1].start()
-        time.sleep(0.3)
+        waits.acquire()
+        time.sleep(0.2)  # until the kernel knows of it
     assert len(list_locks(client, database)) == 1, "only the first of a process asks the metastore"
     first.release()
     for thread in threads:
@@ -179,8 +193,6 @@ def test_threads_are_granted_the_lock_one_at_a_time_in_order(client: HmsClient, 
 def test_a_lock_that_the_metastore_dropped_is_noticed_by_its_heartbeat(client: HmsClient, database: str) -> None:
     mine = table_lock(client, database, LockSettings(heartbeat_interval=3))
     mine.acquire()
-    time.sleep(1.6)  # the first sign is sent
-    mine.ensure_active()
     assert mine.lock_id is not None
     client.unlock(mine.lock_id, "t")
 

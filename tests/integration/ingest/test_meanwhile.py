@@ -161,10 +161,16 @@ def test_partitions_that_a_topic_gets_are_read_without_a_restart(
 
 
 def test_a_broker_that_goes_away_is_a_failure_until_it_is_back_and_no_silence(
-    catalog: Catalog, namespace: str, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    catalog: Catalog,
+    namespace: str,
+    settings: Settings,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
 ) -> None:
     monkeypatch.setattr(source, "_ASK_SECONDS", 1.0)
     broker = KafkaBroker(tmp_path)
+    request.addfinalizer(broker.stop)
     broker.start()
     broker.send(broker.create_topic(name="going"), [json_event({"id": 1})])
     work = replace(settings, topics=("going",), kafka={"bootstrap.servers": broker.address})
@@ -175,7 +181,6 @@ def test_a_broker_that_goes_away_is_a_failure_until_it_is_back_and_no_silence(
         broker.start()
         broker.send("going", [json_event({"id": 2})])
         assert watching.committed.wait(60)
-    broker.stop()
     assert sorted(catalog.load_table(f"{namespace}.t").scan().to_arrow()["id"].to_pylist()) == [1, 2]
 
 

@@ -60,7 +60,7 @@ def test_a_cancelled_statement_changes_nothing_and_leaves_no_file(
     with pytest.raises(Exception, match="cancelled"):
         spark.sql(STATEMENTS[name].format(t=f"{namespace}.{name}"))
     thread.join()
-    until = time.monotonic() + 30
+    until = time.monotonic() + 60
     while data_files(table) != before and time.monotonic() < until:  # tasks end a little later than their job
         time.sleep(0.1)
     assert data_files(table) == before

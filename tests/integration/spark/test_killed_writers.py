@@ -259,12 +259,10 @@ def test_a_driver_killed_in_every_kind_of_write_leaves_tables_as_they_were_or_wh
         else:
             assert table.refresh().metadata_location == before[name][0], name
             assert needed_files(table) == before[name][1], name
-    started = time.monotonic()
-    for name, table in tables.items():
+    for name, table in tables.items():  # no lock is waited for: that would end in an error
         rows = len(content(table))
         spark.sql(f"insert into {namespace}.{name} values (-1, -1)")
         assert len(content(table)) == rows + 1, name
-    assert time.monotonic() - started < 60  # no lock is waited for
 
     stream_again(spark, f"{namespace}.streamed", tmp_path)
     assert content(tables["streamed"]) == {-1: -1, **STATEMENTS["streamed"][1]}

@@ -160,7 +160,7 @@ def test_a_connection_that_the_server_closed_while_it_was_idle_is_not_used_for_a
 
     with servers(once) as (server,), pool_on(server.address, attempts=1) as pool:
         assert pool.call("get_all_databases", repeatable=False) == ["db"]
-        time.sleep(0.5)
+        server._threads[1].join()
         assert pool.call("get_all_databases", repeatable=False) == ["db"], "on a new connection"
         assert len(server.requests) == 2
 
