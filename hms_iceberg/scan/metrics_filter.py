@@ -42,7 +42,7 @@ from hms_iceberg.expressions.literals import Operator
 from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.expressions.visitors import BoundExpressionVisitor, bound_predicates, fold
 from hms_iceberg.lazy import pl
-from hms_iceberg.scan.manifests.metric_columns import ContentMetrics, Metric, MetricColumns, ObjectMetrics
+from hms_iceberg.scan.manifests.metric_columns import ContentMetrics, Metric, MetricColumns, ObjectMetrics, possibly
 from hms_iceberg.scan.partition_columns import bound_dtype, comparable, corners, has_bounds, stored_value
 from hms_iceberg.spec.data_types import DoubleType, FloatType, GeographyType, NestedField, UnknownType
 from hms_iceberg.spec.values.shapes import Box
@@ -211,7 +211,7 @@ class _MayMatch(BoundExpressionVisitor["pl.Series"]):
             return self._constant(True)
         lower, upper = self._known.bounds(term.ref)
         literal = _series(term, [value])
-        within = (lower <= literal).fill_null(True) & (upper >= literal).fill_null(True)
+        within = possibly(lower <= literal) & possibly(upper >= literal)
         return self._where_numbers(within, term, lower)
 
     def visit_not_equal(self, term: BoundTerm, value: Any) -> pl.Series:
@@ -225,25 +225,25 @@ class _MayMatch(BoundExpressionVisitor["pl.Series"]):
         if not self._is_comparable(term):
             return self._constant(True)
         lower = self._known.lower(term.ref)
-        return self._where_numbers((lower < _series(term, [value])).fill_null(True), term, lower)
+        return self._where_numbers(possibly(lower < _series(term, [value])), term, lower)
 
     def visit_less_than_or_equal(self, term: BoundTerm, value: Any) -> pl.Series:
         if not self._is_comparable(term):
             return self._constant(True)
         lower = self._known.lower(term.ref)
-        return self._where_numbers((lower <= _series(term, [value])).fill_null(True), term, lower)
+        return self._where_numbers(possibly(lower <= _series(term, [value])), term, lower)
 
     def visit_greater_than(self, term: BoundTerm, value: Any) -> pl.Series:
         if not self._is_comparable(term):
             return self._constant(True)
         upper = self._known.upper(term.ref)
-        return self._above((upper > _series(term, [value])).fill_null(True), term, upper)
+        return self._above(possibly(upper > _series(term, [value])), term, upper)
 
     def visit_greater_than_or_equal(self, term: BoundTerm, value: Any) -> pl.Series:
         if not self._is_comparable(term):
             return self._constant(True)
         upper = self._known.upper(term.ref)
-        return self._above((upper >= _series(term, [value])).fill_null(True), term, upper)
+        return self._above(possibly(upper >= _series(term, [value])), term, upper)
 
     def visit_in(self, term: BoundTerm, values: tuple[Any, ...]) -> pl.Series:
         if not self._is_comparable(term):
@@ -255,8 +255,8 @@ class _MayMatch(BoundExpressionVisitor["pl.Series"]):
         known = lower.is_not_null()
         position = literals.search_sorted(lower.zip_with(known, first.new_from_index(0, len(lower))))
         candidate = literals.gather(position.clip(0, len(literals) - 1))
-        within = (position < len(literals)) & (candidate <= upper).fill_null(True)
-        within = within.zip_with(known, (upper >= first).fill_null(True))
+        within = (position < len(literals)) & possibly(candidate <= upper)
+        within = within.zip_with(known, possibly(upper >= first))
         return self._where_numbers(within, term, lower)
 
     def visit_not_in(self, term: BoundTerm, values: tuple[Any, ...]) -> pl.Series:
@@ -271,10 +271,10 @@ class _MayMatch(BoundExpressionVisitor["pl.Series"]):
             return self._constant(True)
         lower, upper = self._known.bounds(term.ref)
         first = prefix.encode("utf-8")
-        result = (upper >= _bytes(first)).fill_null(True)
+        result = possibly(upper >= _bytes(first))
         after = next_bytes(first)
         if after is not None:
-            result = result & (lower < _bytes(after)).fill_null(True)
+            result = result & possibly(lower < _bytes(after))
         return self._where_values(result, term, lower)
 
     def visit_not_starts_with(self, term: BoundTerm, prefix: str) -> pl.Series:
@@ -290,16 +290,16 @@ class _MayMatch(BoundExpressionVisitor["pl.Series"]):
             return self._constant(True)
         lower, upper = self._known.stored_bounds(term.ref.field_id)
         (west, south), (east, north) = corners(lower), corners(upper)
-        possible = ((south <= box.ymax) & (north >= box.ymin)).fill_null(True)
+        possible = possibly((south <= box.ymax) & (north >= box.ymin))
         ahead, behind = west <= box.xmax, east >= box.xmin
         if not isinstance(term.type, GeographyType):
-            return self._where_values(possible & (ahead & behind).fill_null(True), term, lower)
+            return self._where_values(possible & possibly(ahead & behind), term, lower)
         crosses = west > east
         within = ahead | behind if box.xmin > box.xmax else (ahead & behind) | (crosses & (ahead | behind))
         within = within | (crosses & (box.xmin > box.xmax))
         # The box of a shape goes the shorter way, which a box of more than half of the globe may leave out.
         wide = (east - west + 360 * crosses.cast(pl.Float64)) >= 180
-        return self._where_values(possible & (within | wide).fill_null(True), term, lower)
+        return self._where_values(possible & possibly(within | wide), term, lower)
 
     def visit_not_intersects_box(self, term: BoundTerm, box: Box) -> pl.Series:
         if not self._is_usable(term):

@@ -346,12 +346,13 @@ class Planner:
             frame = frame.with_columns(self._all_match(spec_id, decoded, mask).alias(ALL_MATCH))
             names.append(ALL_MATCH)
         frame = frame if mask is None else frame.filter(mask)
+        chosen = frame[[*_DATA_COLUMNS, *names]]
         if frame.height == 0:
-            return frame.select(*_DATA_COLUMNS, *names), decoded.frame.height
+            return chosen, decoded.frame.height
         metrics = _key_metrics(decoded, key_types)
         if mask is not None:
             metrics = [each.filter(mask) for each in metrics]
-        return frame.select(*_DATA_COLUMNS, *names, *metrics), decoded.frame.height
+        return chosen.hstack(metrics), decoded.frame.height
 
     def _metrics_mask(self, spec_id: int, decoded: ManifestFrame, mask: pl.Series | None) -> pl.Series:
         """Which files may hold matching rows by their metrics, which are read only where partitions do not decide the
@@ -393,8 +394,11 @@ class Planner:
     def _frame(self, frames: Iterable[pl.DataFrame], columns: Sequence[str]) -> pl.DataFrame:
         """Frames of any specs below one another, with the partition columns of all specs."""
         dtypes = file_dtypes()
-        model = pl.DataFrame(schema={**{name: dtypes[name] for name in columns}, **self._partitions.dtypes})
-        return pl.concat([model, *(frame for frame in frames if frame.height)], how="diagonal_relaxed")
+        wanted = [*((name, dtypes[name]) for name in columns), *self._partitions.dtypes.items()]
+        found = [frame for frame in frames if frame.height]
+        if len(found) == 1 and [*found[0].schema.items()][: len(wanted)] == wanted:
+            return found[0]  # the usual case, for which joining takes longer than all the rest
+        return pl.concat([pl.DataFrame(schema=dict(wanted)), *found], how="diagonal_relaxed")
 
 
 def _key_types(frames: Iterable[pl.DataFrame], metadata: TableMetadata) -> dict[int, IcebergType]:

@@ -381,25 +381,25 @@ def file_leaves(schema: pa.Schema) -> list[FileLeaf]:
     """The leaves of a file's schema in the order of its column chunks."""
     leaves: list[FileLeaf] = []
     for field in schema:
-        leaves += _leaves(field, (), False, (None, 0), len(leaves))
+        _add_leaves(leaves, field, (), False, (None, 0))
     return leaves
 
 
-def _leaves(
-    field: pa.Field, above: tuple[str, ...], repeated: bool, owner: tuple[int | None, int], start: int
-) -> list[FileLeaf]:
-    path = (*above, field.name)
+def _add_leaves(
+    leaves: list[FileLeaf], field: pa.Field, above: tuple[str, ...], repeated: bool, owner: tuple[int | None, int]
+) -> None:
+    path, kind = (*above, field.name), field.type
     field_id = field_id_of(field)
     if field_id is not None:
         owner = field_id, len(path)
-    children = child_fields(field.type)
+    children = child_fields(kind)
     if not children:
-        return [FileLeaf(start, field_id, repeated, _values_of(field.type), path, owner[0], path[owner[1] :])]
-    below = repeated or not pa.types.is_struct(_plain(field.type))
-    found: list[FileLeaf] = []
+        leaf = FileLeaf(len(leaves), field_id, repeated, _values_of(kind), path, owner[0], path[owner[1] :])
+        leaves.append(leaf)
+        return
+    below = repeated or not pa.types.is_struct(_plain(kind))
     for child in children:
-        found += _leaves(child, path, below, owner, start + len(found))
-    return found
+        _add_leaves(leaves, child, path, below, owner)
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:

@@ -26,6 +26,7 @@ from hms_iceberg.arrow.metrics.file_footer import FileFooter
 from hms_iceberg.arrow.metrics.footer_metrics import (
     AS_STORED,
     FULL,
+    ColumnFile,
     ColumnMetrics,
     calendar_rules,
     footer_of,
@@ -130,7 +131,7 @@ class ParquetReader:
         return self._opened(metadata=self.footer, read_dictionary=self._coded)
 
     def _opened(self, **more: Any) -> pq.ParquetFile:
-        return pq.ParquetFile(
+        return ColumnFile(
             self._file,
             pre_buffer=not isinstance(self._file, pa.OSFile),  # gathers small reads of remote stores
             page_checksum_verification=True,  # costs 3%, and damage never becomes wrong rows

@@ -186,25 +186,25 @@ class MetricColumns:
         return self.lower(ref), self.upper(ref)
 
     def may_be_null(self, ref: BoundReference) -> pl.Series:
-        nulls = (self.null_counts(ref.field_id) != 0).fill_null(True)
+        nulls = possibly(self.null_counts(ref.field_id) != 0)
         return nulls | self._uncounted_rows(ref) if _in_optional(ref) else nulls
 
     def may_be_value(self, ref: BoundReference) -> pl.Series:
         self.prepare((("value_counts", ref.field_id), ("null_value_counts", ref.field_id)))
-        return (self.value_counts(ref.field_id) != self.null_counts(ref.field_id)).fill_null(True)
+        return possibly(self.value_counts(ref.field_id) != self.null_counts(ref.field_id))
 
     def may_be_nan(self, ref: BoundReference) -> pl.Series:
-        return (self.nan_counts(ref.field_id) != 0).fill_null(True)
+        return possibly(self.nan_counts(ref.field_id) != 0)
 
     def may_not_be_nan(self, ref: BoundReference) -> pl.Series:
         """Where some row may be null, or a value other than NaN."""
-        others = (self.nan_counts(ref.field_id) != self.value_counts(ref.field_id)).fill_null(True)
+        others = possibly(self.nan_counts(ref.field_id) != self.value_counts(ref.field_id))
         return others | self._uncounted_rows(ref) if _in_optional(ref) else others
 
     def may_be_number(self, ref: BoundReference) -> pl.Series:
         self.prepare((name, ref.field_id) for name in ("value_counts", "null_value_counts", "nan_value_counts"))
         known = self.nan_counts(ref.field_id) + self.null_counts(ref.field_id).fill_null(0)
-        return (known != self.value_counts(ref.field_id)).fill_null(True)
+        return possibly(known != self.value_counts(ref.field_id))
 
     def _uncounted_rows(self, ref: BoundReference) -> pl.Series:
         """Where values may be missing from the counts: some writers leave out rows whose struct is null."""
@@ -233,6 +233,11 @@ class MetricColumns:
 def _in_optional(ref: BoundReference) -> bool:
     """Whether a field is null if a struct around it is."""
     return any(parent.optional for parent in ref.path[:-1])
+
+
+def possibly(known: pl.Series) -> pl.Series:
+    """True also where it is not known."""
+    return known.fill_null(True) if known.null_count() else known
 
 
 def map_values(maps: pl.Series, keys: Sequence[int]) -> list[pl.Series]:
