@@ -20,6 +20,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+import numpy as np
+
 from hms_iceberg.errors import CorruptManifestError
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.delete_keys import CommonKeys
@@ -79,7 +81,10 @@ class DeleteIndex:
         return pairs.select("data_file", "delete_file")
 
     def _positions(self, data: pl.DataFrame, deletes: pl.DataFrame, vectors: pl.DataFrame, order: _Order) -> None:
-        data = data.join(vectors, on="data_file", how="anti")
+        if deletes.height == 0:
+            return
+        if vectors.height:
+            data = data.join(vectors, on="data_file", how="anti")
         by_path = deletes.filter(pl.col("referenced_data_file").is_not_null()).select(
             "delete_file", "sequence_number", pl.col("referenced_data_file").alias("file_path")
         )
@@ -91,6 +96,8 @@ class DeleteIndex:
             order.add(*self._same_partition(own, group, spec_id, "left"))
 
     def _equality(self, data: pl.DataFrame, deletes: pl.DataFrame, order: _Order) -> None:
+        if deletes.height == 0:
+            return
         keys = CommonKeys(data, self.key_types, data.height + deletes.height)
         for spec_id, of_spec in _by_spec(deletes):
             everywhere = spec_id in self.unpartitioned
@@ -140,10 +147,15 @@ class _Order:
 
     def add_pairs(self, pairs: pl.DataFrame) -> None:
         """Puts delete files behind those that there are, each with the data files that it names."""
+        if pairs.height == 0:
+            return
         ordered = pairs.sort("data_file", "delete_file")
-        deletes = ordered.select(pl.col("delete_file").unique(maintain_order=True)).with_row_index("first")
-        runs = ordered.join(deletes, on="delete_file").with_columns((pl.col("first") + 1).alias("end"))
-        self.add(deletes, joined(runs.sort("data_file", "first"), "data_file"))
+        deletes, at, row = np.unique(ordered["delete_file"].to_numpy(), return_index=True, return_inverse=True)
+        order = np.argsort(at)
+        first = np.argsort(order)[row].astype(np.uint32)
+        runs = pl.DataFrame({"data_file": ordered["data_file"], "first": first, "end": first + 1})
+        added = pl.DataFrame({"delete_file": deletes[order]})
+        self.add(added, joined(runs.sort("data_file", "first"), "data_file"))
 
     def deletes(self) -> pl.Series:
         """The rows of the delete files in their order."""

@@ -6,6 +6,10 @@ that applies and of the one after the last. Runs of one data file do not overlap
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from hms_iceberg.lazy import pl
 
 
@@ -15,26 +19,19 @@ def no_runs() -> pl.DataFrame:
 
 def used_deletes(runs: pl.DataFrame, deletes: int) -> tuple[pl.Series, pl.DataFrame]:
     """Which delete files are in any run, and the runs numbered by these alone."""
-    edges = pl.concat(
-        [
-            runs.select(pl.col("first").alias("row"), pl.lit(1, pl.Int64).alias("open")),
-            runs.select(pl.col("end").alias("row"), pl.lit(-1, pl.Int64).alias("open")),
-        ]
-    )
-    changes = edges.group_by("row").agg(pl.col("open").sum())
-    open_runs = pl.zeros(deletes + 1, pl.Int64, eager=True).scatter(changes["row"], changes["open"]).cum_sum()
-    used = open_runs.head(deletes) > 0
+    first, end = runs["first"].to_numpy(), runs["end"].to_numpy()
+    opened = np.bincount(first, minlength=deletes + 1) - np.bincount(end, minlength=deletes + 1)
+    used = opened[:deletes].cumsum() > 0
     before = _sums(used)
-    renumbered = (before.gather(runs[name]).cast(pl.UInt32).alias(name) for name in ("first", "end"))
-    return used, runs.with_columns(renumbered)
+    return pl.Series(used), _runs(runs["data_file"].to_numpy(), before[first], before[end])
 
 
 def sums_of_runs(runs: pl.DataFrame, values: pl.Series, data_files: int) -> pl.Series:
     """For each data file, the sum of a column over the delete files that apply to it."""
-    before = _sums(values)
-    sums = runs.select("data_file", sum=before.gather(runs["end"]) - before.gather(runs["first"]))
-    sums = sums.group_by("data_file").agg(pl.col("sum").sum())
-    return pl.zeros(data_files, pl.Int64, eager=True).scatter(sums["data_file"], sums["sum"])
+    before = _sums(values.to_numpy())
+    sums = np.zeros(data_files, np.int64)
+    np.add.at(sums, runs["data_file"].to_numpy(), before[runs["end"].to_numpy()] - before[runs["first"].to_numpy()])
+    return pl.Series(sums)
 
 
 def pairs_of(runs: pl.DataFrame) -> pl.DataFrame:
@@ -45,14 +42,17 @@ def pairs_of(runs: pl.DataFrame) -> pl.DataFrame:
 
 def joined(runs: pl.DataFrame, within: str) -> pl.DataFrame:
     """Sorted runs that follow each other without a gap as one; parts of one run have the column `within` in common."""
-    is_new = (pl.col(within) != pl.col(within).shift()) | (pl.col("first") != pl.col("end").shift())
-    numbered = runs.with_columns(is_new.fill_null(True).cum_sum().alias("run"))
-    found = numbered.group_by("run", maintain_order=True).agg(
-        pl.col("data_file").first(), pl.col("first").first(), pl.col("end").last()
-    )
-    return found.drop("run")
+    data_file, first, end, kind = (runs[name].to_numpy() for name in ("data_file", "first", "end", within))
+    is_new, is_last = np.ones((2, runs.height), np.bool_)
+    is_new[1:] = is_last[:-1] = (kind[1:] != kind[:-1]) | (first[1:] != end[:-1])
+    return _runs(data_file[is_new], first[is_new], end[is_last])
 
 
-def _sums(values: pl.Series) -> pl.Series:
+def _runs(data_file: Any, first: Any, end: Any) -> pl.DataFrame:
+    columns = zip(no_runs().schema.items(), (data_file, first, end), strict=True)
+    return pl.DataFrame([pl.Series(name, values.astype(np.uint32), dtype) for (name, dtype), values in columns])
+
+
+def _sums(values: Any) -> Any:
     """The sum of the values before each row, and of all at the end."""
-    return pl.concat([pl.zeros(1, pl.Int64, eager=True), values.cast(pl.Int64).cum_sum().alias("")])
+    return np.concatenate(([0], np.cumsum(values, dtype=np.int64)))

@@ -6,7 +6,7 @@ Source: Iceberg specification, "Scan Planning".
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -277,8 +277,8 @@ class Planner:
             row_filter=AlwaysTrue() if self._whole_files else self.row_filter,
             file_filter=self.row_filter if self._whole_files else None,
             partitions=self._partitions,
-            files=data.frame.drop(of_keys_only, strict=False),
-            delete_files=delete_files.drop(metrics, strict=False),
+            files=_without(data.frame, of_keys_only),
+            delete_files=_without(delete_files, metrics),
             assignments=assignments,
             metrics=PlanMetrics(
                 manifests_total=data.manifests_total,
@@ -373,7 +373,7 @@ class Planner:
 
     def _keep_deletes(self, spec_id: int, decoded: ManifestFrame, key_types: Mapping[int, IcebergType]) -> pl.DataFrame:
         names = self._partitions.columns(spec_id)
-        frame = decoded.frame.select(*_DELETE_COLUMNS, *names, *_key_metrics(decoded, key_types))
+        frame = decoded.frame[[*_DELETE_COLUMNS, *names]].hstack(_key_metrics(decoded, key_types))
         frame = frame.with_columns(_referenced_data_file(decoded))
         mask = self._partition_mask(spec_id, frame)
         if not isinstance(self.row_filter, AlwaysTrue):
@@ -401,9 +401,14 @@ class Planner:
         return pl.concat([pl.DataFrame(schema=dict(wanted)), *found], how="diagonal_relaxed")
 
 
+def _without(frame: pl.DataFrame, names: Collection[str]) -> pl.DataFrame:
+    return frame[[name for name in frame.columns if name not in names]]
+
+
 def _key_types(frames: Iterable[pl.DataFrame], metadata: TableMetadata) -> dict[int, IcebergType]:
     """The types of all keys of equality deletes; a key that no schema has is left out."""
-    ids = {key for frame in frames for key in frame["equality_ids"].explode().drop_nulls().unique()}
+    columns = [frame["equality_ids"] for frame in frames]
+    ids = {key for ids in columns if ids.null_count() < len(ids) for key in ids.explode().drop_nulls().unique()}
     types = field_types(metadata) if ids else {}
     return {field_id: types[field_id] for field_id in sorted(ids) if field_id in types}
 

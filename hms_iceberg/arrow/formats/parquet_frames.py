@@ -81,10 +81,13 @@ class DecodedRows:
 
 def are_among(positions: Any, others: Any) -> Any:
     """A mask of the ascending positions that are among other ascending ones."""
-    if not len(others):
-        return np.zeros(len(positions), np.bool_)
-    places = np.minimum(np.searchsorted(others, positions), len(others) - 1)
-    return others[places] == positions
+    if not len(positions):
+        return np.zeros(0, np.bool_)
+    start, end = positions[0], positions[-1] + 1
+    first, last = np.searchsorted(others, (start, end))
+    is_other = np.zeros(end - start, np.bool_)
+    is_other[others[first:last] - start] = True
+    return is_other[positions - start]
 
 
 class FrameReader:
@@ -144,17 +147,22 @@ class FrameReader:
         needed = {*leaves, *tested}
         if not needed or not all(self._is_told(self._leaves[leaf]) for leaf in needed):
             return False
-        work = size = 0
+        rows = sum(self._footer.row_group(group).num_rows for group in groups)
+        work = rows * sum(_work_of(self._leaves[leaf].type) for leaf in needed)
+        least = _LEAST_FILTERED_WORK if tested else _LEAST_WORK
+        return work >= least and self.decoded_bytes(groups, needed) <= most_bytes
+
+    def decoded_bytes(self, groups: Sequence[int], leaves: Collection[int]) -> int:
+        """Bytes of memory that leaves of row groups take when they are decoded, about."""
+        size = 0
         for found in map(self._footer.row_group, groups):
-            for leaf in needed:
+            for leaf in leaves:
                 kind = self._leaves[leaf].type
-                if pa.types.is_string(kind) or pa.types.is_binary(kind):
-                    work += found.num_rows * _WORK_OF_TEXT
+                if _is_text(kind):
                     size += found.num_rows * _TEXT_WIDTH + found.column(leaf).total_uncompressed_size
                 else:
-                    work += found.num_rows * (_WORK_OF_TEXT if pa.types.is_decimal(kind) else 1)
                     size += found.num_rows * max(kind.bit_width // 8, 1)
-        return work >= (_LEAST_FILTERED_WORK if tested else _LEAST_WORK) and size <= most_bytes
+        return size
 
     def read(
         self,
@@ -214,6 +222,14 @@ class FrameReader:
             return None
         decoded = DecodedRows(frame, kinds, start, positions, count)
         return decoded if removed is None else decoded.without(removed)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
+
+
+def _work_of(kind: pa.DataType) -> int:
+    return _WORK_OF_TEXT if _is_text(kind) or pa.types.is_decimal(kind) else 1
 
 
 def _to_arrow(series: pl.Series, kind: pa.DataType) -> pa.Array:

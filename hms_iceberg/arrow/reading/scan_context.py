@@ -32,14 +32,11 @@ STREAMED_BYTES, KEPT_BYTES = 64 * 1024 * 1024, 512 * 1024 * 1024
 
 @dataclass(frozen=True)
 class FrameRows:
-    """Rows as a frame of the names and types that polars has for the wanted columns."""
+    """Rows as a frame of the names and types that polars has for the wanted columns; `nbytes` is about what they take
+    of memory. Polars' own estimate reads all text."""
 
     frame: pl.DataFrame
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory, about."""
-        return int(self.frame.estimated_size())
+    nbytes: int
 
 
 @dataclass(frozen=True)

@@ -90,17 +90,18 @@ class TaskDeletes:
         first, last = np.searchsorted(self._positions, (rows.start, rows.start + rows.rows))
         return int(last - first)
 
-    def removed(self, where: Any, count: int, made: BatchColumns) -> Any | None:
-        """A mask of the rows of a batch that are removed; None for none. The batch is at positions `where`, or from the
-        position `where` on."""
+    def removed(self, where: Any, count: int, made: BatchColumns, by_position: bool = True) -> Any | None:
+        """A mask of the rows of a batch that are removed by key, and `by_position`; None for none. The batch is at
+        positions `where`, or from the position `where` on."""
         mask = None
-        if self._positions is not None and not isinstance(where, int):
-            mask = are_among(where, self._positions)
-        elif self._positions is not None:
-            first, last = np.searchsorted(self._positions, (where, where + count))
+        positions = self._positions if by_position else None
+        if positions is not None and not isinstance(where, int):
+            mask = are_among(where, positions)
+        elif positions is not None:
+            first, last = np.searchsorted(positions, (where, where + count))
             if last > first:
                 mask = np.zeros(count, np.bool_)
-                mask[self._positions[first:last] - where] = True
+                mask[positions[first:last] - where] = True
         for keys, indices in self._keys:
             found = keys.deleted([made[index] for index in indices])
             if found.any():

@@ -160,13 +160,19 @@ class _TaskReader:
     def _results(self, run: Sequence[RowRange], batch_rows: int) -> Iterator[pa.RecordBatch | FrameRows | None]:
         decoded = self._decoded(run)
         if decoded is not None and self._frame_columns is not None:
-            yield FrameRows(decoded.frame) if decoded.frame.height else None
+            yield self._frame_rows(decoded, run) if decoded.count else None
         elif decoded is not None:
             for where, batch in decoded.batches(batch_rows):
-                yield self._result(where, batch, self._quick_projection, self._quick.rest)
+                marks = self._context.marks_deleted
+                yield self._result(where, batch, self._quick_projection, self._quick.rest, by_position=marks)
         else:
             for rows in run:
                 yield from self._read_on_its_own(rows, batch_rows)
+
+    def _frame_rows(self, decoded: DecodedRows, run: Sequence[RowRange]) -> FrameRows:
+        assert self._reader.frames is not None
+        size = self._reader.frames.decoded_bytes([rows.index for rows in run], self._quick_projection.leaves)
+        return FrameRows(decoded.frame, size * decoded.count // sum(rows.rows for rows in run))
 
     def _read_on_its_own(self, rows: RowRange, batch_rows: int) -> Iterator[pa.RecordBatch | None]:
         if self._holds_no_match(rows):
@@ -292,13 +298,18 @@ class _TaskReader:
         )
 
     def _result(
-        self, where: Any, batch: pa.RecordBatch, projection: FileProjection, rest: BooleanExpression
+        self,
+        where: Any,
+        batch: pa.RecordBatch,
+        projection: FileProjection,
+        rest: BooleanExpression,
+        by_position: bool = True,
     ) -> pa.RecordBatch | None:
-        """The rows of a batch that match the rest of the filter. The batch is at positions `where`, or from the
-        position `where` on."""
+        """The rows of a batch that match the rest of the filter and are not deleted; not `by_position`, if those are
+        gone. The batch is at positions `where`, or from the position `where` on."""
         made = BatchColumns(projection, batch)
         count = batch.num_rows
-        removed = self._deletes.removed(where, count, made)
+        removed = self._deletes.removed(where, count, made, by_position)
         keep = self._wanted_rows(removed, where, count, made, rest)
         chosen = None if keep is None else RowSelection(keep)
         rows = count if chosen is None else chosen.rows

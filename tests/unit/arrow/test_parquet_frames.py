@@ -352,6 +352,17 @@ def test_row_groups_that_follow_one_another_are_decoded_together(
     assert read(table, "id > 29") > 0
 
 
+def test_the_memory_of_decoded_rows_is_told_by_the_footer(tmp_path: Path) -> None:
+    rows = pa.table({"n": range(2000), "s": [str(key) * 30 for key in range(2000)], "f": [0.5] * 2000})
+    table = FileTable(tmp_path, FOREIGN)
+    add(table, rows, "long.parquet", row_group_size=500, use_dictionary=False)
+    reader = ParquetReader(table.storage, table.files[0].file_path, None)
+    assert reader.frames is not None
+    told = reader.frames.decoded_bytes([0, 1, 2, 3], [0, 1, 2])
+    reader.close()
+    assert 0.8 < told / pl.read_parquet(table.files[0].file_path).estimated_size() < 1.25
+
+
 def test_what_polars_refuses_is_read_by_pyarrow(
     table: FileTable, read: Callable[..., int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
