@@ -22,7 +22,8 @@ from hms_iceberg.metastore import MetadataVersion, TablePointer
 from hms_iceberg.spec.metadata.metadata_json import is_never_reused
 from hms_iceberg.storage import Storage
 from hms_iceberg.table import Table
-from hms_iceberg.table.file_system import FileSystemMetastore, FileSystemTables
+from hms_iceberg.table.file_system import FileSystemTables
+from hms_iceberg.table.file_system_metastore import FileSystemMetastore
 
 OWNER = "owner"
 OWNER_OF_HIVE = "hive.metastore.database.owner"

@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 
-from pyarrow import fs
-
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.arrow.storage.filesystems import translated_errors
 from hms_iceberg.errors import (
@@ -25,12 +23,10 @@ from hms_iceberg.errors import (
     TableAlreadyExistsError,
     UnsupportedError,
 )
+from hms_iceberg.lazy import fs
 from hms_iceberg.metastore import Identifier, MetadataVersion, TableRow
 from hms_iceberg.storage import Places
-from hms_iceberg.table.file_system import FileSystemMetastore
-from hms_iceberg.table.needed.named_files import files_of, log_unreadable, purge_files
-from hms_iceberg.table.needed.neighbours import Search
-from hms_iceberg.table.needed.others import needed_by_others
+from hms_iceberg.table.file_system_metastore import FileSystemMetastore
 from hms_iceberg.transaction.workspace import read_version
 
 _METADATA = re.compile(r"v\d+(\.gz)?\.metadata\.json(\.gz)?$")
@@ -132,6 +128,10 @@ class FileSystemCatalog(FileSystemMetastore):
     def purge_table(self, identifier: Identifier) -> None:
         """Deletes the table's files, wherever they are, and its folder with everything in it. Files in the folders of
         other tables of the warehouse stay; a table with files of others in its folder is refused."""
+        from hms_iceberg.table.needed.named_files import files_of, log_unreadable, purge_files
+        from hms_iceberg.table.needed.neighbours import Search
+        from hms_iceberg.table.needed.others import needed_by_others
+
         version, folder = read_version(self._current(identifier).location, self._folders), self.location_of(identifier)
         name = ".".join(identifier)
         search = Search(identifier, version.metadata, version.location, folder, Places(self._folders))

@@ -38,7 +38,7 @@ from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestEntry, 
 from hms_iceberg.spec.metadata.table_metadata import PREVIEWED_FORMAT_VERSION, TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.storage import Storage
-from hms_iceberg.table.file_system import FileSystemMetastore
+from hms_iceberg.table.file_system_metastore import FileSystemMetastore
 from hms_iceberg.table.readable import ReadableTable
 from hms_iceberg.table.table import Table
 from hms_iceberg.transaction.intents import open_among

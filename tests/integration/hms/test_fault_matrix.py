@@ -22,7 +22,7 @@ from hms_iceberg.hms.connection import answers
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.hms.hive_metastore import HiveMetastore
 from hms_iceberg.hms.locking import table_lock
-from hms_iceberg.table.file_system import FileSystemLease
+from hms_iceberg.table.file_system_metastore import FileSystemLease
 from tests.support.commit_operations import MODES, OPERATIONS, OTHERS, Operation, find_out_capability, outcome
 from tests.support.commit_victims import Victims
 from tests.support.failing_steps import CALLS, KINDS, STORAGE, Steps

@@ -20,7 +20,8 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.metastore import MetadataVersion, Metastore
 from hms_iceberg.table import StaticTable, Table
-from hms_iceberg.table.file_system import FileSystemMetastore, FileSystemTables
+from hms_iceberg.table.file_system import FileSystemTables
+from hms_iceberg.table.file_system_metastore import FileSystemMetastore
 
 ARROW = pa.schema([("id", pa.int64())])
 
