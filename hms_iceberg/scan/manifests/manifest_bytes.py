@@ -9,9 +9,9 @@ Source: Avro specification, "Binary Encoding".
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
-from itertools import groupby
+from itertools import chain, groupby, pairwise, repeat
 from operator import add
 from typing import Any
 
@@ -20,7 +20,7 @@ import numpy as np
 from hms_iceberg.errors import CorruptManifestError
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.manifests.manifest_frames import ManifestDecoder, WholeEntries
-from hms_iceberg.spec.manifests.avro_container import encode_long
+from hms_iceberg.spec.manifests.avro_container import BLOCK_BYTES, encode_long
 
 _SIZES = {"boolean": 1, "float": 4, "double": 8}
 
@@ -29,12 +29,11 @@ class EntryBytes:
     """The entries of some manifests: their inflated bytes one after the other, and one row for each, removed ones
     included, in the columns of `ManifestDecoder.entries` without metrics."""
 
-    def __init__(self, body: bytes, files: pl.DataFrame, types: Mapping[str, Any], sizes: pl.DataFrame) -> None:
+    def __init__(self, body: bytes, files: pl.DataFrame, types: Mapping[str, Any], sizes: np.ndarray) -> None:
         self.body = body
         self.files = files
         self._types = types
-        self._sizes = sizes  # how many bytes each field of each entry takes
-        self._ends = np.cumsum(sizes.sum_horizontal().to_numpy())
+        self._ends = np.cumsum(sizes).reshape(sizes.shape)  # of each field of each entry
 
     @classmethod
     def of(cls, decoder: ManifestDecoder, whole: WholeEntries | None = None) -> EntryBytes | None:
@@ -49,51 +48,51 @@ class EntryBytes:
             sizes = columns.select(_size(avro_type, pl.col(name)).alias(name) for name, avro_type in types.items())
         except (KeyError, TypeError, ValueError, pl.exceptions.PolarsError):
             return None
-        entries = cls(body, files, types, sizes)
+        entries = cls(body, files, types, sizes.to_numpy())
         return entries if entries._is_right() else None
 
     def _is_right(self) -> bool:
         """Whether the fields are as long as it seems: all of them together, and each entry up to its status."""
-        if len(self._ends) == 0 or self._ends[-1] != len(self.body):
+        if len(self._ends) == 0 or self._ends[-1, -1] != len(self.body):
             return False
         told = np.frombuffer(self.body, np.uint8)[self._starts_of(list(self._types).index("status"))]
         return np.array_equal(told, self.files["status"].to_numpy().astype(np.uint8) * 2)
 
     def _starts_of(self, field: int) -> np.ndarray:
         """Where a field begins in each entry; where the entry ends if there are no more fields."""
-        after = self._sizes[:, field:]
-        return self._ends - after.sum_horizontal().to_numpy() if after.width else self._ends
+        return self._ends[:, field - 1] if field else np.concatenate(([0], self._ends[:-1, -1]))
 
     def has(self, names: Sequence[str]) -> bool:
         """Whether the manifest has all of these fields."""
         return self._types.keys() >= set(names)
 
-    def with_values(self, rows: np.ndarray, values: Mapping[str, Sequence[Any]]) -> Iterator[bytes]:
-        """The bytes of some entries, with other values (integers or null, for each of the rows) for some fields."""
-        names = sorted(values, key=list(self._types).index)
-        numbers = [list(self._types).index(name) for name in names]
-        runs = [[number for _, number in run] for _, run in groupby(enumerate(numbers), lambda each: each[1] - each[0])]
-        fields = [0, *(field for run in runs for field in (run[0], run[-1] + 1)), len(self._types)]
-        edges = [self._starts_of(field)[rows] for field in fields]
-        encoders = dict(zip(numbers, (_Integers(self._types[name]) for name in names), strict=True))
-        columns = dict(zip(numbers, (values[name] for name in names), strict=True))
-        encoded = []
-        for run in runs:
-            together = _Together([encoders[number] for number in run])
-            encoded.append(map(together.__getitem__, zip(*(columns[number] for number in run), strict=True)))
+    def with_values(self, rows: np.ndarray, values: Mapping[str, Sequence[Any]]) -> Iterator[tuple[int, bytes]]:
+        """Some entries with other values (integers or null, for each of the rows) for some fields: in blocks that are
+        not compressed yet, each with its number of entries."""
+        order = list(self._types)
+        numbers = sorted(map(order.index, values))
+        # Fields that follow each other change together.
+        runs = [
+            [order[number] for _, number in run]
+            for _, run in groupby(enumerate(numbers), lambda each: each[1] - each[0])
+        ]
+        changing = [_Together([_Integers(self._types[name]) for name in run]) for run in runs]
+        inner = (edge for run in runs for edge in (order.index(run[0]), order.index(run[-1]) + 1))
+        edges = [self._starts_of(field)[rows] for field in (0, *inner, len(order))]
+        lengths = edges[-1] - edges[0]
+        blocks = np.diff((np.cumsum(lengths) - lengths) // BLOCK_BYTES, prepend=-1)
+        for first, end in pairwise([*np.flatnonzero(blocks).tolist(), len(rows)]):
+            places = [each[first:end].tolist() for each in edges]
+            pieces = [self._between(*places[:2])]
+            for number, (run, encode) in enumerate(zip(runs, changing, strict=True)):
+                pieces.append(encode.rows([values[name][first:end] for name in run]))
+                pieces.append(self._between(*places[2 * number + 2 : 2 * number + 4]))
+            yield end - first, b"".join(chain.from_iterable(zip(*pieces, strict=True)))
+
+    def _between(self, begins: list[int], ends: list[int]) -> Iterable[bytes]:
+        """The bytes from one place of each entry to another."""
         body = self.body
-        if not runs:
-            yield from (body[begin:end] for begin, end in zip(*(each.tolist() for each in edges), strict=True))
-            return
-        if len(runs) == 1:  # of most entries only the first fields change
-            for begin, first, last, end, changed in zip(*(each.tolist() for each in edges), encoded[0], strict=True):
-                yield body[begin:first] + changed + body[last:end]
-            return
-        for place, row in zip(np.stack(edges, axis=1).tolist(), zip(*encoded, strict=True), strict=True):
-            pieces = [body[place[0] : place[1]]]
-            for number, changed in enumerate(row):
-                pieces += (changed, body[place[2 * number + 2] : place[2 * number + 3]])
-            yield b"".join(pieces)
+        return repeat(b"", len(begins)) if begins == ends else map(body.__getitem__, map(slice, begins, ends))
 
 
 class _Together(dict[tuple[Any, ...], bytes]):
@@ -102,6 +101,12 @@ class _Together(dict[tuple[Any, ...], bytes]):
     def __init__(self, encoders: Sequence[_Integers]) -> None:
         super().__init__()
         self._encoders = encoders
+
+    def rows(self, columns: Sequence[Sequence[Any]]) -> Iterable[bytes]:
+        """The bytes of each row of some columns, which often are all alike."""
+        if all(each.count(each[0]) == len(each) for each in columns):
+            return repeat(self[tuple(each[0] for each in columns)], len(columns[0]))
+        return map(self.__getitem__, zip(*columns, strict=True))
 
     def __missing__(self, row: tuple[Any, ...]) -> bytes:
         encoded = b"".join(encoder[value] for encoder, value in zip(self._encoders, row, strict=True))

@@ -136,20 +136,9 @@ def write_container(
     return out.getvalue()
 
 
-def pack_blocks(records: Iterable[bytes], codec: str) -> list[tuple[int, bytes]]:
-    """Encoded records as blocks, compressed in threads: the number of records and the bytes of each."""
-    raw: list[tuple[int, bytes]] = []
-    waiting: list[bytes] = []
-    size = 0
-    for record in records:
-        waiting.append(record)
-        size += len(record)
-        if size >= BLOCK_BYTES:
-            raw.append((len(waiting), b"".join(waiting)))
-            waiting, size = [], 0
-    if waiting:
-        raw.append((len(waiting), b"".join(waiting)))
-    avro_codec = codec_name(codec)
+def pack_blocks(blocks: Iterable[tuple[int, bytes]], codec: str) -> list[tuple[int, bytes]]:
+    """Blocks compressed in threads, each with its number of records."""
+    raw, avro_codec = list(blocks), codec_name(codec)
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         packed = pool.map(lambda block: compress(block[1], avro_codec, quickly=True), raw)
         return [(count, data) for (count, _), data in zip(raw, packed, strict=True)]

@@ -12,9 +12,12 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import chain, groupby
 
+import numpy as np
+
 from hms_iceberg.encryption.encrypted_tables import encrypted, manifest_bytes
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.manifests.cache import DecodedMetrics, ManifestFrame
+from hms_iceberg.scan.manifests.entry_frames import manifest_name
 from hms_iceberg.scan.manifests.manifest_bytes import EntryBytes
 from hms_iceberg.scan.manifests.manifest_frames import (
     ManifestDecoder,
@@ -26,8 +29,10 @@ from hms_iceberg.scan.partition_columns import partition_columns
 from hms_iceberg.scan.tasks import content_files
 from hms_iceberg.spec.manifests.avro_container import (
     DEFAULT_CODEC,
+    AvroContainer,
     join_blocks,
     pack_blocks,
+    read_blocks,
     read_container,
 )
 from hms_iceberg.spec.manifests.manifest_avro import manifest_metadata
@@ -77,9 +82,11 @@ class ManifestSplice:
 
     def live(self) -> ManifestFrame:
         """The live files, with their metrics."""
-        files = self._whole.files.filter(self._is_live)
+        files, columns = self._whole.files, self._whole.columns
+        if not self._is_live.all():
+            files, columns = files.filter(self._is_live), columns.filter(self._is_live)
         check_sequence_numbers(files, [self._manifest])
-        return ManifestFrame(files, DecodedMetrics(files, self._whole.columns.filter(self._is_live)))
+        return ManifestFrame(files, DecodedMetrics(files, columns))
 
     def holds(self, paths: set[str]) -> bool:
         """Whether any of these files is live in the manifest."""
@@ -99,11 +106,34 @@ class ManifestSplice:
             pl.when(gone).then(_DELETED).otherwise(_EXISTING).alias("status"),
             pl.when(gone).then(snapshot_id).otherwise(pl.col("snapshot_id")).alias("snapshot_id"),
         )
-        values = {name: files[name].to_list() for name in changed_fields(self._base)}
-        packed = pack_blocks(entries.with_values(files["row"].to_numpy(), values), DEFAULT_CODEC)
-        schema_json = read_container(self._data, f"manifest {self._manifest.manifest_path}").schema_json
+        container = read_container(self._data, manifest_name(self._manifest))
+        packed, schema_json = list(self._packed(container, entries, files)), container.schema_json
         written = write_spliced(packed, files, self._manifest, schema_json, snapshot_id, workspace, self._base)
         return written, tuple(content_files(files.filter(gone), self._partitions))
+
+    def _packed(
+        self, container: AvroContainer, entries: EntryBytes, files: pl.DataFrame
+    ) -> Iterator[tuple[int, bytes]]:
+        """Entries in compressed blocks. A block in which none of them changes is copied as it is: most blocks, of a
+        manifest that lost files before."""
+        rows, names = files["row"].to_numpy(), changed_fields(self._base)
+        stays = np.zeros(entries.files.height, bool)
+        if container.codec == DEFAULT_CODEC:
+            before = self._whole.columns.select(names)[files["row"]]
+            stays[rows] = np.logical_and.reduce([before[each].eq_missing(files[each]).to_numpy() for each in names])
+        blocks = [each for each in read_blocks(container, manifest_name(self._manifest)) if each.records]
+        ends = np.cumsum([each.records for each in blocks]).tolist()
+        begun = 0
+        for is_same, group in groupby(
+            zip(blocks, ends, strict=True), lambda each: bool(stays[each[1] - each[0].records : each[1]].all())
+        ):
+            several = list(group)
+            first, begun = begun, int(np.searchsorted(rows, several[-1][1]))
+            if is_same:
+                yield from ((each.records, container.data[each.start : each.end]) for each, _ in several)
+                continue
+            values = {name: files[name][first:begun].to_list() for name in names}
+            yield from pack_blocks(entries.with_values(rows[first:begun], values), DEFAULT_CODEC)
 
 
 def merge_spliced(
@@ -124,7 +154,7 @@ def merge_spliced(
     if len({columnar_schema(data, each, partitions) for data, each in read}) > 1:
         return None
     frames: list[pl.DataFrame] = []
-    records: list[Iterator[bytes]] = []
+    blocks: list[Iterator[tuple[int, bytes]]] = []
     for is_added, several in _several(read, snapshot_id):
         entries = EntryBytes.of(ManifestDecoder(several, partitions))
         if entries is None or not entries.has(changed_fields(base)):
@@ -135,10 +165,10 @@ def merge_spliced(
             files = files.filter(pl.col("status") != _DELETED)
             files = files.with_columns(pl.lit(_EXISTING, files.schema["status"]).alias("status"))
             values = {name: files[name].to_list() for name in changed_fields(base)}
-        records.append(entries.with_values(files["row"].to_numpy(), values))
+        blocks.append(entries.with_values(files["row"].to_numpy(), values))
         frames.append(files.select(*_OF_SUMMARY, *partitions.columns(manifests[0].partition_spec_id)))
     schema_json = read_container(contents[0], f"manifest {manifests[0].manifest_path}").schema_json
-    packed = pack_blocks(chain.from_iterable(records), DEFAULT_CODEC)
+    packed = pack_blocks(chain.from_iterable(blocks), DEFAULT_CODEC)
     return write_spliced(packed, pl.concat(frames), manifests[0], schema_json, snapshot_id, workspace, base)
 
 

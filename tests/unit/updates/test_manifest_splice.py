@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from io import BytesIO
 from typing import Any
@@ -21,6 +21,7 @@ from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, Partition
 from hms_iceberg.spec.transforms.partition_transforms import BucketTransform, IdentityTransform
 from hms_iceberg.transaction.workspace import FileWorkspace
 from hms_iceberg.updates import rewrite_manifests
+from hms_iceberg.updates.machinery import manifest_splice
 from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of, write_added
 from hms_iceberg.updates.machinery.manifest_splice import ManifestSplice
 from hms_iceberg.updates.rewrite_manifests import RewriteManifests
@@ -100,6 +101,48 @@ def test_copied_entries_are_as_encoded_ones(version: int, spec: str, monkeypatch
     assert found[:2] == found[2:]
     entries = found[1][0]
     assert len(entries) == 75 and sum(entry.is_live for entry in entries) == 70
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_blocks_in_which_nothing_changes_are_copied_as_they_are(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(version)
+    files = [any_file(rng, number, False) for number in range(240)]  # in blocks of about 70
+    changes = [DeleteFiles(tuple(some)) for some in (files[:1], files[-1:], files[90:150], files[1:2])]
+    pack, encoded, found = manifest_splice.pack_blocks, [0] * 2 * len(changes), []
+
+    def noted(blocks: Iterable[tuple[int, bytes]], codec: str) -> list[tuple[int, bytes]]:
+        packed = pack(blocks, codec)
+        encoded[len(found)] += sum(count for count, _ in packed)
+        return packed
+
+    monkeypatch.setattr(manifest_splice, "pack_blocks", noted)
+    for method in (ManifestSplice.without, lambda *_: None):
+        monkeypatch.setattr(ManifestSplice, "without", method)
+        world = World.with_table(metadata(format_version=version))
+        world.append(*files)
+        for change in changes:
+            world.commit(change)
+            found.append(left(world))
+        world.check()
+    assert found[: len(changes)] == found[len(changes) :]
+    # The first turns added files to existing ones; others also leave out what the one before told of.
+    assert encoded[0] == 240 and 0 < encoded[1] < 120 and 60 < encoded[2] < 200 and 60 < encoded[3] < 200
+
+
+@pytest.mark.parametrize("codec", ["null", "snappy"])
+def test_blocks_of_another_codec_are_compressed_anew(codec: str) -> None:
+    world = World.with_table(metadata(format_version=2))
+    files = [data_file(number * 10, number * 10 + 9) for number in range(60)]
+    world.append(*files)
+    world.commit(DeleteFiles(files[:1]))
+    (manifest,) = manifest_list_of(world.version().metadata.current_snapshot(), world.storage)
+    reader = fastavro.reader(BytesIO(world.storage.read(manifest.manifest_path)))
+    known = {key: value for key, value in reader.metadata.items() if not key.startswith("avro.")}
+    fastavro.writer(out := BytesIO(), reader.writer_schema, list(reader), codec, 1_000, metadata=known)
+    world.storage.files[manifest.manifest_path] = out.getvalue()
+    made = world.commit(DeleteFiles(files[-1:]))
+    assert world.live_paths() == sorted(file.file_path for file in files[1:-1])
+    check_snapshot(made, made.current_snapshot(), world.storage)
 
 
 def test_large_manifests_are_split_at_about_the_target_size() -> None:

@@ -379,7 +379,11 @@ def test_entries_that_are_copied_say_what_they_said(layout: Callable[..., None])
             assert sized or parts == 1 or layout in (unusual_fields, types_by_name, decimals_as_bytes)
             continue
         numbers = pl.int_range(len(records), eager=True).to_numpy()
-        raw = copied.with_values(numbers, {"status": [0] * len(records), "snapshot_id": [None] * len(records)})
+        blocks = copied.with_values(numbers, {"status": [0] * len(records), "snapshot_id": [None] * len(records)})
         reader = fastavro.reader(io.BytesIO(data))
-        found = [fastavro.schemaless_reader(io.BytesIO(each), reader.writer_schema, None) for each in raw]
+        found = [
+            fastavro.schemaless_reader(raw, reader.writer_schema, None)
+            for count, raw in ((count, io.BytesIO(raw)) for count, raw in blocks)
+            for _ in range(count)
+        ]
         assert found == [{**each, "status": 0, "snapshot_id": None} for each in reader]  # type: ignore[dict-item]
