@@ -485,14 +485,14 @@ class Catalog(CatalogNamespaces, CatalogViews, Identifiers):
         self._purge(name)
 
     def _purge(self, name: Identifier) -> None:
-        from hms_iceberg.table.needed.named_files import (
+        from hms_iceberg.table.needed_files.named_files import (
             check_right_to_purge,
             check_rights_to_delete,
             files_of,
             log_unreadable,
             purge_files,
         )
-        from hms_iceberg.table.needed.others import needed_by_others, table_rows_of
+        from hms_iceberg.table.needed_files.needed_by_others import needed_by_others, table_rows_of
 
         table = self.load_table(name)
         if not GC_ENABLED.of(table.properties):

@@ -120,7 +120,7 @@ def open_catalog(
     catalog = load_catalog(catalog_name, uri=uri, **key_values(properties))
     if not may_be_away and catalog.properties.get("uri"):
         from hms_iceberg.catalog.hive import HiveCatalog
-        from hms_iceberg.hms.connection.reach import check_reach
+        from hms_iceberg.hms.connection.reachability import check_reach
 
         if isinstance(catalog, HiveCatalog):
             check_reach(catalog.properties)

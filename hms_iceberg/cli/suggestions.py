@@ -31,7 +31,7 @@ class SuggestingGroup(click.Group):
 
 def near_names(catalog: Catalog, name: str, of_hive: bool = False) -> list[str]:
     """Tables (`of_hive`: Hive's) or namespaces whose names come near a missing one; empty if they cannot be listed."""
-    from hms_iceberg.table.needed.others import table_rows_of  # help needs no Arrow
+    from hms_iceberg.table.needed_files.needed_by_others import table_rows_of  # help needs no Arrow
 
     namespace, _, table = name.partition(".")
     try:

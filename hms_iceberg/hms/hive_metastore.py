@@ -23,8 +23,8 @@ from hms_iceberg.hms.commit.lease import HiveLease
 from hms_iceberg.hms.commit.lock_choice import LockChoice
 from hms_iceberg.hms.commit.pointer_kinds import TableSwap, ViewSwap
 from hms_iceberg.hms.commit.scratch_rows import drop_only_scratch_rows, is_scratch
-from hms_iceberg.hms.commit.several.lease import HiveSeveralLease
-from hms_iceberg.hms.commit.several.unfinished import UnfinishedTransactions
+from hms_iceberg.hms.commit.several_tables.lease import HiveSeveralLease
+from hms_iceberg.hms.commit.several_tables.unfinished_transactions import UnfinishedTransactions
 from hms_iceberg.hms.connection.answers import ensure_made
 from hms_iceberg.hms.connection.client import HmsClient
 from hms_iceberg.hms.connection.client_settings import ClientSettings

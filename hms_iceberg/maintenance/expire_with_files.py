@@ -11,9 +11,9 @@ from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.metastore import MetadataVersion, TableRows
 from hms_iceberg.storage import Places
 from hms_iceberg.table.changes.manage_snapshots import Time
-from hms_iceberg.table.needed.named_files import delete_files
-from hms_iceberg.table.needed.others import needed_by_others, table_rows_of
-from hms_iceberg.table.needed.remembered_rows import fresh_rows
+from hms_iceberg.table.needed_files.named_files import delete_files
+from hms_iceberg.table.needed_files.needed_by_others import needed_by_others, table_rows_of
+from hms_iceberg.table.needed_files.remembered_rows import fresh_rows
 from hms_iceberg.table.reading.scan import milliseconds
 from hms_iceberg.table.table import Table
 from hms_iceberg.updates.snapshots.expire_snapshots import ExpireSnapshots, UnreachableFiles, unreachable_files

@@ -14,7 +14,7 @@ from itertools import chain, islice
 
 from hms_iceberg.arrow.storage.arrow_storage import is_unfinished
 from hms_iceberg.errors import CorruptFileError, InvalidInputError, MissingFileError, UnsupportedError
-from hms_iceberg.hms.rows.marks import Mark
+from hms_iceberg.hms.rows.transaction_marks import Mark
 from hms_iceberg.maintenance.erasure.erasure_journal import needed_by_erasures
 from hms_iceberg.maintenance.named_places import Match, NamedPlaces
 from hms_iceberg.maintenance.repair.repair_journal import needed_for_undo
@@ -24,10 +24,10 @@ from hms_iceberg.spec.places import Place, split_location
 from hms_iceberg.spec.table_properties import GC_ENABLED
 from hms_iceberg.storage import FileInfo, Places, Storage
 from hms_iceberg.table.changes.manage_snapshots import Time
-from hms_iceberg.table.needed.named_files import OwnFolders, delete_files, each_file_of
-from hms_iceberg.table.needed.neighbours import METADATA_FILES, Search
-from hms_iceberg.table.needed.others import backup_of, is_journal, names_of, table_rows_of
-from hms_iceberg.table.needed.remembered_rows import asked_once, fresh_rows
+from hms_iceberg.table.needed_files.named_files import OwnFolders, delete_files, each_file_of
+from hms_iceberg.table.needed_files.nearby_tables import METADATA_FILES, Search
+from hms_iceberg.table.needed_files.needed_by_others import backup_of, is_journal, names_of, table_rows_of
+from hms_iceberg.table.needed_files.remembered_rows import asked_once, fresh_rows
 from hms_iceberg.table.reading.scan import milliseconds
 from hms_iceberg.table.table import Table
 from hms_iceberg.table.version_files import version_number

@@ -42,8 +42,8 @@ from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
 from hms_iceberg.spec.schema import Schema, assign_fresh_ids
 from hms_iceberg.storage import Places
 from hms_iceberg.table import Table
-from hms_iceberg.table.needed.named_files import delete_files
-from hms_iceberg.table.needed.others import needed_by_others, table_rows_of
+from hms_iceberg.table.needed_files.named_files import delete_files
+from hms_iceberg.table.needed_files.needed_by_others import needed_by_others, table_rows_of
 from hms_iceberg.transaction.transaction import Existing, Transaction
 from hms_iceberg.updates.machinery.content import Isolation
 from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of

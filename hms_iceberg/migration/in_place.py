@@ -12,7 +12,7 @@ from hms_iceberg.migration.migration_state import HIVE_TABLE, MIGRATION_JOURNAL
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.table_properties import METADATA_PATH, metadata_folder
 from hms_iceberg.table import Table
-from hms_iceberg.table.needed.others import MIGRATION_ID
+from hms_iceberg.table.needed_files.needed_by_others import MIGRATION_ID
 from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of
 
 

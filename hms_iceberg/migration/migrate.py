@@ -40,7 +40,7 @@ from hms_iceberg.migration.migration_reports import ReportedMigration
 from hms_iceberg.migration.migration_state import MIGRATION_ORIGINAL, MigrationState, Original, staging_name
 from hms_iceberg.migration.undo.recovery import Recovery, only_one
 from hms_iceberg.table import Table
-from hms_iceberg.table.needed.others import MIGRATION_ID, default_backup_name
+from hms_iceberg.table.needed_files.needed_by_others import MIGRATION_ID, default_backup_name
 
 logger = logging.getLogger(__name__)
 

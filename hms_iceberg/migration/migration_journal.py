@@ -20,7 +20,7 @@ from typing import Any
 from hms_iceberg.errors import FileAlreadyExistsError, MigrationError, MissingFileError
 from hms_iceberg.processes import Process
 from hms_iceberg.storage import Storage
-from hms_iceberg.table.needed.others import MIGRATION_JOURNALS
+from hms_iceberg.table.needed_files.needed_by_others import MIGRATION_JOURNALS
 
 JOURNAL_NAME = f"{MIGRATION_JOURNALS}json"
 _FORMAT = 2

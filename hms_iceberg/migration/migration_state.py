@@ -23,7 +23,7 @@ from hms_iceberg.hms.rows.hive_rows import METADATA_LOCATION, HiveTable
 from hms_iceberg.migration.hive.source_reasons import table_location
 from hms_iceberg.migration.migration_journal import Journal, MigrationRecord
 from hms_iceberg.storage import Storage
-from hms_iceberg.table.needed.others import MIGRATION_ID, default_backup_name
+from hms_iceberg.table.needed_files.needed_by_others import MIGRATION_ID, default_backup_name
 
 MIGRATION_ORIGINAL = "hms_iceberg.migration-original"
 MIGRATION_JOURNAL = "hms_iceberg.migration-journal"

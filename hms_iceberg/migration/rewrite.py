@@ -29,7 +29,7 @@ from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.table_properties import METADATA_PATH
 from hms_iceberg.spec.transforms.partition_transforms import IdentityTransform
 from hms_iceberg.table import Table
-from hms_iceberg.table.needed.others import MIGRATION_ID
+from hms_iceberg.table.needed_files.needed_by_others import MIGRATION_ID
 
 logger = logging.getLogger(__name__)
 

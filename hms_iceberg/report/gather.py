@@ -12,8 +12,8 @@ from hms_iceberg.maintenance.expire_with_files import cost_of_snapshots
 from hms_iceberg.maintenance.service.assessment import needs_of
 from hms_iceberg.maintenance.system.files_health import files_health
 from hms_iceberg.maintenance_policy import Policies, Policy
+from hms_iceberg.report.number_text import sort_fields
 from hms_iceberg.report.portrait import Advice, Bin, PartitionShare, SnapshotPoint, TablePortrait
-from hms_iceberg.report.words import sort_fields
 from hms_iceberg.spec.partitions.partition_specs import partition_terms
 
 if TYPE_CHECKING:

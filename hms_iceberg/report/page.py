@@ -8,9 +8,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from hms_iceberg.printable import printable_lines
+from hms_iceberg.report.number_text import count_limits, files, number, size, size_limits
 from hms_iceberg.report.portrait import Failure, SnapshotPoint, TablePortrait
 from hms_iceberg.report.snapshot_graph import Placed, placed
-from hms_iceberg.report.words import count_limits, files, number, size, size_limits
 from hms_iceberg.spec.values.datetimes import format_seconds
 
 if TYPE_CHECKING:

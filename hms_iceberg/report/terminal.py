@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from hms_iceberg.printable import printable
+from hms_iceberg.report.number_text import count_limits, files, number, size, size_limits
 from hms_iceberg.report.portrait import Bin, SnapshotPoint, TablePortrait
 from hms_iceberg.report.snapshot_graph import drawn, placed
-from hms_iceberg.report.words import count_limits, files, number, size, size_limits
 from hms_iceberg.spec.values.datetimes import format_seconds
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from hms_iceberg.rest.errors import RefusedError
 from hms_iceberg.rest.files.signing import SIGNED, VENDED, FileAccess, RequestSigner, requested_delegation, s3_folders
 from hms_iceberg.rest.files.vending import CredentialVendor
 from hms_iceberg.rest.hive_tables import HiveTables, read_only
-from hms_iceberg.rest.planning.store import PlanStore
+from hms_iceberg.rest.planning.plan_store import PlanStore
 from hms_iceberg.rest.security.locations import (
     AllowedLocations,
     Location,
@@ -41,8 +41,8 @@ from hms_iceberg.spec.places import Place
 from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.spec.table_properties import FOLDER_PROPERTIES
 from hms_iceberg.storage import Places, Storage
-from hms_iceberg.table.needed.named_files import is_in_any
-from hms_iceberg.table.needed.others import table_rows_of
+from hms_iceberg.table.needed_files.named_files import is_in_any
+from hms_iceberg.table.needed_files.needed_by_others import table_rows_of
 from hms_iceberg.transaction.workspace import read_current, read_version
 
 

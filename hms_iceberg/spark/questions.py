@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from hms_iceberg.errors import NoSuchNamespaceError, NoSuchTableError
-from hms_iceberg.hms.commit.several.seen import histories, seen_pointer
+from hms_iceberg.hms.commit.several_tables.visible_version import histories, seen_pointer
 from hms_iceberg.metastore import MetadataVersion, TablePointer
 from hms_iceberg.spark.answers import AnswerWriter
 from hms_iceberg.spark.catalogs import (

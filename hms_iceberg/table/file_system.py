@@ -15,8 +15,8 @@ from hms_iceberg.spec.sort_orders import UNSORTED, SortOrder
 from hms_iceberg.storage import Places, Storage
 from hms_iceberg.table.changes.table_definition import TableDefinition
 from hms_iceberg.table.file_system_metastore import FileSystemMetastore
-from hms_iceberg.table.needed.named_files import delete_files
-from hms_iceberg.table.needed.neighbours import Search
+from hms_iceberg.table.needed_files.named_files import delete_files
+from hms_iceberg.table.needed_files.nearby_tables import Search
 from hms_iceberg.table.table import Table, TableTransaction
 from hms_iceberg.transaction.retry import Freshness
 from hms_iceberg.transaction.transaction import Created, Transaction

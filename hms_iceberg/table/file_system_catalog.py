@@ -128,9 +128,9 @@ class FileSystemCatalog(FileSystemMetastore):
     def purge_table(self, identifier: Identifier) -> None:
         """Deletes the table's files, wherever they are, and its folder with everything in it. Files in the folders of
         other tables of the warehouse stay; a table with files of others in its folder is refused."""
-        from hms_iceberg.table.needed.named_files import files_of, log_unreadable, purge_files
-        from hms_iceberg.table.needed.neighbours import Search
-        from hms_iceberg.table.needed.others import needed_by_others
+        from hms_iceberg.table.needed_files.named_files import files_of, log_unreadable, purge_files
+        from hms_iceberg.table.needed_files.nearby_tables import Search
+        from hms_iceberg.table.needed_files.needed_by_others import needed_by_others
 
         version, folder = read_version(self._current(identifier).location, self._folders), self.location_of(identifier)
         name = ".".join(identifier)

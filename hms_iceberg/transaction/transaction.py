@@ -41,13 +41,13 @@ from hms_iceberg.transaction.workspace import (
     refuse_previewed,
     write_version,
 )
+from hms_iceberg.updates.conditional_changes import RequireUnchanged
 from hms_iceberg.updates.machinery.conflicts import (
     check_added_nulls,
     check_nulls_added_since,
     check_same_history,
 )
 from hms_iceberg.updates.machinery.update import Update
-from hms_iceberg.updates.since_snapshot import RequireUnchanged
 from hms_iceberg.updates.snapshots.snapshot_refs import FastForward
 
 logger = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from hms_iceberg.maintenance import check_table, resume_forget
 from hms_iceberg.maintenance.doctor.metastore_health import examine_erasures
 from hms_iceberg.migration import migrate
 from hms_iceberg.table import Table
-from hms_iceberg.table.needed.others import table_rows_of
+from hms_iceberg.table.needed_files.needed_by_others import table_rows_of
 from tests.support.erasure_histories import PERSON, left_of
 from tests.support.hdfs_path import local_path
 from tests.support.hive_warehouse import HiveWarehouse

@@ -19,8 +19,8 @@ from hms_iceberg.maintenance.service.service import MaintenanceService
 from hms_iceberg.maintenance_policy import Policies, Policy
 from hms_iceberg.migration import add_hive_files, migrate, rollback
 from hms_iceberg.table import Table
-from hms_iceberg.table.needed.others import table_rows_of
-from hms_iceberg.table.needed.remembered_rows import RememberedRows
+from hms_iceberg.table.needed_files.needed_by_others import table_rows_of
+from hms_iceberg.table.needed_files.remembered_rows import RememberedRows
 from tests.support.hdfs_path import local_path, pyiceberg_files, set_changed
 from tests.support.hive_warehouse import HiveWarehouse, all_files, column_of, write_files
 from tests.support.operations import BY_CITY, SCHEMA, rows

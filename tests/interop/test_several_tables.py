@@ -16,7 +16,7 @@ import pytest
 import urllib3
 
 from hms_iceberg.catalog import Catalog, load_catalog
-from hms_iceberg.hms.commit.several import unfinished
+from hms_iceberg.hms.commit.several_tables import unfinished
 from hms_iceberg.hms.connection import answers
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.maintenance import check_table

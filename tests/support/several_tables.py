@@ -17,7 +17,7 @@ from hms_iceberg.errors import IcebergError, MetastoreError
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.hms.hive_metastore import hive_client
 from hms_iceberg.hms.locking.lock_admin import list_locks
-from hms_iceberg.hms.rows.marks import Mark
+from hms_iceberg.hms.rows.transaction_marks import Mark
 from hms_iceberg.transaction.intents import Intent, open_among
 from tests.support.commit_operations import QUICK, find_out_capability, outcome
 from tests.support.killed_catalog import Killed, KilledAt

@@ -145,8 +145,8 @@ def list_(
 
 def _unfinished(catalog: Catalog, namespace: str | None, table: str | None) -> Iterator[str]:
     """Lines that tell of the transactions on several tables that have moved a table and are not finished."""
-    from hms_iceberg.hms.rows.marks import FINISHED_BY, Mark
-    from hms_iceberg.table.needed.others import table_rows_of
+    from hms_iceberg.hms.rows.transaction_marks import FINISHED_BY, Mark
+    from hms_iceberg.table.needed_files.needed_by_others import table_rows_of
 
     rows = table_rows_of(catalog.metastore)
     for row in () if rows is None else rows.rows(namespace):

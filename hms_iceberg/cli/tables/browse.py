@@ -71,7 +71,7 @@ def _name(row: dict[str, Any]) -> str:
 
 
 def _long_row(told: dict[str, Any]) -> list[Any]:
-    from hms_iceberg.report.words import size
+    from hms_iceberg.report.number_text import size
 
     sizes = [None if told[key] is None else size(told[key]) for key in ("bytes", "average_file_bytes")]
     committed = None if told["committed_at"] is None else f"{told['committed_at']:%Y-%m-%d %H:%M:%S}"

@@ -19,7 +19,7 @@ from hms_iceberg.errors import (
 from hms_iceberg.hms.commit.capability import MODIFIED, expectation
 from hms_iceberg.hms.commit.lock_choice import LockChoice
 from hms_iceberg.hms.commit.pointer_swap import Guard, PointerSwap
-from hms_iceberg.hms.commit.several.unfinished import UnfinishedTransactions
+from hms_iceberg.hms.commit.several_tables.unfinished_transactions import UnfinishedTransactions
 from hms_iceberg.hms.connection.answers import ensure_made, polls
 from hms_iceberg.hms.connection.client import HmsClient
 from hms_iceberg.hms.connection.thrift_types import ttypes

@@ -18,7 +18,7 @@ from hms_iceberg.hms.connection.client_settings import current_user
 from hms_iceberg.hms.connection.property_reader import PropertyReader
 from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.rows.column_types import ColumnOptions, hive_columns
-from hms_iceberg.hms.rows.marks import MARK
+from hms_iceberg.hms.rows.transaction_marks import MARK
 from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer, ViewMetadataVersion
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.metadata.view_metadata import ViewVersion

@@ -17,7 +17,7 @@ from functools import partial
 from hms_iceberg.arrow.parallel import in_parallel
 from hms_iceberg.encryption.encrypted_tables import decrypted, manifest_bytes
 from hms_iceberg.errors import IcebergError, NoSuchSnapshotError
-from hms_iceberg.hms.rows.marks import Mark
+from hms_iceberg.hms.rows.transaction_marks import Mark
 from hms_iceberg.maintenance.check import findings as found
 from hms_iceberg.maintenance.check.bounds_check import Bounds
 from hms_iceberg.maintenance.check.digests import Listed, ManifestDigest, digest, file_key

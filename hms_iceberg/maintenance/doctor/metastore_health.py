@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 
 from hms_iceberg.errors import ConfigurationError, IcebergError, MetastoreError
 from hms_iceberg.hms.connection.property_reader import PropertyReader
-from hms_iceberg.hms.connection.reach import check_reach
+from hms_iceberg.hms.connection.reachability import check_reach
 from hms_iceberg.hms.hive_metastore import HiveMetastore
 from hms_iceberg.hms.locking.lock_admin import is_abandoned, list_locks
 from hms_iceberg.hms.locking.lock_settings import LockSettings
-from hms_iceberg.hms.rows.marks import FINISHED_BY, Mark
+from hms_iceberg.hms.rows.transaction_marks import FINISHED_BY, Mark
 from hms_iceberg.hms.rows.unchanged_rows import TRUST_NOTIFICATIONS
 from hms_iceberg.maintenance.doctor.diagnosis import Diagnosis, bad, doubtful, good
 from hms_iceberg.maintenance.erasure.rewritten_history import OPEN_ERASURE

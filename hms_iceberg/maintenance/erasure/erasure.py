@@ -16,7 +16,7 @@ from hms_iceberg.maintenance.erasure.erasure_journal import ErasureIntent, Erasu
 from hms_iceberg.maintenance.erasure.erasure_plan import ErasurePlan
 from hms_iceberg.maintenance.erasure.erasure_report import FORMAT
 from hms_iceberg.maintenance.erasure.forgotten_rows import Reading, RowFinder, readings_of, refuse_unreadable
-from hms_iceberg.maintenance.erasure.mentions import Mentions, texts_of
+from hms_iceberg.maintenance.erasure.metadata_mentions import Mentions, texts_of
 from hms_iceberg.maintenance.erasure.rewritten_history import OPEN_ERASURE, FileRewriting, ForgetRows, NamedByHistory
 from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
@@ -24,8 +24,8 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata, changed, now
 from hms_iceberg.spec.metadata_columns import DELETE_FILE_PATH
 from hms_iceberg.spec.values.datetimes import format_milliseconds
 from hms_iceberg.storage import HasFolders, Places, Storage
-from hms_iceberg.table.needed.named_files import OwnFolders, delete_files, files_of, is_in_any
-from hms_iceberg.table.needed.others import (
+from hms_iceberg.table.needed_files.named_files import OwnFolders, delete_files, files_of, is_in_any
+from hms_iceberg.table.needed_files.needed_by_others import (
     MIGRATION_JOURNALS,
     REPAIR_JOURNALS,
     backup_of,
@@ -34,7 +34,7 @@ from hms_iceberg.table.needed.others import (
     needed_by_others,
     table_rows_of,
 )
-from hms_iceberg.table.needed.remembered_rows import asked_once
+from hms_iceberg.table.needed_files.remembered_rows import asked_once
 from hms_iceberg.table.table import Table
 from hms_iceberg.transaction.workspace import read_version
 from hms_iceberg.updates.machinery.manifest_files import entries_of

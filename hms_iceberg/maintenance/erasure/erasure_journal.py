@@ -16,7 +16,7 @@ from hms_iceberg.errors import CorruptFileError, MissingFileError
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata, now_ms
 from hms_iceberg.spec.table_properties import metadata_folder
 from hms_iceberg.storage import Storage
-from hms_iceberg.table.needed.others import ERASURE_JOURNALS
+from hms_iceberg.table.needed_files.needed_by_others import ERASURE_JOURNALS
 
 _BEGUN, _GONE = ".json", ".gone.json"
 _FILES, _DUE = ".files-", ".due"

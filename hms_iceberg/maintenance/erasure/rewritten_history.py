@@ -14,7 +14,7 @@ from hms_iceberg.encryption.encrypted_tables import encrypted, encrypted_list, l
 from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.maintenance.check.summary_check import EntryCounts
 from hms_iceberg.maintenance.erasure.forgotten_rows import FoundRows, Reading, RowFinder, readings_of
-from hms_iceberg.maintenance.erasure.mentions import Mentions, texts_of
+from hms_iceberg.maintenance.erasure.metadata_mentions import Mentions, texts_of
 from hms_iceberg.maintenance.erasure.rewritten_files import (
     DataFileWriter,
     DeleteFileWriter,

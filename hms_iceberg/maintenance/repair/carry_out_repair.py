@@ -21,7 +21,7 @@ from hms_iceberg.spec.metadata.table_metadata import changed
 from hms_iceberg.storage import Storage
 from hms_iceberg.table import Table
 from hms_iceberg.table.file_system_catalog import FileSystemCatalog
-from hms_iceberg.table.needed.others import table_rows_of
+from hms_iceberg.table.needed_files.needed_by_others import table_rows_of
 from hms_iceberg.table.version_files import VersionDamage
 from hms_iceberg.transaction.transaction import table_commit
 from hms_iceberg.transaction.workspace import read_version, write_version

@@ -16,8 +16,8 @@ from hms_iceberg.spec.metadata.metadata_json import metadata_to_dict
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata, now_ms
 from hms_iceberg.spec.table_properties import metadata_folder
 from hms_iceberg.storage import Storage
-from hms_iceberg.table.needed.named_files import files_of
-from hms_iceberg.table.needed.others import REPAIR_JOURNALS
+from hms_iceberg.table.needed_files.named_files import files_of
+from hms_iceberg.table.needed_files.needed_by_others import REPAIR_JOURNALS
 from hms_iceberg.table.table import Table
 from hms_iceberg.transaction.workspace import read_version
 

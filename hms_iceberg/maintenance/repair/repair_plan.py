@@ -34,7 +34,7 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import Snapshot, Summary
 from hms_iceberg.spec.table_properties import metadata_folder
 from hms_iceberg.storage import Places, Storage
-from hms_iceberg.table.needed.others import files_of_others
+from hms_iceberg.table.needed_files.needed_by_others import files_of_others
 from hms_iceberg.table.version_files import VersionDamage
 from hms_iceberg.transaction.workspace import read_version
 

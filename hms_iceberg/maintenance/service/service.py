@@ -20,8 +20,8 @@ from hms_iceberg.maintenance_policy import Policies, Policy
 from hms_iceberg.metastore import Identifier, TableRows
 from hms_iceberg.printable import log_fields
 from hms_iceberg.spec.snapshots_and_refs import Operation
-from hms_iceberg.table.needed.others import table_rows_of
-from hms_iceberg.table.needed.remembered_rows import RememberedRows
+from hms_iceberg.table.needed_files.needed_by_others import table_rows_of
+from hms_iceberg.table.needed_files.remembered_rows import RememberedRows
 from hms_iceberg.table.table import Table
 
 logger = logging.getLogger(__name__)

@@ -22,7 +22,7 @@ from hms_iceberg.maintenance_policy import Policies
 from hms_iceberg.metastore import Identifier, ListedTable, TableKind
 from hms_iceberg.spec.data_types import IcebergType, NestedField, StringType
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.table.needed.others import everything_in
+from hms_iceberg.table.needed_files.needed_by_others import everything_in
 from hms_iceberg.table.table import Table
 
 logger = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ import pyarrow as pa
 from hms_iceberg.maintenance.system.request import Row, SystemTable, SystemTableRequest, columns
 from hms_iceberg.metastore import ListedTable, TableKind
 from hms_iceberg.spec.data_types import DoubleType, LongType, StringType, TimestamptzType
-from hms_iceberg.table.needed.named_files import METADATA_LOCATION
+from hms_iceberg.table.needed_files.named_files import METADATA_LOCATION
 from hms_iceberg.table.table import Table
 
 # Who writes it writes the other parameters too; tables of others, such as PyIceberg's, are loaded.

@@ -24,8 +24,15 @@ from hms_iceberg.migration.migration_progress import in_threads
 from hms_iceberg.migration.migration_state import METADATA
 from hms_iceberg.spec.places import Place
 from hms_iceberg.storage import Places
-from hms_iceberg.table.needed.named_files import files_of
-from hms_iceberg.table.needed.others import MIGRATION_ID, MIGRATION_JOURNALS, Owners, looked_for, may_be_copy, names_of
+from hms_iceberg.table.needed_files.named_files import files_of
+from hms_iceberg.table.needed_files.needed_by_others import (
+    MIGRATION_ID,
+    MIGRATION_JOURNALS,
+    Owners,
+    looked_for,
+    may_be_copy,
+    names_of,
+)
 from hms_iceberg.transaction.workspace import read_version
 
 logger = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from hms_iceberg.migration.migration_plan import MigrationOptions, MigrationPlan
 from hms_iceberg.migration.migration_progress import Progress, in_threads, silent
 from hms_iceberg.migration.migration_state import MigrationState, find_state, staging_name
 from hms_iceberg.migration.warehouse.warehouse_plan import State, TablePlan, WarehousePlan
-from hms_iceberg.table.needed.others import MIGRATION_ID, default_backup_name
+from hms_iceberg.table.needed_files.needed_by_others import MIGRATION_ID, default_backup_name
 
 LOOKING = "Looking at tables"
 _NOT_FINISHED = "an earlier migration of it was not finished."

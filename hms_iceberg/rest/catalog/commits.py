@@ -17,7 +17,7 @@ from hms_iceberg.spec.changes.table_changes import added_snapshots, new_table, r
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata, now_ms
 from hms_iceberg.transaction.retry import Approach
 from hms_iceberg.transaction.transaction import Created, Existing, Origin, Transaction
-from hms_iceberg.updates.since_snapshot import RequestedChanges
+from hms_iceberg.updates.conditional_changes import RequestedChanges
 
 # Errors that a version of the table has to do with, of changes that were not made for certain.
 _OF_THE_VERSION = (RefusedError, InvalidInputError, CommitConflictError, NotFoundError, MissingFileError)

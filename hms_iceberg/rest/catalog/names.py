@@ -21,7 +21,7 @@ from hms_iceberg.rest.security.locations import Location
 from hms_iceberg.rest.served_catalog import ServedCatalog
 from hms_iceberg.rest.serving.calls import NOTHING, Answer, Call, exact_identifier, one_level
 from hms_iceberg.storage import Places
-from hms_iceberg.table.needed.named_files import is_in_any
+from hms_iceberg.table.needed_files.named_files import is_in_any
 
 _MESSAGE_LENGTH = 300
 

@@ -15,7 +15,7 @@ from hms_iceberg.spec.changes.requirements import read_table_requirements
 from hms_iceberg.spec.changes.table_changes import added_snapshots, read_table_changes
 from hms_iceberg.transaction.several_tables import SeveralTables, check_different
 from hms_iceberg.transaction.transaction import Transaction
-from hms_iceberg.updates.since_snapshot import RequestedChanges
+from hms_iceberg.updates.conditional_changes import RequestedChanges
 
 
 def commit_transaction(served: ServedCatalog, call: Call) -> Answer:

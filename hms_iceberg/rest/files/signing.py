@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from hms_iceberg.errors import ConfigurationError, MissingDependencyError
-from hms_iceberg.rest.files.signable import refused, signable
+from hms_iceberg.rest.files.signable_requests import refused, signable
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.places import folded
 from hms_iceberg.spec.table_properties import FOLDER_PROPERTIES

@@ -24,8 +24,8 @@ from hms_iceberg.spec.metadata.view_metadata import ViewMetadata
 from hms_iceberg.spec.places import split_location
 from hms_iceberg.spec.table_properties import FOLDER_PROPERTIES, metadata_folder
 from hms_iceberg.storage import Places, Storage
-from hms_iceberg.table.needed.named_files import folders_of_row, is_in_any
-from hms_iceberg.table.needed.others import locations_of_partitions
+from hms_iceberg.table.needed_files.named_files import folders_of_row, is_in_any
+from hms_iceberg.table.needed_files.needed_by_others import locations_of_partitions
 
 _MESSAGE_LENGTH = 300
 # Families of places that lead to no other server than the settings name.

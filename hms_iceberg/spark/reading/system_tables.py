@@ -19,7 +19,7 @@ from hms_iceberg.spark.reading.worker_files import for_spark
 from hms_iceberg.spark.schemas import spark_schema
 from hms_iceberg.spec.data_types import NestedField, StringType
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.table.needed.others import everything_in
+from hms_iceberg.table.needed_files.needed_by_others import everything_in
 
 # What tables are chosen by before they are looked at: a condition on other columns leaves them all.
 _NAMESPACE = Schema(NestedField(1, "namespace", StringType()))

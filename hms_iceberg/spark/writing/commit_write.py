@@ -36,10 +36,10 @@ from hms_iceberg.spec.values.single_values import bounds_to_bytes
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.table import TableTransaction
 from hms_iceberg.transaction.transaction import Transaction
+from hms_iceberg.updates.conditional_changes import Epoch, OnceAnEpoch, SinceSnapshot
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.rows.append import FastAppend, MergeAppend
 from hms_iceberg.updates.rows.overwrite import Overwrite, ReplacePartitions
-from hms_iceberg.updates.since_snapshot import Epoch, OnceAnEpoch, SinceSnapshot
 
 _MAGIC = b"PAR1"
 

@@ -38,13 +38,13 @@ from hms_iceberg.spec.table_properties import (
     WRITE_MODES,
 )
 from hms_iceberg.transaction.transaction import Transaction
+from hms_iceberg.updates.conditional_changes import RequireUnchanged
 from hms_iceberg.updates.machinery.content import Isolation, isolation_of
 from hms_iceberg.updates.machinery.new_snapshot import parent_on
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.rows.append import FastAppend, MergeAppend
 from hms_iceberg.updates.rows.overwrite import DeleteFiles, Overwrite, ReplacePartitions
 from hms_iceberg.updates.rows.row_delta import RowDelta
-from hms_iceberg.updates.since_snapshot import RequireUnchanged
 
 WAP_ID, WAP_BRANCH = "wap.id", "wap.branch"
 

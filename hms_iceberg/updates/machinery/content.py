@@ -18,7 +18,7 @@ from hms_iceberg.spec.manifests.manifest_values import (
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, Operation
 from hms_iceberg.spec.table_properties import ISOLATION_LEVELS
-from hms_iceberg.updates.machinery.file_columns import PathsToRemove
+from hms_iceberg.updates.machinery.files_to_remove import PathsToRemove
 from hms_iceberg.updates.machinery.manifest_files import (
     check_specs,
     manifest_list_of,

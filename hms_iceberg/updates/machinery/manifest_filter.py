@@ -31,7 +31,7 @@ from hms_iceberg.spec.table_properties import (
     MANIFEST_MIN_COUNT_TO_MERGE,
     MANIFEST_TARGET_SIZE_BYTES,
 )
-from hms_iceberg.updates.machinery.file_columns import PathsToRemove
+from hms_iceberg.updates.machinery.files_to_remove import PathsToRemove
 from hms_iceberg.updates.machinery.held_partitions import HeldPartitions
 from hms_iceberg.updates.machinery.manifest_files import write_entries
 from hms_iceberg.updates.machinery.manifest_splice import ManifestSplice, changed_fields, merge_spliced, write_spliced

@@ -17,8 +17,8 @@ from hms_iceberg.spec.partitions.former_partitions import former_partitions
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, Operation, new_snapshot_id
 from hms_iceberg.updates.machinery.conflicts import Concurrent
 from hms_iceberg.updates.machinery.content import ContentChange, Isolation, always, commit_content, overwriting
-from hms_iceberg.updates.machinery.file_columns import FilesOfPartitions, WholeFiles
 from hms_iceberg.updates.machinery.file_matching import FileMatcher
+from hms_iceberg.updates.machinery.files_to_remove import FilesOfPartitions, WholeFiles
 from hms_iceberg.updates.machinery.held_partitions import HeldPartitions
 from hms_iceberg.updates.machinery.new_snapshot import parent_on
 from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace

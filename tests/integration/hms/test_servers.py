@@ -15,7 +15,7 @@ import pytest
 from hms_iceberg.catalog import load_catalog
 from hms_iceberg.errors import ConfigurationError, MetastoreError, NoSuchTableError, UnsupportedError
 from hms_iceberg.hms.commit.capability import Capability, compares_by_release
-from hms_iceberg.hms.commit.several import unfinished
+from hms_iceberg.hms.commit.several_tables import unfinished
 from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.hms.hive_metastore import HiveMetastore

@@ -14,11 +14,11 @@ from click.testing import CliRunner
 from hms_iceberg.catalog import Catalog, load_catalog
 from hms_iceberg.cli.main import cli
 from hms_iceberg.errors import CommitConflictError, InvalidInputError, NoSuchTableError, UnsupportedError
-from hms_iceberg.hms.commit.several import unfinished
-from hms_iceberg.hms.commit.several.finishing import End
+from hms_iceberg.hms.commit.several_tables import unfinished
+from hms_iceberg.hms.commit.several_tables.finishing import End
 from hms_iceberg.hms.connection import answers
 from hms_iceberg.hms.embedded import EmbeddedMetastore
-from hms_iceberg.hms.rows.marks import MARK
+from hms_iceberg.hms.rows.transaction_marks import MARK
 from hms_iceberg.maintenance import check_table, remove_orphan_files
 from hms_iceberg.maintenance.check import consistency
 from hms_iceberg.maintenance.doctor.metastore_health import examine_transactions

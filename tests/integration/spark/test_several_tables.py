@@ -10,7 +10,7 @@ import pytest
 
 from hms_iceberg.catalog import Catalog, load_catalog
 from hms_iceberg.hms.hive_metastore import hive_client
-from hms_iceberg.hms.rows.marks import MARK
+from hms_iceberg.hms.rows.transaction_marks import MARK
 from tests.support.commit_operations import find_out_capability
 from tests.support.killed_catalog import Killed, KilledAt
 

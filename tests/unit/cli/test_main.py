@@ -17,7 +17,7 @@ from hms_iceberg.cli.commands import COMMANDS
 from hms_iceberg.cli.main import cli, main
 from hms_iceberg.cli.output import OUTPUT_OPTION
 from hms_iceberg.errors import MetastoreTimeoutError, NoSuchTableError
-from hms_iceberg.hms.connection.reach import check_reach
+from hms_iceberg.hms.connection.reachability import check_reach
 
 
 @click.command()

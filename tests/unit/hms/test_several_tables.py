@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import pytest
 
-from hms_iceberg.hms.commit.several.rules import (
+from hms_iceberg.hms.commit.several_tables.rules import (
     Action,
     Stand,
     Way,

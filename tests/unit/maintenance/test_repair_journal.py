@@ -17,7 +17,7 @@ from hms_iceberg.maintenance.repair.repair_journal import (
 )
 from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.table import Table
-from hms_iceberg.table.needed.named_files import files_of
+from hms_iceberg.table.needed_files.named_files import files_of
 from hms_iceberg.updates.table_settings import SetProperties
 from tests.support.tables import LOCATION, NAME, World, data_file
 

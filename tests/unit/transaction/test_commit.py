@@ -25,11 +25,11 @@ from hms_iceberg.spec.transforms.partition_transforms import BucketTransform
 from hms_iceberg.transaction.outcome import Outcome
 from hms_iceberg.transaction.retry import Approach
 from hms_iceberg.transaction.transaction import Created, Existing, Transaction, table_commit
+from hms_iceberg.updates.conditional_changes import Epoch, OnceAnEpoch
 from hms_iceberg.updates.partition_spec import AddPartitionField, PartitionSpecUpdate
 from hms_iceberg.updates.rows.append import FastAppend
 from hms_iceberg.updates.schema.schema_changes import AddColumn
 from hms_iceberg.updates.schema.schema_update import SchemaUpdate
-from hms_iceberg.updates.since_snapshot import Epoch, OnceAnEpoch
 from hms_iceberg.updates.table_settings import SetProperties
 from tests.support import memory_metastore as outcomes
 from tests.support.memory_metastore import InMemoryMetastore

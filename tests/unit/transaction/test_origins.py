@@ -26,11 +26,11 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.transaction.retry import Approach
 from hms_iceberg.transaction.transaction import Created, CreatedOrReplaced, Existing, Transaction
+from hms_iceberg.updates.conditional_changes import RequireUnchanged
 from hms_iceberg.updates.machinery.update import Update, Workspace
 from hms_iceberg.updates.rows.append import FastAppend
 from hms_iceberg.updates.schema.schema_changes import AddColumn, DeleteColumn
 from hms_iceberg.updates.schema.schema_update import SchemaUpdate
-from hms_iceberg.updates.since_snapshot import RequireUnchanged
 from hms_iceberg.updates.table_settings import SetProperties
 from tests.support import memory_metastore as outcomes
 from tests.support.memory_metastore import InMemoryMetastore

@@ -11,6 +11,7 @@ from hms_iceberg.errors import CommitConflictError
 from hms_iceberg.expressions.tree import BooleanExpression, EqualTo, LessThan
 from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestFile
 from hms_iceberg.spec.transforms.partition_transforms import BucketTransform, IdentityTransform
+from hms_iceberg.updates.conditional_changes import SinceSnapshot
 from hms_iceberg.updates.machinery.content import Isolation, isolation_of
 from hms_iceberg.updates.machinery.manifest_files import manifest_list_of
 from hms_iceberg.updates.machinery.update import Update
@@ -19,7 +20,6 @@ from hms_iceberg.updates.rows.append import FastAppend
 from hms_iceberg.updates.rows.overwrite import DeleteFiles, Overwrite, ReplacePartitions
 from hms_iceberg.updates.rows.rewrite_files import RewriteFiles
 from hms_iceberg.updates.rows.row_delta import RowDelta
-from hms_iceberg.updates.since_snapshot import SinceSnapshot
 from hms_iceberg.updates.snapshots.expire_snapshots import ExpireSnapshots
 from hms_iceberg.updates.snapshots.rollback import Rollback
 from hms_iceberg.updates.table_settings import ReplaceSortOrder, SetProperties, SortKey

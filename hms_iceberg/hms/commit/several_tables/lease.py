@@ -18,11 +18,11 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.hms.commit.lock_choice import LockChoice
 from hms_iceberg.hms.commit.pointer_kinds import TableSwap
-from hms_iceberg.hms.commit.several.finishing import End, Finisher
-from hms_iceberg.hms.commit.several.locks import SeveralLocks
-from hms_iceberg.hms.commit.several.unfinished import UnfinishedTransactions
+from hms_iceberg.hms.commit.several_tables.finishing import End, Finisher
+from hms_iceberg.hms.commit.several_tables.locks import SeveralLocks
+from hms_iceberg.hms.commit.several_tables.unfinished_transactions import UnfinishedTransactions
 from hms_iceberg.hms.connection.thrift_types import ttypes
-from hms_iceberg.hms.rows.marks import MARK, Mark, owner_mark
+from hms_iceberg.hms.rows.transaction_marks import MARK, Mark, owner_mark
 from hms_iceberg.metastore import Identifier, TablePointer, TableSwitch
 from hms_iceberg.transaction.intents import IntendedTable, Intent
 

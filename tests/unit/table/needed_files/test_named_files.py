@@ -12,7 +12,7 @@ from hms_iceberg.metastore import TableRow
 from hms_iceberg.spec.places import Place
 from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.storage import Places
-from hms_iceberg.table.needed.named_files import (
+from hms_iceberg.table.needed_files.named_files import (
     OwnFolders,
     check_right_to_purge,
     check_rights_to_delete,

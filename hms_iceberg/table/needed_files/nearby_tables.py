@@ -10,8 +10,13 @@ from hms_iceberg.metastore import Identifier, TableRow, TableRows
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.places import Place
 from hms_iceberg.storage import FileInfo, Places, Storage
-from hms_iceberg.table.needed.named_files import OwnFolders, folders_of_row
-from hms_iceberg.table.needed.others import HiveFolders, locations_of_partitions, looked_for, may_be_copy
+from hms_iceberg.table.needed_files.named_files import OwnFolders, folders_of_row
+from hms_iceberg.table.needed_files.needed_by_others import (
+    HiveFolders,
+    locations_of_partitions,
+    looked_for,
+    may_be_copy,
+)
 from hms_iceberg.transaction.workspace import read_version
 
 METADATA_FILES = (".metadata.json", ".metadata.json.gz")
@@ -21,7 +26,7 @@ _USUAL = ("/metadata", "/_iceberg")
 
 
 @dataclass(frozen=True)
-class Neighbours:
+class NearbyTables:
     """Others who need files below a folder."""
 
     # folders of others, on whatever server (see `Place.anywhere`), and as they are told
@@ -67,9 +72,9 @@ class Search:
         self._sharers: list[TableRow] = []
         self._earlier: set[str | None] = set()
 
-    def found(self) -> Neighbours:
+    def found(self) -> NearbyTables:
         hive = (HiveFolders(name, frozenset(places), self._own) for name, places in self._hive.items())
-        return Neighbours(self._folders, tuple(hive), tuple(self._sharers))
+        return NearbyTables(self._folders, tuple(hive), tuple(self._sharers))
 
     def in_metastore(self, rows: TableRows) -> None:
         """Finds those that a metastore knows: every table's folders, and every partition's."""

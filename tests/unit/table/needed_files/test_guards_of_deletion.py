@@ -24,7 +24,7 @@ from hms_iceberg.metastore import MetadataVersion, TablePointer
 from hms_iceberg.spec.snapshots_and_refs import StatisticsFile
 from hms_iceberg.table import StaticTable, Table
 from hms_iceberg.table.file_system import FileSystemTables
-from hms_iceberg.table.needed.remembered_rows import RememberedRows
+from hms_iceberg.table.needed_files.remembered_rows import RememberedRows
 from hms_iceberg.transaction.workspace import FileWorkspace, delete_dropped_versions
 from hms_iceberg.updates.table_settings import SetLocation
 from tests.support.spelled_places import NOW, SCHEMA, RowsMetastore, some_rows

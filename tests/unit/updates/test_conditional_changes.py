@@ -15,14 +15,14 @@ from hms_iceberg.spec.changes.table_changes import read_table_changes
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import SnapshotRefType
-from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
-from hms_iceberg.updates.since_snapshot import (
+from hms_iceberg.updates.conditional_changes import (
     Epoch,
     OnceAnEpoch,
     RequestedChanges,
     RequireUnchanged,
     SinceSnapshot,
 )
+from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 from hms_iceberg.updates.snapshots.snapshot_refs import CreateRef
 from hms_iceberg.updates.table_settings import SetProperties
 from tests.support.tables import World, data_file

@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from hms_iceberg.errors import NoSuchTableError, UnsupportedError
 from hms_iceberg.hms.commit.lock_choice import LockChoice
 from hms_iceberg.hms.commit.pointer_kinds import TableSwap
-from hms_iceberg.hms.commit.several.finishing import End, Finisher
-from hms_iceberg.hms.commit.several.locks import SeveralLocks
-from hms_iceberg.hms.commit.several.seen import histories, seen_pointer
+from hms_iceberg.hms.commit.several_tables.finishing import End, Finisher
+from hms_iceberg.hms.commit.several_tables.locks import SeveralLocks
+from hms_iceberg.hms.commit.several_tables.visible_version import histories, seen_pointer
 from hms_iceberg.hms.connection.thrift_types import ttypes
-from hms_iceberg.hms.rows.marks import Mark
+from hms_iceberg.hms.rows.transaction_marks import Mark
 from hms_iceberg.metastore import Identifier, TablePointer
 from hms_iceberg.storage import Storage
 from hms_iceberg.transaction.intents import Intent, read_intent

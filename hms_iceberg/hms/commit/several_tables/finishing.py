@@ -22,8 +22,8 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.hms.commit.capability import MODIFIED
 from hms_iceberg.hms.commit.pointer_kinds import TableSwap
-from hms_iceberg.hms.commit.several.locks import SeveralLocks
-from hms_iceberg.hms.commit.several.rules import (
+from hms_iceberg.hms.commit.several_tables.locks import SeveralLocks
+from hms_iceberg.hms.commit.several_tables.rules import (
     Action,
     Stand,
     Way,
@@ -32,11 +32,11 @@ from hms_iceberg.hms.commit.several.rules import (
     next_step,
     proposed_way,
 )
-from hms_iceberg.hms.commit.several.seen import histories, stand_in
+from hms_iceberg.hms.commit.several_tables.visible_version import histories, stand_in
 from hms_iceberg.hms.connection.answers import polls
 from hms_iceberg.hms.connection.thrift_types import ttypes
-from hms_iceberg.hms.rows.marks import MARK, Mark, owner_mark
 from hms_iceberg.hms.rows.table_rows import METADATA_LOCATION, PREVIOUS_METADATA_LOCATION, update_row
+from hms_iceberg.hms.rows.transaction_marks import MARK, Mark, owner_mark
 from hms_iceberg.metastore import Identifier
 from hms_iceberg.storage import Storage
 from hms_iceberg.transaction.intents import IntendedTable, Intent, checksum_of

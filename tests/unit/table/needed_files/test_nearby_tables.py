@@ -13,7 +13,7 @@ from hms_iceberg.metastore import TablePointer
 from hms_iceberg.spec.metadata.metadata_json import metadata_to_json
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.storage import FileInfo, Places
-from hms_iceberg.table.needed.neighbours import Neighbours, Search
+from hms_iceberg.table.needed_files.nearby_tables import NearbyTables, Search
 from tests.support.memory_storage import InMemoryStorage
 from tests.support.spelled_places import RowsMetastore
 from tests.support.tables import LOCATION, NAME, metadata
@@ -27,7 +27,7 @@ def search(folder: str = LOCATION, but: str = "") -> Search:
     return Search(NAME, OWN, f"{LOCATION}/metadata/v1.metadata.json", folder, Places(None), but)
 
 
-def told(found: Neighbours) -> tuple[set[str], set[str], set[str]]:
+def told(found: NearbyTables) -> tuple[set[str], set[str], set[str]]:
     """Folders of others below the table's, Hive tables with files in its own folders, and tables that may name any."""
     folders = {each.below(Places(None).anywhere(LOCATION)) for each in found.folders}
     return folders, {each.name for each in found.hive}, set(map(str, found.sharers))

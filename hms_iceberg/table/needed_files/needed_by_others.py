@@ -18,8 +18,14 @@ from hms_iceberg.metastore import Identifier, ListsEverything, MetadataVersion, 
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.places import Place
 from hms_iceberg.storage import Places, Storage
-from hms_iceberg.table.needed.named_files import METADATA_LOCATION, OwnFolders, files_of, folders_of_row, is_in_any
-from hms_iceberg.table.needed.remembered_rows import asked_once
+from hms_iceberg.table.needed_files.named_files import (
+    METADATA_LOCATION,
+    OwnFolders,
+    files_of,
+    folders_of_row,
+    is_in_any,
+)
+from hms_iceberg.table.needed_files.remembered_rows import asked_once
 from hms_iceberg.transaction.intents import is_intent
 from hms_iceberg.transaction.workspace import read_version
 

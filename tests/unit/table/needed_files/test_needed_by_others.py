@@ -12,7 +12,7 @@ from hms_iceberg.errors import CorruptMetadataError, NoSuchTableError
 from hms_iceberg.metastore import Identifier, MetadataVersion, TableRow
 from hms_iceberg.spec.metadata.metadata_json import metadata_to_json
 from hms_iceberg.storage import Places
-from hms_iceberg.table.needed.others import (
+from hms_iceberg.table.needed_files.needed_by_others import (
     MIGRATION_ID,
     backup_of,
     copies_of,

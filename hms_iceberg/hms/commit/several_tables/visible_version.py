@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Protocol
 
 from hms_iceberg.encryption.encrypted_tables import METADATA_HASH
-from hms_iceberg.hms.commit.several.rules import Stand, shows_base, stand_of
-from hms_iceberg.hms.rows.marks import Mark
+from hms_iceberg.hms.commit.several_tables.rules import Stand, shows_base, stand_of
 from hms_iceberg.hms.rows.table_rows import METADATA_LOCATION, PREVIOUS_METADATA_LOCATION
+from hms_iceberg.hms.rows.transaction_marks import Mark
 from hms_iceberg.metastore import Identifier, TablePointer
 from hms_iceberg.storage import Storage
 from hms_iceberg.transaction.intents import IntendedTable

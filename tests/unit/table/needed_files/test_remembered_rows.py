@@ -13,7 +13,7 @@ from hms_iceberg.catalog import load_catalog
 from hms_iceberg.errors import NoSuchTableError
 from hms_iceberg.metastore import TablePointer, TableRow
 from hms_iceberg.table.file_system_catalog import FileSystemCatalog
-from hms_iceberg.table.needed.remembered_rows import RememberedRows, asked_once
+from hms_iceberg.table.needed_files.remembered_rows import RememberedRows, asked_once
 from tests.support.spelled_places import RowsMetastore
 
 ARROW = pa.schema([("id", pa.int64())])
