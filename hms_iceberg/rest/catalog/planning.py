@@ -19,6 +19,7 @@ from hms_iceberg.rest.planning.requests import (
     PlanBody,
     StoredPlan,
     count_parts,
+    enough_files,
     left_to_the_client,
     part_of,
     planned,
@@ -79,6 +80,9 @@ def _first_page(served: ServedCatalog, plan: StoredPlan, plan_id: str, version: 
         made = _part(served, plan, plan_id, number, version)
     if made is None:
         return {"file-scan-tasks": [], "delete-files": [], "plan-tasks": []}
+    enough = enough_files(plan, version, made)
+    if enough is not None and enough <= served.settings.limits.plan_page_files:
+        return {**tasks_json(made, 0, enough, stats_fields(plan, version)), "plan-tasks": []}
     page = _page(served, plan, version, made, plan_id, number, 0)
     page["plan-tasks"] += [_task(plan_id, part, 0) for part in range(number + 1, parts)]
     return page

@@ -4,6 +4,8 @@ Names of columns mean columns of the table as it is, or as it was at the snapsho
 (`use-snapshot-schema`), but not reliably: Apache Iceberg in Spark names those of the table, and asks for the
 snapshot's. So a name is looked up in both. A name of another column in each means nothing, and the filter that has it
 is left to the client.
+
+`min-rows-requested` is a hint, from a query's limit: the server need not plan more files than have so many rows.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import msgspec
 from hms_iceberg.errors import IcebergError, InvalidInputError, NoSuchSnapshotError, UnknownColumnError
 from hms_iceberg.expressions.json_filters import FilterReader, columns_of_filter
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
+from hms_iceberg.lazy import pl
 from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.scan.appends import AppendRequest, plan_appends
 from hms_iceberg.scan.planner import begin_plan, plan_part
@@ -39,7 +42,6 @@ class PlanBody(msgspec.Struct, rename="kebab", frozen=True):
     filter: Any = None
     min_rows_requested: int | None = None
     case_sensitive: bool | None = True
-    use_snapshot_schema: bool | None = False
     start_snapshot_id: int | None = None
     end_snapshot_id: int | None = None
     stats_fields: tuple[str, ...] | None = None
@@ -112,6 +114,8 @@ def planned(table: tuple[str, str], version: MetadataVersion, body: PlanBody) ->
     for snapshot_id in (body.snapshot_id, body.start_snapshot_id, body.end_snapshot_id):
         if snapshot_id is not None and snapshot_id not in metadata.snapshots_by_id:
             raise NoSuchSnapshotError(f"Table {'.'.join(table)} has no snapshot {snapshot_id}; it may have expired.")
+    if (body.min_rows_requested or 0) < 0:
+        raise InvalidInputError(f"min-rows-requested is {body.min_rows_requested}: ask for 0 rows or more.")
     columns = _columns(metadata, body)
     columns.check((*(body.select or ()), *(body.stats_fields or ())))
     snapshot_id = metadata.current_snapshot_id if body.snapshot_id is None else body.snapshot_id
@@ -121,6 +125,17 @@ def planned(table: tuple[str, str], version: MetadataVersion, body: PlanBody) ->
 def part_of(plan: StoredPlan, part: int, version: MetadataVersion, storage: Storage, entries: int) -> ScanPlan | None:
     """One part of a plan, which looks at about `entries` files; None if the plan has no such part."""
     return _planner(plan, version, storage, entries)(part)
+
+
+def enough_files(plan: StoredPlan, version: MetadataVersion, made: ScanPlan) -> int | None:
+    """How many of the first files of a part certainly have as many rows as the client asks for; None if it does not ask
+    for so many, or nobody can tell: a filter may leave out rows, and so do deletes."""
+    read = _read_filter(plan, version)
+    if plan.body.min_rows_requested is None or read is None or read[1] != AlwaysTrue():
+        return None
+    rows = made.files["record_count"].zip_with(made.count_deletes() == 0, pl.zeros(len(made), pl.Int64, eager=True))
+    before = rows.cum_sum().search_sorted(plan.body.min_rows_requested)
+    return before + 1 if before < len(made) else None
 
 
 def count_parts(plan: StoredPlan, version: MetadataVersion, storage: Storage, entries: int) -> int:

@@ -177,6 +177,20 @@ def test_a_plan_is_of_the_snapshot_that_was_asked_for(server: RestServer, table:
     assert len(all_files(server, appended)) == len(both - here)
 
 
+def test_a_plan_has_no_more_files_than_hold_the_rows_that_a_client_asks_for(server: RestServer) -> None:
+    everything = all_files(server, {})
+    alone = [path for path, deletes in everything.items() if not deletes]
+    for wanted in (1, 3, 4, 7, 10**6):
+        for filter_json in ({}, {"filter": True}):
+            found = all_files(server, {"min-rows-requested": wanted, **filter_json})
+            rows = [pq.read_metadata(path.removeprefix("file:")).num_rows for path in found if path in alone]
+            assert found == everything or sum(rows) >= wanted > sum(rows[:-1])
+    assert len(all_files(server, {"min-rows-requested": 1})) < 3 < len(everything)
+    condition = {"type": "gt-eq", "term": "id", "value": 30}
+    of_filter = all_files(server, {"filter": condition})
+    assert all_files(server, {"filter": condition, "min-rows-requested": 1}) == of_filter and len(of_filter) > 2
+
+
 def test_columns_are_those_of_the_table_or_of_the_snapshot_whichever_a_client_means(
     server: RestServer, hive: Catalog
 ) -> None:
@@ -250,6 +264,7 @@ def test_a_plan_is_kept_until_it_is_cancelled(server: RestServer, hive: Catalog)
         {"snapshot-id": "x"},
         {"start-snapshot-id": 5},
         {"select": ["none"]},
+        {"min-rows-requested": -1},
     ],
 )
 def test_what_cannot_be_planned_is_refused(server: RestServer, body: dict[str, Any]) -> None:
