@@ -1,4 +1,4 @@
-"""PyIceberg's door to single values as bytes: `hms_iceberg.spec.values.single_values`."""
+"""PyIceberg's module path of single values as bytes: `hms_iceberg.spec.values.single_values`."""
 
 from __future__ import annotations
 

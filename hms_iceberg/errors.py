@@ -86,7 +86,7 @@ class IcebergError(Exception):
         """An error of the same kind and with the same attributes, for whoever knows more of where it happened.
 
         Args:
-            message: says it instead.
+            message: the message of the new error.
         """
         other = type(self).__new__(type(self), message)
         vars(other).update(vars(self))
@@ -180,9 +180,9 @@ class CommitConflictError(CommitRefusedError):
     """A concurrent change took away what this one relied on. Nothing was changed; a replay cannot succeed.
 
     Args:
-        message: says it; or only what comes before the table.
-        location: where the table is, for who does not know its name.
-        rest: what comes after the table.
+        message: the whole message; with `location`, the part of it before the table.
+        location: where the table is, if its name is not known yet; see `naming`.
+        rest: the part of the message after the table.
     """
 
     def __init__(self, message: str, location: str | None = None, rest: str = "") -> None:

@@ -229,7 +229,7 @@ def _is_meant(name: str) -> bool:
 
 
 def check_policy(properties: Mapping[str, str]) -> None:
-    """Refuses properties that are meant to be those of a policy, and are none; each by itself, since two that belong
+    """Refuses properties that look like those of a policy, and are wrong; each by itself, since two that belong
     together may be set one after the other."""
     for name, value in properties.items():
         if _is_meant(name):

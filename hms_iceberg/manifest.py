@@ -1,4 +1,4 @@
-"""PyIceberg's door to manifests and their entries: `hms_iceberg.spec.manifests`."""
+"""PyIceberg's module path of manifests and their entries: `hms_iceberg.spec.manifests`."""
 
 from __future__ import annotations
 

@@ -257,7 +257,7 @@ class SwapsSeveral(Protocol):
     """A metastore that can commit to several tables at once."""
 
     def check_several(self) -> None:
-        """Refuses if this one cannot after all.
+        """Refuses if this metastore, as it is set up, cannot.
 
         Raises:
             UnsupportedError: says why.
@@ -462,7 +462,7 @@ class ListedTable:
 
 @runtime_checkable
 class ListsEverything(Protocol):
-    """A metastore that lists all of its names, views and such as it refuses to tell of among them."""
+    """A metastore that lists all of its names: tables, views, and those of which it tells nothing but an error."""
 
     def listed(
         self, of_namespace: Callable[[str], bool], of_table: Callable[[Identifier], bool]

@@ -1,4 +1,4 @@
-"""PyIceberg's door to partition specs: `hms_iceberg.spec.partitions.partition_specs`."""
+"""PyIceberg's module path of partition specs: `hms_iceberg.spec.partitions.partition_specs`."""
 
 from __future__ import annotations
 

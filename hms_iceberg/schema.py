@@ -1,4 +1,4 @@
-"""PyIceberg's door to schemas: `hms_iceberg.spec.schema`."""
+"""PyIceberg's module path of schemas: `hms_iceberg.spec.schema`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PyIceberg's door to transforms: `hms_iceberg.spec.transforms.partition_transforms`."""
+"""PyIceberg's module path of transforms: `hms_iceberg.spec.transforms.partition_transforms`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PyIceberg's door to common types."""
+"""PyIceberg's module path of common types."""
 
 from __future__ import annotations
 

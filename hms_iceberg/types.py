@@ -1,4 +1,4 @@
-"""PyIceberg's door to the types: `hms_iceberg.spec.data_types`."""
+"""PyIceberg's module path of the types: `hms_iceberg.spec.data_types`."""
 
 from __future__ import annotations
 

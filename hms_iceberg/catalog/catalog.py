@@ -475,8 +475,7 @@ class Catalog(CatalogNamespaces, CatalogViews, Identifiers):
             StorageDeniedError: this user may not delete files; the table was not dropped.
             CorruptFileError: files that a copy needs cannot be determined; the table was not dropped.
             CorruptMetadataError, CorruptManifestError, StorageError: the table's own files cannot be determined; the
-                table
-                was not dropped.
+                table was not dropped.
         """
         name = table_identifier(identifier)
         if not purge_requested:

@@ -1,4 +1,4 @@
-"""The options of commands that tell their metrics, and the port at which they do."""
+"""Options of commands that run for long: at which port they serve their metrics."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class Page:
 
     @property
     def title(self) -> str:
-        """Its first heading."""
+        """The page's first heading."""
         return self.sections[0].heading
 
     @property
@@ -74,7 +74,7 @@ class Page:
 
     @cached_property
     def sections(self) -> tuple[Section, ...]:
-        """Its parts, each from a heading to the next one."""
+        """The page's parts, each from a heading to the next one."""
         hidden = _FENCE.sub(lambda found: " " * len(found[0]), self.text)  # a comment in a block is no heading
         headings = list(_HEADING.finditer(hidden))
         ends = [*(each.start() for each in headings[1:]), len(self.text)]

@@ -46,7 +46,7 @@ class TableTemplate:
         return fnmatchcase(namespace.lower(), namespaces) and (name is None or fnmatchcase(name.lower(), names))
 
     def table_of(self, record: Record, change: Change) -> Identifier:
-        """The table that an event belongs to; an EventProblem if a field is missing, or the name is none."""
+        """The table that an event belongs to; an EventProblem if a field is missing, or the name is invalid."""
         if self.fixed is not None:
             return self.fixed
         return _identifier(_FIELD.sub(lambda found: _field(found[1], record, change.facts), self.text))

@@ -1,4 +1,4 @@
-"""PyIceberg's door to files: `hms_iceberg.storage`, and `hms_iceberg.arrow.storage` behind it."""
+"""PyIceberg's module path of files: `hms_iceberg.storage`, and `hms_iceberg.arrow.storage` behind it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PyIceberg's door to Arrow's file systems and schemas: `hms_iceberg.arrow`."""
+"""PyIceberg's module path of Arrow's file systems and schemas: `hms_iceberg.arrow`."""
 
 from __future__ import annotations
 

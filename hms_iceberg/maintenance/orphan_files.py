@@ -121,7 +121,7 @@ def remove_orphan_files(
 
     Raises:
         UnsupportedError: the table's property `gc.enabled` is false: its files may belong to others.
-        InvalidInputError: `older_than` is less than 24 hours ago; the mode is none; there are files that the table
+        InvalidInputError: `older_than` is less than 24 hours ago; the mode is unknown; there are files that the table
             names with another scheme or authority, or below another folder; or of the files that it names in the folder
             none was found there, so that the listing tells nothing. Nothing was deleted.
         StorageError, CorruptFileError: what the table names, or another one that may share files with it, cannot be
@@ -252,7 +252,7 @@ def _of_nobody(
     places: Places,
     keep_backup: bool,
 ) -> tuple[list[FileInfo], tuple[str, ...]]:
-    """Of unnamed files, those that no other table and no undo needs; and the folders of other tables."""
+    """Those of the unnamed files that no other table and no undo needs; and the folders of other tables."""
     name, metadata, file, storage = table.identifier, table.metadata, table.metadata_location, table.storage
     rows = None if rows is None else asked_once(rows)
     backup = None if keep_backup or rows is None else backup_of(name, metadata, file, rows, places)

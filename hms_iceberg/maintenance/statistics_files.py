@@ -204,7 +204,7 @@ def compute_partition_stats(table: Table, *, snapshot_id: int | None = None) -> 
         NoSuchSnapshotError: the table has no such snapshot.
         InvalidInputError: the table is not partitioned.
         CommitFailedError, CommitStateUnknownError: see `TableTransaction.commit_transaction`.
-        ConfigurationError: the table's file format is none.
+        ConfigurationError: the table's `write.format.default` is unknown.
     """
     name = ".".join(table.identifier)
     metadata = table.refresh().metadata

@@ -97,7 +97,7 @@ class TableMaintenance:
         Args:
             source_prefix: the beginning of the paths to replace.
             target_prefix: what replaces it.
-            options: further arguments of `relocation.table_path.rewrite_table_path`.
+            options: further arguments of `hms_iceberg.maintenance.rewrite_table_path`.
 
         Returns:
             the staging folder, the file list, and counts of what was written anew.

@@ -68,7 +68,7 @@ def add_hive_files(
         source: the Hive table.
         partition_filter: only partitions with these values, as text.
         check_duplicate_files: whether files that are in the table already are refused.
-        progress: told how many directories are listed.
+        progress: is called with each stage, and how many of its parts are done.
 
     Returns:
         how many files were added, to how many partitions of the table.
@@ -112,7 +112,7 @@ def add_folder(
         location: the folder; folders of the form `name=value` below it are partitions.
         partition_filter: only partitions with these values, as text.
         check_duplicate_files: whether files that are in the table already are refused.
-        progress: told how many directories are listed.
+        progress: is called with each stage, and how many of its parts are done.
 
     Returns:
         how many files were added, to how many partitions of the table.

@@ -184,7 +184,7 @@ class Follower:
         target: the Iceberg table that follows it.
         options: how types and files are taken, as of a migration.
         location: the folder of the Iceberg table, by default what the catalog says.
-        progress: told how far a round is.
+        progress: is called with each stage of a round, and how many of its parts are done.
     """
 
     def __init__(

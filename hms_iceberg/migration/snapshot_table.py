@@ -58,7 +58,7 @@ def snapshot(
         location: its folder, by default what the catalog says; not that of the Hive table, below or above it.
         properties: of the new table.
         options: how types and files are taken, as of a migration.
-        progress: told how far it is.
+        progress: is called with each stage, and how many of its parts are done.
 
     Returns:
         the new table, and how many files, rows and bytes of the Hive table it has.

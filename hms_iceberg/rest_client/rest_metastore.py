@@ -156,9 +156,6 @@ class RestLease:
     def load(self) -> TablePointer:
         return self._metastore.load(self._identifier)
 
-    def begin(self) -> None:
-        """Does nothing: the server is not asked ahead of a commit."""
-
     def acquire(self) -> None:
         """Does nothing: the server locks when it commits."""
 
@@ -272,9 +269,6 @@ class RestViewLease:
 
     def load(self) -> TablePointer:
         return self._views.load(self._identifier)
-
-    def begin(self) -> None:
-        """Does nothing: the server is not asked ahead of a commit."""
 
     def acquire(self) -> None:
         """Does nothing: the server locks when it commits."""

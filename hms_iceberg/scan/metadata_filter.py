@@ -52,7 +52,7 @@ def keep_manifests(
 def manifests_may_match(
     predicate: BooleanExpression, partition_type: StructType, manifests: Sequence[ManifestFile]
 ) -> list[bool]:
-    """Of each manifest of one spec False only if certainly none of its partitions matches."""
+    """For each manifest of one spec, False only if certainly none of its partitions matches."""
     if isinstance(predicate, AlwaysTrue):
         return [True] * len(manifests)
     return rows_may_match(predicate, _PartitionSummaries(partition_type, manifests)).to_list()

@@ -274,7 +274,7 @@ def corners(stored: pl.Series) -> tuple[pl.Series, pl.Series]:
 
 
 def stored_value(field_type: IcebergType, bound: bytes | None) -> Any:
-    """A bound as a stored value; None if there is none, or bytes that are none of the type."""
+    """A bound as a stored value; None if there is none, or its bytes do not fit the type."""
     try:
         return None if bound is None else from_bytes(field_type, bound)
     except CorruptFileError:

@@ -136,6 +136,6 @@ class _Connection(socketserver.StreamRequestHandler):
 
 
 def _remove(folder: Path, pid: int) -> None:
-    """Not by a process that was forked: the folder is its parent's."""
+    """Removes the folder, unless this process was forked: then it is its parent's."""
     if os.getpid() == pid:
         shutil.rmtree(folder, ignore_errors=True)

@@ -114,7 +114,8 @@ class RowWriteMethods(ABC):
             branch: the branch to change; None stages the snapshot.
 
         Raises:
-            ExpressionParseError, UnknownColumnError, TypeMismatchError: the filter is none, or does not fit the table.
+            ExpressionParseError, UnknownColumnError, TypeMismatchError: the filter cannot be read, or does not fit the
+                table.
             CommitConflictError, CommitFailedError, CommitStateUnknownError: see `commit_transaction`.
         """
         with self._writing() as transaction:
@@ -144,7 +145,7 @@ class RowWriteMethods(ABC):
 
         Raises:
             SchemaMismatchError, TypeMismatchError, NullValueError: the rows do not fit; nothing was written.
-            ExpressionParseError, UnknownColumnError: the filter is none, or does not fit the table.
+            ExpressionParseError, UnknownColumnError: the filter cannot be read, or does not fit the table.
             CommitConflictError, CommitFailedError, CommitStateUnknownError: see `commit_transaction`.
         """
         with self._writing() as transaction:

@@ -57,7 +57,7 @@ class Commit(Generic[V]):
         read: Callable[[str], V],
         workspace: FileWorkspace,
     ) -> None:
-        """Nothing is asked yet; `named` is for messages: `table db.events`."""
+        """Asks nothing yet; `named` is for messages: `table db.events`."""
         self._named = named
         self._identifier = identifier
         self._metastore: Pointers[V] = metastore

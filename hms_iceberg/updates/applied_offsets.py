@@ -80,7 +80,7 @@ class _LastApplied:
 
 
 def _last_applied(metadata: TableMetadata, key: str) -> dict[str, _LastApplied]:
-    """By branch."""
+    """The last offsets of each branch, from the table property; empty without it."""
     text = metadata.properties.get(key)
     if text is None:
         return {}

@@ -32,7 +32,7 @@ class SinceSnapshot(Update):
         return self.update.new_files
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
-        """Nothing more than `apply`, which validates each time."""
+        """Accepts every history: `apply` validates each time."""
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
         """The change, if nothing since the snapshot is against it."""
@@ -141,7 +141,7 @@ class RequestedChanges(Update):
     snapshots: tuple[Snapshot, ...] = ()
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
-        """Nothing that `apply` does not check."""
+        """Accepts every history: `apply` checks the requirements."""
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
         """The metadata after the changes; the same object if they change nothing."""

@@ -32,7 +32,7 @@ class RewriteManifests(Update):
     cluster_by: tuple[str, ...] = ()  # names of partition fields by which files are sorted first; not with `sort_key`
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
-        """Nothing: no file is added or removed."""
+        """Accepts every history: no file is added or removed."""
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
         """The metadata with a snapshot of the same files; the same object if no manifest is to be rewritten."""

@@ -91,7 +91,7 @@ class SetStatistics(Update):
     file: StatisticsFile | PartitionStatisticsFile
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
-        """Nothing: statistics are advisory, the last writer wins."""
+        """Accepts every history: statistics are advisory, the last writer wins."""
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
         if isinstance(self.file, PartitionStatisticsFile):
@@ -107,7 +107,7 @@ class RemoveStatistics(Update):
     of_partitions: bool = False
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
-        """Nothing to check: statistics are advisory."""
+        """Accepts every history: statistics are advisory."""
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
         remove = remove_partition_statistics if self.of_partitions else remove_statistics

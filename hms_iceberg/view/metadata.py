@@ -1,4 +1,4 @@
-"""PyIceberg's door to view metadata: `hms_iceberg.spec.metadata.view_metadata`."""
+"""PyIceberg's module path of view metadata: `hms_iceberg.spec.metadata.view_metadata`."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def to_polars(table: pa.Table) -> pl.DataFrame:
 
 
 def empty_frame(schema: Schema) -> pl.DataFrame:
-    """No rows, in the types that polars has for a table's columns."""
+    """A frame without rows, in the types that polars has for a table's columns."""
     return to_polars(to_arrow(schema, extensions=False).empty_table())
 
 

@@ -56,7 +56,7 @@ class Extents:
 
 
 def extents(column: pa.BinaryArray) -> Extents:
-    """The extents of the shapes (WKB) of a column, none for nulls; NoShapeError names a value that is none."""
+    """The extents of the shapes (WKB) of a column, none for nulls; NoShapeError names a value that is no shape."""
     parts = []
     start = 0
     for part in _parts(column):

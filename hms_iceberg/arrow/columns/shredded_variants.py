@@ -154,7 +154,7 @@ def _object(kind: pa.DataType) -> _Typed:
 
 
 def _alike(columns: Sequence[pa.BinaryArray], rows: _Rows, whole: Any) -> Iterator[Any]:
-    """Some rows in groups that have the same metadata, the same fields, and offsets of one size."""
+    """Groups some rows: those of one group have the same metadata, the same fields, and offsets of one size."""
     codes = rows.numbers[whole].astype(np.int64)
     bytes_of_all = np.zeros(len(whole), np.int64)
     for column in columns:

@@ -57,7 +57,7 @@ def blob_bytes(data: bytes, blob: Mapping[str, Any], location: str) -> bytes:
         if codec is None:
             return stored
         if codec not in ("lz4", "zstd"):
-            raise CorruptDataFileError(f"Cannot read {location}: the compression {codec!r} is none of Puffin's.")
+            raise CorruptDataFileError(f"Cannot read {location}: the compression {codec!r} is not one of Puffin's.")
         return whole_frame(cramjam.lz4 if codec == "lz4" else cramjam.zstd, stored, most_bytes(len(stored)))
 
 

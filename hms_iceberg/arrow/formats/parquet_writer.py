@@ -99,7 +99,7 @@ def repetitions(schema: Schema, rows: Sequence[pa.RecordBatch]) -> dict[str, Rep
 
 
 def _middle(batches: Iterable[pa.RecordBatch], start: int, rows: int) -> Iterator[pa.RecordBatch]:
-    """So many rows of batches from a row on."""
+    """The `rows` rows of batches from row `start` on."""
     for batch in batches:
         part = batch.slice(min(start, batch.num_rows), rows)
         start -= min(start, batch.num_rows)

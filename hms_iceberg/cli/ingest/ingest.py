@@ -195,7 +195,7 @@ class _Printer:
         self._echo(f"{time.strftime(_TIME)} {rows or 'offsets'}{letters} in {report.seconds:.2f} s{behind}")
 
     def reading(self, lag: int, at_hand: int) -> None:
-        """Nothing: a line whenever nothing happens would be too many."""
+        """Prints nothing: there would be a line whenever nothing happens."""
 
     def failure(self, error: IcebergError) -> None:
         if self._is_json:

@@ -68,7 +68,7 @@ class JsonDecoder:
             raise EventProblem(f"it is no JSON: {error}") from error
 
     def _type(self, schema: bytes) -> SourceType | None:
-        """The type that a schema describes; None if it is none, and so a column of that name."""
+        """The type that a schema describes; None if it is no schema, but a column of that name."""
         known = self._types.get(schema)
         if known is None:
             parsed = self._plain.decode(schema)
@@ -79,7 +79,7 @@ class JsonDecoder:
             try:
                 known = connect_type(parsed)
             except (ValueError, KeyError, TypeError) as error:
-                raise EventProblem(f"its schema is none of Kafka Connect: {error}") from error
+                raise EventProblem(f"its schema is not one of Kafka Connect's: {error}") from error
             self._types.put(schema, known)
         return known
 

@@ -100,8 +100,8 @@ def check_table(
         values: whether to read every live file whole as well, which finds pages that changed on the disk: by their
             checksums, where a writer left some, and by the counts of nulls and the bounds that manifests say.
         snapshot_ids: the snapshots to check; None for all.
-        progress: is told what is looked at (`files`, or `manifests` without these), how many are done, and how many
-            there are, about.
+        progress: is called with what is looked at (`files`, or `manifests` without these), how many are done, and
+            about how many there are.
 
     Returns:
         A report with one finding for each problem. A file that cannot be read is a finding, not an error.
@@ -257,7 +257,7 @@ class _Check:
     # ----------------------------------------------------------------------------------------- snapshots
 
     def snapshot(self, snapshot: Snapshot) -> None:
-        """One snapshot: its numbers, its manifests, its files as a whole."""
+        """Checks one snapshot: its numbers, its manifests, its files as a whole."""
         self._numbers(snapshot)
         manifests = self.lists[snapshot.snapshot_id]
         if manifests is None:

@@ -101,7 +101,7 @@ class ErasureJournal:
         return dict.fromkeys(each for noted in self._noted() for each in noted["files"])
 
     def replaced(self) -> dict[str, list[str]]:
-        """By old data file or delete file, the files that took its place."""
+        """The files that took the place of each old data or delete file."""
         return {old: new for noted in self._noted() for old, new in noted["replaced"].items()}
 
     def _noted(self) -> Iterator[dict[str, Any]]:

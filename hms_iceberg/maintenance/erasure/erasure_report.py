@@ -63,7 +63,7 @@ def verify_report(report: Mapping[str, Any], key: bytes) -> bool:
         False if it was changed, was signed with another key, or was never signed.
 
     Raises:
-        InvalidInputError: the key is none.
+        InvalidInputError: `key` is not such a key.
         MissingDependencyError: an Ed25519 key needs `hms_iceberg[encryption]`.
     """
     told = report.get(_SIGNATURE)

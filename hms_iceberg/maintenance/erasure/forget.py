@@ -66,7 +66,7 @@ def forget(
 
     Raises:
         UnknownColumnError, ExpressionParseError, TypeMismatchError: the predicate does not fit any schema of the table.
-        InvalidInputError: every row matches, an erasure is open already, or the key is none.
+        InvalidInputError: every row matches, an erasure is open already, or `sign_key` cannot be used.
         UnsupportedError: other tables or a way back need the files, the table is another one's by `gc.enabled=false`,
             or its catalog is a REST server. Nothing was written.
         CommitFailedError, CommitStateUnknownError: see `TableTransaction.commit_transaction`; in the second case

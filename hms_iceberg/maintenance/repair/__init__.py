@@ -1,7 +1,8 @@
 """Repair of damaged tables: a plan that can be looked at, a journal, and then only what is safe.
 
-`examination` reads what there is, `versions` and `rebuilding` find what damaged files held, `repair_plan` puts it
-together, `carry_out_repair` writes, `undo` takes it back. Files that are there are never changed or deleted.
+`examination` reads what there is, `whole_versions`, `rebuilt_lists` and `rebuilt_manifests` find what damaged files
+held, `repair_plan` puts it together, `carry_out_repair` writes it and takes it back. Files that are there are never
+changed or deleted.
 """
 
 from __future__ import annotations

@@ -189,8 +189,9 @@ def undo_repair(catalog: Catalog, identifier: str | Identifier, *, dry_run: bool
     done = repair_that_stands(current, storage)
     if done is None:
         raise InvalidInputError(
-            f"Cannot take back a repair of table {name}: its last change is none, or others changed the table while it "
-            f"was repaired. To go back further, look at `hms-iceberg history {name}` and use `hms-iceberg rollback`."
+            f"Cannot take back a repair of table {name}: its last change is no repair, or others changed the table "
+            f"while it was repaired. To go back further, look at `hms-iceberg history {name}` and use `hms-iceberg "
+            "rollback`."
         )
     try:
         before = metadata_before(done, storage)

@@ -61,7 +61,7 @@ class LostFiles:
 
 
 def lost_files(metadata: TableMetadata, examination: Examination, record_counts: bool) -> dict[str, LostFiles]:
-    """By branch, the files of its newest snapshot that are gone or damaged; a file of several is looked at once."""
+    """The files of each branch's newest snapshot that are gone or damaged; a file of several is looked at once."""
     heads = {name: _manifests(examination, ref.snapshot_id) for name, ref in metadata.refs.items() if ref.is_branch}
     unseen = _unseen(examination, list(dict.fromkeys(each for head in heads.values() for each in head)))
     states = in_parallel(

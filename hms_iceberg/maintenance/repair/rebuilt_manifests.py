@@ -85,7 +85,7 @@ class Rebuilt:
 
 
 def rebuild_manifests(examination: Examination) -> dict[str, Rebuilt]:
-    """By location, the entries that damaged manifests held, as far as that is certain."""
+    """The entries that each damaged manifest held, by its location, as far as that is certain."""
     damaged = [
         row
         for location, row in examination.rows.items()

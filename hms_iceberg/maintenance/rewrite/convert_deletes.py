@@ -71,7 +71,7 @@ def convert_equality_deletes(
         the groups, and counts of what was converted; with `dry_run`, the groups alone.
 
     Raises:
-        InvalidInputError: an option is none, or the branch does not exist.
+        InvalidInputError: an option is unknown or wrong, or the branch does not exist.
         CommitConflictError, CommitFailedError, CommitStateUnknownError: as of `rewrite_data_files`. A conflict is a
             concurrent change that removed a data file with deleted rows, or gave it a deletion vector.
     """

@@ -81,7 +81,7 @@ def rewrite_data_files(
         the plan, and counts of files and bytes that were replaced; with `dry_run`, the plan alone.
 
     Raises:
-        InvalidInputError: an option, the strategy or the order is none, or the branch does not exist.
+        InvalidInputError: an option, the strategy or the order is unknown or wrong, or there is no such branch.
         ExpressionParseError, UnknownColumnError, TypeMismatchError: the filter or the order does not fit the table.
         CommitConflictError, CommitFailedError: without partial progress, a concurrent change or other writers were in
             the way; nothing was changed. With it, more commits failed than `partial-progress.max-failed-commits`.
@@ -127,7 +127,7 @@ def plan_data_files(
     specs = sorted(each.spec_id for each in metadata.partition_specs)
     if rules.output_spec_id is not None and rules.output_spec_id not in specs:
         raise InvalidInputError(
-            f"Cannot rewrite the data files of table {name}: output-spec-id {rules.output_spec_id} is none of its "
+            f"Cannot rewrite the data files of table {name}: output-spec-id {rules.output_spec_id} is not one of its "
             f"partition specs, {specs}."
         )
     if branch != MAIN_BRANCH and branch not in metadata.refs:

@@ -83,7 +83,7 @@ def rewrite_position_delete_files(
         the groups, and counts of files and bytes that were replaced; with `dry_run`, the groups alone.
 
     Raises:
-        InvalidInputError: an option is none, or the branch does not exist.
+        InvalidInputError: an option is unknown or wrong, or the branch does not exist.
         ExpressionParseError, UnknownColumnError, TypeMismatchError: the filter does not fit the table.
         CommitConflictError, CommitFailedError, CommitStateUnknownError: as of `rewrite_data_files`.
     """

@@ -90,7 +90,7 @@ def signable(
     empty for Amazon's own."""
     parts = urlsplit(uri)
     if not _ADDRESS.fullmatch(uri) or "#" in uri or "\\" in uri or parts.scheme not in ("http", "https"):
-        raise refused("its address is none of a store's objects")
+        raise refused("its address is not that of an object in a store")
     if not _REGION.fullmatch(region):
         raise refused(f"{region[:50]!r} is no region")
     bucket, key = bucket_and_key(parts.netloc.lower(), _plain_path(parts.path), endpoint.lower())
@@ -100,7 +100,7 @@ def signable(
     else:
         operation, key = _listing(method, query), query.get("prefix", "")
     if operation is None or query.get(_NAMES_OPERATION, operation) != operation:
-        raise refused(f"{method} with these parameters is none of what readers and writers of tables do")
+        raise refused(f"{method} with these parameters is nothing that readers and writers of tables do")
     if method not in _READS and not writes:
         raise refused(f"{method} is not allowed on this table")
     return SignableRequest(bucket, key, _signed_headers(headers))
@@ -175,10 +175,10 @@ def _signed_headers(headers: Mapping[str, Sequence[str]]) -> dict[str, str]:
             continue
         # A line break in a value would be another header of what is signed.
         if not _SIGNED.fullmatch(lower) or not _VALUE.fullmatch(value) or lower in kept:
-            raise refused(f"its header {name[:100]!r} is none that readers and writers of tables send")
+            raise refused(f"its header {name[:100]!r} is not one that readers and writers of tables send")
         wanted = _VALUES.get(lower)
         if wanted is not None and not wanted.fullmatch(value):
-            raise refused(f"the value of its header {name!r} is none that readers and writers of tables send")
+            raise refused(f"the value of its header {name!r} is not one that readers and writers of tables send")
         kept[lower] = value
     return kept
 

@@ -96,7 +96,7 @@ class RequestSigner:
 
         request = signable(method, uri, region, headers, self._endpoint, writes)
         if not any(folder.bucket == request.bucket and request.key.startswith(f"{folder.key}/") for folder in folders):
-            raise refused(f"{request.location} is none of the table's locations")
+            raise refused(f"{request.location} is not one of the table's locations")
         signed = AWSRequest(method=method, url=uri, headers=request.headers)
         signed.context["payload_signing_enabled"] = False
         if request.headers.get("x-amz-content-sha256") == _STREAMED:

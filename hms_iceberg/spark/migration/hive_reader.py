@@ -129,7 +129,7 @@ def _comparable(frame: DataFrame) -> DataFrame:
 
 
 def _summaries(schema: pa.Schema) -> Read:
-    """From a task's rows to their summary, as a row."""
+    """Turns a task's rows into their summary, as a row."""
 
     def summaries(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pickle
@@ -145,7 +145,7 @@ def _summaries(schema: pa.Schema) -> Read:
 
 
 def _rows(reading: bytes) -> Read:
-    """From tasks to the rows of their files."""
+    """Turns tasks into the rows of their files."""
 
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from hms_iceberg.spark.reading.worker_files import read_in_worker

@@ -42,7 +42,7 @@ class Run(NamedTuple):
 
 
 def runs(data: bytes) -> Iterator[Run]:
-    """The runs of coordinates in ISO WKB of any nesting and either byte order; ValueError says why it is none."""
+    """The runs of coordinates in ISO WKB of any nesting and either byte order; ValueError says why it is no shape."""
     at = 0
     # How many shapes are left, of which type, and with which dimensions; None for any.
     waiting: list[tuple[int, int | None, int | None]] = [(1, None, None)]

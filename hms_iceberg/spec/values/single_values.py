@@ -126,7 +126,7 @@ def point_from_bytes(data: bytes) -> tuple[float, float, float | None, float | N
 
 
 def point_text(data: bytes) -> str | None:
-    """A corner of a bounding box as Java shows it, such as "x=1.0, y=2.0"; None if the bytes are none."""
+    """A corner of a bounding box as Java shows it, such as "x=1.0, y=2.0"; None if the bytes hold no corner."""
     try:
         point = point_from_bytes(data)
     except CorruptFileError:
@@ -158,7 +158,7 @@ def to_bytes(kind: IcebergType, value: Any) -> bytes:
 
     Raises:
         UnsupportedError: values of the type have no binary form (nested types, variant, unknown).
-        TypeMismatchError: the value is none of the type.
+        TypeMismatchError: the value is not of the type.
     """
     writer = forms_of(kind).to_bytes
     if writer is None:

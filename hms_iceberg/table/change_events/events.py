@@ -43,7 +43,7 @@ class EventColumns:
     def of(
         cls, keys: Sequence[str], operation: str | None, order: str | Sequence[str] | None, table: str
     ) -> EventColumns:
-        """The columns by the arguments of a call; an InvalidInputError if they are none."""
+        """The columns by the arguments of a call; an InvalidInputError if they name no columns of the events."""
         refused = f"Cannot apply changes to table {table}"
         key_names = tuple(column_names(keys, f"{refused}: keys"))
         if not key_names:

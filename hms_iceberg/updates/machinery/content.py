@@ -192,7 +192,7 @@ class Isolation(str, Enum):
     SNAPSHOT = "snapshot"
     """Nobody deleted rows of the files that it replaces."""
     NONE = "none"
-    """Nothing but that the files which it removes are still there."""
+    """Only the files that it removes have to be there still."""
 
 
 def isolation_of(properties: Mapping[str, str], operation: str) -> Isolation:

@@ -84,7 +84,7 @@ class FileMatcher:
         return complement(self._filter)
 
     def may_match(self, files: Sequence[DataFile]) -> list[bool]:
-        """Of each file False only if certainly none of its rows matches."""
+        """For each file, False only if certainly none of its rows matches."""
         by_metrics = files_may_match(self._filter, files)
         return [may and self.may_match_partition(file) for may, file in zip(by_metrics, files, strict=True)]
 
@@ -93,7 +93,7 @@ class FileMatcher:
         return self._test(file.spec_id, strict=False)(file.partition)
 
     def must_match(self, files: Sequence[DataFile]) -> list[bool]:
-        """Of each file True only if certainly every one of its rows matches."""
+        """For each file, True only if certainly every one of its rows matches."""
         others = files_may_match(self._complement, files)
         return [
             not other or self._test(file.spec_id, strict=True)(file.partition)

@@ -39,7 +39,7 @@ class DeleteFiles(Update):
     snapshot_id: int = field(default_factory=new_snapshot_id)
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
-        """Nothing: that the files are there is told when they are removed."""
+        """Accepts every history: `apply` checks that the files are there."""
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
         matcher = None if self.row_filter is None else FileMatcher(base, self.row_filter, self.case_sensitive)

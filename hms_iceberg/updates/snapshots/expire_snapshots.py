@@ -45,7 +45,7 @@ class ExpireSnapshots(Update):
     of_others_files: bool = False  # also if `gc.enabled` is false; whoever says this deletes no data file
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
-        """Nothing to check: which snapshots expire is decided on the newest metadata."""
+        """Accepts every history: `apply` decides on the newest metadata which snapshots expire."""
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
         """The metadata without the expired snapshots; the same object if none expires. An UnsupportedError if

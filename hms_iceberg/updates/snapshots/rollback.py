@@ -87,7 +87,7 @@ class CherryPick(Update):
     snapshot_id: int = field(default_factory=new_snapshot_id)
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
-        """Nothing to check here: the change is checked when it is applied to the current main."""
+        """Accepts every history: `apply` checks the change on the current main."""
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
         source = require_snapshot(base, self.source_id)

@@ -149,7 +149,7 @@ class FastForward(Update):
     source: str
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
-        """Nothing: whether the source is ahead is told when the change is made."""
+        """Accepts every history: `apply` checks that the source is ahead."""
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
         target = require_ref(base, self.source).snapshot_id
@@ -174,7 +174,7 @@ class SetRetention(Update):
     max_ref_age_ms: int | None = None
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
-        """Nothing: retention and position of a ref are independent."""
+        """Accepts every history: retention and position of a ref are independent."""
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
         names = ("min_snapshots_to_keep", "max_snapshot_age_ms", "max_ref_age_ms")

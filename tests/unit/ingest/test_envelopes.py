@@ -122,7 +122,7 @@ BAD: list[tuple[object, object, str]] = [
     ({"op": "c", "after": None}, None, "'after' is no row"),
     ({"op": "d", "before": None}, None, "'before' is no row"),
     ({"op": "u", "after": {"id": 1, "big": "__debezium_unavailable_value"}}, None, "replica identity full"),
-    ({"schema": {"type": "nothing"}, "payload": {}}, None, "none of Kafka Connect"),
+    ({"schema": {"type": "nothing"}, "payload": {}}, None, "not one of Kafka Connect's"),
 ]
 
 

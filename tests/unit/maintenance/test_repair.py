@@ -545,7 +545,7 @@ def test_a_file_that_came_back_after_rows_of_it_were_deleted_is_taken_out_only_w
 
 def test_a_repair_is_taken_back_only_as_long_as_nothing_else_changed_the_table(tmp_path: Path) -> None:
     place = Place(tmp_path)
-    with pytest.raises(InvalidInputError, match="its last change is none"):
+    with pytest.raises(InvalidInputError, match="its last change is no repair"):
         undo_repair(place.catalog, NAME)
     local_path(_data(place.table, 0)).unlink()
     local_path(str(place.table.snapshots()[0].manifest_list)).unlink()
@@ -553,7 +553,7 @@ def test_a_repair_is_taken_back_only_as_long_as_nothing_else_changed_the_table(t
     undone = undo_repair(place.catalog, NAME)
     assert undone.metadata_location == place.table.metadata_location in str(undone)
     place.catalog.load_table("db.events").append(pa.table({"id": [8], "city": ["Rome"]}, schema=ARROW))
-    with pytest.raises(InvalidInputError, match="its last change is none"):
+    with pytest.raises(InvalidInputError, match="its last change is no repair"):
         undo_repair(place.catalog, NAME, dry_run=False)
     assert 8 in place.ids()
 
@@ -575,7 +575,7 @@ def test_a_repair_can_be_taken_back_after_the_service_looked_after_the_table(tmp
     assert place.metastore.load(NAME).metadata_location == place.table.metadata_location
     assert "not an Avro file" in str(place.check())
     table.refresh().set_properties({"a": "1"})
-    with pytest.raises(InvalidInputError, match="its last change is none"):
+    with pytest.raises(InvalidInputError, match="its last change is no repair"):
         undo_repair(place.catalog, NAME, dry_run=False)
 
 
