@@ -178,6 +178,27 @@ def code_and_docstrings(text: str) -> tuple[int, int]:
     return len(found - docs), len(docs)
 
 
+def java_cycles() -> int:
+    """How many pairs of Java packages import one another, directly or by way of others; but for files that take the
+    place of others in a version of Spark."""
+    imports: dict[str, set[str]] = {}
+    for file in ROOT.rglob("*.java"):
+        if "versions" in file.parts:
+            continue
+        text = file.read_text()
+        package = "".join(re.findall(r"^package ([\w.]+);", text, re.M))
+        imports.setdefault(package, set()).update(re.findall(r"^import (?:static )?([a-z_0-9.]+)\.", text, re.M))
+
+    def reached(package: str, seen: set[str]) -> set[str]:
+        for other in imports.get(package, set()) - seen:
+            seen.add(other)
+            reached(other, seen)
+        return seen
+
+    below = {package: reached(package, set()) for package in imports}
+    return sum(one < other and one in below[other] and other in below[one] for one in imports for other in imports)
+
+
 def picture() -> str:
     """The rooms and their imports as a Mermaid diagram, without imports that other arrows imply."""
     graph = grimp.build_graph("hms_iceberg", exclude_type_checking_imports=True)
@@ -242,6 +263,7 @@ def main() -> None:
     echo(f"{len(sections)} internal names have Args, Returns or Raises")
     echo(f"{len(leaning)} docstrings begin with What, The same, Those, That of, It")
     echo(f"{sum(text.count('= Hook(') for text in package.texts.values())} hooks")
+    echo(f"{java_cycles()} pairs of Java packages in cycles")
     large = [f"{name} {len(text.splitlines())}" for name, text in package.texts.items() if text.count("\n") > LARGE]
     echo(f"modules of more than {LARGE} lines: {', '.join(large)}")
     longest = sorted((each for each in functions if each.lines > LONG), key=lambda each: -each.lines)[:8]
