@@ -13,7 +13,7 @@ from hms_iceberg.errors import MissingFileError
 from hms_iceberg.metastore import MetadataVersion, TablePointer
 from hms_iceberg.spark.catalogs import OpenCatalogs, version_name
 from hms_iceberg.spark.rewriting.runs import OpenRewrites
-from hms_iceberg.spark.targets import Targets
+from hms_iceberg.spark.staged_tables import Targets
 from hms_iceberg.spark.transactions import OpenTransactions
 from hms_iceberg.spec.metadata.metadata_json import is_never_reused
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata

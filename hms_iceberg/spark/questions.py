@@ -90,7 +90,7 @@ from hms_iceberg.spark.read_questions import (
 )
 from hms_iceberg.spark.reading.changelog.changelogs import changed_rows, describe_changes, first_changes, latest_changes
 from hms_iceberg.spark.reading.descriptions import describe, describe_view, release
-from hms_iceberg.spark.reading.inspection import describe_inspection, inspection_rows
+from hms_iceberg.spark.reading.metadata_tables import describe_inspection, inspection_rows
 from hms_iceberg.spark.reading.partitions import list_partitions
 from hms_iceberg.spark.reading.plan_answer import answer_form, plan_answer, scan_answer
 from hms_iceberg.spark.reading.streams import check_stream, first_offset, latest_offset

@@ -8,7 +8,7 @@ import pytest
 
 from hms_iceberg.scan.metadata_tables import METADATA_TABLES
 from hms_iceberg.spark.read_questions import DescribeMetadataTable
-from hms_iceberg.spark.reading.inspection import describe_inspection
+from hms_iceberg.spark.reading.metadata_tables import describe_inspection
 from hms_iceberg.spark.schemas import metadata_schema
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]

@@ -10,7 +10,7 @@ from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import NamespaceNotEmptyError, NoSuchNamespaceError
 from hms_iceberg.hms.hive_metastore import HiveMetastore
 from hms_iceberg.spark.catalogs import OWNER, OWNER_OF_HIVE
-from hms_iceberg.spark.targets import Targets
+from hms_iceberg.spark.staged_tables import Targets
 
 
 class CreateNamespace(msgspec.Struct, frozen=True):

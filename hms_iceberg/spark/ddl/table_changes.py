@@ -11,7 +11,7 @@ from hms_iceberg.metastore import Identifier, MetadataVersion
 from hms_iceberg.spark.catalogs import version_name
 from hms_iceberg.spark.ddl.definition import DefineTable
 from hms_iceberg.spark.reading.descriptions import described
-from hms_iceberg.spark.targets import Targets
+from hms_iceberg.spark.staged_tables import Targets
 from hms_iceberg.table.table import TableTransaction
 
 

@@ -11,7 +11,7 @@ from hms_iceberg.errors import InvalidInputError, NoSuchNamespaceError, NoSuchVi
 from hms_iceberg.metastore import Identifier
 from hms_iceberg.spark.ddl.column_json import ColumnDefinition, schema_of
 from hms_iceberg.spark.reading.descriptions import QUERY_COLUMN_NAMES, RESERVED
-from hms_iceberg.spark.targets import Targets
+from hms_iceberg.spark.staged_tables import Targets
 from hms_iceberg.spec.metadata.view_metadata import ViewVersion
 
 _CREATED_BY, _WRITTEN_BY = "create_engine_version", "engine_version"

@@ -11,7 +11,7 @@ from hms_iceberg.errors import ConfigurationError, UnsupportedError
 from hms_iceberg.spark.nanoseconds import chosen, shown
 from hms_iceberg.spark.read_options import START, TRAVELS, Selection, select
 from hms_iceberg.spark.read_questions import LoadTable, LoadView
-from hms_iceberg.spark.reading.identities import Identities
+from hms_iceberg.spark.reading.identity_columns import Identities
 from hms_iceberg.spark.schemas import is_read_by_spark, metadata_schema, spark_schema
 from hms_iceberg.spark.shown_properties import shown_properties
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata

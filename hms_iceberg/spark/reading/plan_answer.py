@@ -21,7 +21,7 @@ from hms_iceberg.spark.read_questions import PlanScan
 from hms_iceberg.spark.reading.column_statistics import column_statistics
 from hms_iceberg.spark.reading.conditions import named_columns, row_filter
 from hms_iceberg.spark.reading.deletes_of_plan import DeletesOfPlan
-from hms_iceberg.spark.reading.identities import Identities
+from hms_iceberg.spark.reading.identity_columns import Identities
 from hms_iceberg.spark.reading.metadata_answers import metadata_answers, row_counts
 from hms_iceberg.spark.reading.streams import plan_batch
 from hms_iceberg.spark.reading.worker_files import pickled_tasks, split

@@ -12,7 +12,7 @@ from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.catalog import load_catalog
 from hms_iceberg.errors import MissingFileError
 from hms_iceberg.spark.read_questions import InspectRows
-from hms_iceberg.spark.reading.inspection import inspection_rows
+from hms_iceberg.spark.reading.metadata_tables import inspection_rows
 
 
 @pytest.mark.parametrize("kind", ["files", "all_files"])
