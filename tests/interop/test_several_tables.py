@@ -16,7 +16,7 @@ import pytest
 import urllib3
 
 from hms_iceberg.catalog import Catalog, load_catalog
-from hms_iceberg.hms.commit.several_tables import unfinished
+from hms_iceberg.hms.commit.several_tables import unfinished_transactions
 from hms_iceberg.hms.connection import answers
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.maintenance import check_table
@@ -33,7 +33,7 @@ DEATHS = range(40) if "SEVERAL_ROUNDS" in os.environ else (5, 11, 13, 14)
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unfinished, "_PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(unfinished_transactions, "_OWNER_TIMEOUT_SECONDS", 0.1)
     monkeypatch.setattr(answers, "_LOOKS", (0.0, 0.02, 0.05))
     monkeypatch.setattr(answers, "_LATE_SECONDS", 0.1)
 

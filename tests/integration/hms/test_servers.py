@@ -15,7 +15,7 @@ import pytest
 from hms_iceberg.catalog import load_catalog
 from hms_iceberg.errors import ConfigurationError, MetastoreError, NoSuchTableError, UnsupportedError
 from hms_iceberg.hms.commit.capability import Capability, compares_by_release
-from hms_iceberg.hms.commit.several_tables import unfinished
+from hms_iceberg.hms.commit.several_tables import unfinished_transactions
 from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.hms.hive_metastore import HiveMetastore
@@ -105,7 +105,7 @@ def test_what_a_server_tells_of_itself_is_what_trying_finds(server: HiveServer) 
 def test_a_transaction_on_several_tables_is_seen_whole_whenever_its_owner_is_killed(
     server: HiveServer, locks: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unfinished, "_PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(unfinished_transactions, "_OWNER_TIMEOUT_SECONDS", 0.1)
     properties = {"uri": server.uri, "warehouse": server.warehouse, "iceberg.engine.hive.lock-enabled": locks}
     with load_catalog("bank", type="hive", **properties) as bank:
         bank.create_namespace(f"bank_{locks}")

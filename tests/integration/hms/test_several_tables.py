@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from hms_iceberg.catalog import Catalog, load_catalog
 from hms_iceberg.cli.main import cli
 from hms_iceberg.errors import CommitConflictError, InvalidInputError, NoSuchTableError, UnsupportedError
-from hms_iceberg.hms.commit.several_tables import unfinished
+from hms_iceberg.hms.commit.several_tables import unfinished_transactions
 from hms_iceberg.hms.commit.several_tables.finishing import End
 from hms_iceberg.hms.connection import answers
 from hms_iceberg.hms.embedded import EmbeddedMetastore
@@ -73,7 +73,7 @@ def test_changes_of_several_tables_are_one_commit(bank: Catalog, names: list[str
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unfinished, "_PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(unfinished_transactions, "_OWNER_TIMEOUT_SECONDS", 0.1)
 
 
 def killed_transfer(bank: Catalog, names: list[str], number: int | None) -> list[str]:

@@ -16,13 +16,13 @@ import pytest
 
 from hms_iceberg.hms.commit.several_tables.rules import (
     Action,
-    Stand,
+    RowState,
     Way,
     is_committed,
     next_step,
     proposed_way,
+    row_state_of,
     shows_base,
-    stand_of,
 )
 
 BASE, KEPT, NEW = "base", "kept", "new"
@@ -40,9 +40,9 @@ class Row(NamedTuple):
         return NEW in (self.file, *self.log)
 
     @property
-    def stand(self) -> Stand:
+    def row_state(self) -> RowState:
         before = self.log[-1] if self.log else ""
-        return stand_of(BASE, NEW, self.file, before, self.is_marked, lambda: self.log)
+        return row_state_of(BASE, NEW, self.file, before, self.is_marked, lambda: self.log)
 
 
 class Finisher(NamedTuple):
@@ -86,7 +86,7 @@ class State:
 
     def sees_transaction(self, table: int) -> bool:
         row, last = self.rows[table], len(self.rows) - 1
-        is_hidden = table != last and row.is_marked and shows_base(row.stand, self.rows[last].stand)
+        is_hidden = table != last and row.is_marked and shows_base(row.row_state, self.rows[last].row_state)
         return row.has_transaction and not is_hidden
 
     @property
@@ -110,10 +110,10 @@ def taken_back(row: Row, is_by_owner: bool) -> Row:
 
 def carry_out(state: State, seen: tuple[Row, ...], is_owner: bool) -> tuple[State, bool]:
     """The next step of somebody who has seen all rows, and whether there is nothing left to do."""
-    stands = [each.stand for each in seen]
-    if state.way is None and not is_committed(stands):
-        return replace(state, way=proposed_way(stands)), False  # of several, one says it first
-    step = next_step(stands, [each.is_marked for each in seen], state.way, owner=is_owner)
+    row_states = [each.row_state for each in seen]
+    if state.way is None and not is_committed(row_states):
+        return replace(state, way=proposed_way(row_states)), False  # of several, one says it first
+    step = next_step(row_states, [each.is_marked for each in seen], state.way, owner=is_owner)
     if step is None:
         return replace(state, intent=False), True
     row = seen[step.table]
@@ -197,7 +197,7 @@ def check(state: State) -> None:
 def check_step(before: State, after: State) -> None:
     if before.seen == {True} and not after.is_torn:
         assert after.seen == {True}, "a committed transaction went away"
-    if not before.intent and not is_committed([row.stand for row in before.rows]):
+    if not before.intent and not is_committed([row.row_state for row in before.rows]):
         moved_late = [row.file for row in after.rows if row.file == NEW and row not in before.rows]
         assert not moved_late, "a row shows a file that may be deleted, as the transaction was taken back and closed"
 
@@ -254,5 +254,5 @@ def test_a_transaction_that_nobody_takes_over_is_torn_by_no_single_commit_of_oth
 
 
 def test_a_mark_tells_that_a_row_has_moved_after_its_log_has_forgotten_it() -> None:
-    for is_marked, stand in ((True, Stand.FOLLOWED), (False, Stand.PASSED)):
-        assert stand_of(BASE, NEW, "much later", "later", is_marked, tuple) is stand
+    for is_marked, row_state in ((True, RowState.FOLLOWED), (False, RowState.PASSED)):
+        assert row_state_of(BASE, NEW, "much later", "later", is_marked, tuple) is row_state

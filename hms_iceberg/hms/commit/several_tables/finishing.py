@@ -25,14 +25,14 @@ from hms_iceberg.hms.commit.pointer_kinds import TableSwap
 from hms_iceberg.hms.commit.several_tables.locks import SeveralLocks
 from hms_iceberg.hms.commit.several_tables.rules import (
     Action,
-    Stand,
+    RowState,
     Way,
     is_committed,
     is_torn,
     next_step,
     proposed_way,
 )
-from hms_iceberg.hms.commit.several_tables.visible_version import histories, stand_in
+from hms_iceberg.hms.commit.several_tables.visible_version import histories, row_state_in
 from hms_iceberg.hms.connection.answers import polls
 from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.rows.table_rows import METADATA_LOCATION, PREVIOUS_METADATA_LOCATION, update_row
@@ -70,39 +70,39 @@ class Finisher:
         storage = self._storage
         for _ in range(_MOST_STEPS):
             rows = [self._find(each.identifier) for each in intent.tables]
-            stands = [
-                stand_in(None if row is None else row.parameters, intent.transaction_id, each, histories(storage))
+            states = [
+                row_state_in(None if row is None else row.parameters, intent.transaction_id, each, histories(storage))
                 for each, row in zip(intent.tables, rows, strict=True)
             ]
             way = None
-            if not is_committed(stands):
-                way = self._way(intent, stands)
+            if not is_committed(states):
+                way = self._way(intent, states)
             marked = [_is_marked(row, intent) for row in rows]
-            step = next_step(stands, marked, way, owner=owner)
+            step = next_step(states, marked, way, owner=owner)
             if step is None:
                 intent.close(storage)
-                return _logged_end(intent, stands)
+                return _logged_end(intent, states)
             row = rows[step.table]
             assert row is not None
-            self._carry_out(intent, step.action, step.table, row, stands[step.table], owner)
+            self._carry_out(intent, step.action, step.table, row, states[step.table], owner)
         raise CommitStateUnknownError(
             f"Transaction {intent.transaction_id} is not finished: its tables change all the time. Load one again."
         )
 
-    def _way(self, intent: Intent, stands: Sequence[Stand]) -> Way:
+    def _way(self, intent: Intent, states: Sequence[RowState]) -> Way:
         """Where all who finish it take it; back, if nothing could tell which of several has said it first."""
         if not self._locks.exclude_all and not self._storage.creates_exclusively(intent.way_location):
             return Way.BACK
-        return Way(intent.said_way(self._storage, proposed_way(stands).value))
+        return Way(intent.said_way(self._storage, proposed_way(states).value))
 
     def _carry_out(
-        self, intent: Intent, action: Action, number: int, row: ttypes.Table, stand: Stand, owner: bool
+        self, intent: Intent, action: Action, number: int, row: ttypes.Table, state: RowState, owner: bool
     ) -> None:
         table, new = intent.tables[number], copy.deepcopy(row)
         if action is Action.CLEAR:
             del new.parameters[MARK]
         elif action is Action.TAKE_BACK:
-            self._take_back(intent, table, new, stand, owner)
+            self._take_back(intent, table, new, state, owner)
         else:
             self._move(intent, number, new)
         self.alter(table.identifier, row, new)
@@ -136,11 +136,11 @@ class Finisher:
         if not compares:
             raise lost  # it may arrive at any time
 
-    def _take_back(self, intent: Intent, table: IntendedTable, row: ttypes.Table, stand: Stand, owner: bool) -> None:
+    def _take_back(self, intent: Intent, table: IntendedTable, row: ttypes.Table, state: RowState, owner: bool) -> None:
         storage = self._storage
         base = read_version(table.base, storage)
         shown = base
-        if stand is Stand.MOVED:
+        if state is RowState.MOVED:
             with suppress(MissingFileError):  # it only tells which properties the row has more than the base
                 shown = read_version(table.new, storage)
         target = base if owner else write_version(base, base.metadata, FileWorkspace(storage))
@@ -184,11 +184,11 @@ def _is_marked(row: ttypes.Table | None, intent: Intent) -> bool:
     return mark is not None and mark.transaction == intent.transaction_id
 
 
-def _logged_end(intent: Intent, stands: Sequence[Stand]) -> End:
-    names = {".".join(each.identifier): stand.value for each, stand in zip(intent.tables, stands, strict=True)}
-    if is_committed(stands):
+def _logged_end(intent: Intent, states: Sequence[RowState]) -> End:
+    names = {".".join(each.identifier): state.value for each, state in zip(intent.tables, states, strict=True)}
+    if is_committed(states):
         return End.COMMITTED
-    if is_torn(stands):
+    if is_torn(states):
         logger.error(
             "Transaction %s is torn, as others committed on top of a part of it and to other tables of it, before it "
             "was committed. Those who follow have its change, the others have not: %s. Make the change of those again",

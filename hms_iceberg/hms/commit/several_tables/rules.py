@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 
-class Stand(Enum):
+class RowState(Enum):
     """How far the row of one table has come."""
 
     BASE = "base"  # it shows the version that the transaction was made on
@@ -24,31 +24,31 @@ class Stand(Enum):
     GONE = "gone"  # there is no such row, or it is another table's
 
 
-_IN = (Stand.MOVED, Stand.FOLLOWED)
+_IN = (RowState.MOVED, RowState.FOLLOWED)
 
 
-def stand_of(
+def row_state_of(
     base: str, new: str, location: str, previous: str, is_marked: bool, history: Callable[[], Collection[str]]
-) -> Stand:
+) -> RowState:
     """How far a row has come that shows the metadata file `location`, and names the one before; `is_marked` if it has
     the transaction's mark, and `history` reads its metadata log, only if nothing else tells."""
     if location == new:
-        return Stand.MOVED
+        return RowState.MOVED
     if location == base:
-        return Stand.BASE
+        return RowState.BASE
     if is_marked or previous == new:
-        return Stand.FOLLOWED
+        return RowState.FOLLOWED
     if previous == base:
-        return Stand.PASSED
-    return Stand.FOLLOWED if new in history() else Stand.PASSED
+        return RowState.PASSED
+    return RowState.FOLLOWED if new in history() else RowState.PASSED
 
 
-def shows_base(stand: Stand, deciding: Stand) -> bool:
-    """Whether a reader sees a marked row's base instead of what it shows, given the stand of the deciding row: commits
+def shows_base(state: RowState, deciding: RowState) -> bool:
+    """Whether a reader sees a marked row's base instead of what it shows, given the state of the deciding row: commits
     on top of it are hidden only while the transaction may be carried forward."""
-    if deciding in (*_IN, Stand.GONE):
+    if deciding in (*_IN, RowState.GONE):
         return False
-    return stand is Stand.MOVED or (stand is Stand.FOLLOWED and deciding is Stand.BASE)
+    return state is RowState.MOVED or (state is RowState.FOLLOWED and deciding is RowState.BASE)
 
 
 class Action(Enum):
@@ -69,11 +69,11 @@ class Step:
     table: int
 
 
-def is_committed(stands: Sequence[Stand]) -> bool:
-    """Whether the transaction is committed, given the stands of all rows, the one that decides last."""
-    if stands[-1] is Stand.GONE:  # it tells nothing any more; what has moved everywhere else is kept
-        return len(stands) > 1 and all(each in (*_IN, Stand.GONE) for each in stands[:-1])
-    return stands[-1] in _IN
+def is_committed(states: Sequence[RowState]) -> bool:
+    """Whether the transaction is committed, given the states of all rows, the one that decides last."""
+    if states[-1] is RowState.GONE:  # it tells nothing any more; what has moved everywhere else is kept
+        return len(states) > 1 and all(each in (*_IN, RowState.GONE) for each in states[:-1])
+    return states[-1] in _IN
 
 
 class Way(Enum):
@@ -83,37 +83,39 @@ class Way(Enum):
     BACK = "back"
 
 
-def is_torn(stands: Sequence[Stand]) -> bool:
+def is_torn(states: Sequence[RowState]) -> bool:
     """Whether others built on a part of the transaction, and another part of it can never get in."""
-    return Stand.FOLLOWED in stands and not is_committed(stands) and not _may_get_in(stands)
+    return RowState.FOLLOWED in states and not is_committed(states) and not _may_get_in(states)
 
 
-def proposed_way(stands: Sequence[Stand]) -> Way:
+def proposed_way(states: Sequence[RowState]) -> Way:
     """Where an open transaction is to be taken: forward if others have built on a part of it, and the rest can follow.
     What others have committed is never undone."""
-    return Way.FORWARD if Stand.FOLLOWED in stands and _may_get_in(stands) else Way.BACK
+    return Way.FORWARD if RowState.FOLLOWED in states and _may_get_in(states) else Way.BACK
 
 
-def _may_get_in(stands: Sequence[Stand]) -> bool:
-    return not {Stand.PASSED, Stand.GONE} & set(stands)
+def _may_get_in(states: Sequence[RowState]) -> bool:
+    return not {RowState.PASSED, RowState.GONE} & set(states)
 
 
-def next_step(stands: Sequence[Stand], marked: Sequence[bool], way: Way | None, *, owner: bool = False) -> Step | None:
+def next_step(
+    states: Sequence[RowState], marked: Sequence[bool], way: Way | None, *, owner: bool = False
+) -> Step | None:
     """The next step of whoever finishes a transaction, None if it can be closed; each depends on what the rows show
-    (`stands`, in moving order, and whether `marked`) and compares, so that several who go on do no harm. `way` is
+    (`states`, in moving order, and whether `marked`) and compares, so that several who go on do no harm. `way` is
     needed while it is open (`proposed_way`); an `owner` without requests under way leaves alone what has not moved."""
-    last = len(stands) - 1
-    if is_committed(stands):
+    last = len(states) - 1
+    if is_committed(states):
         return _first(Action.CLEAR, [number for number in range(last) if marked[number]])
-    if way is Way.FORWARD and _may_get_in(stands):
-        return _first(Action.MOVE, [number for number, stand in enumerate(stands) if stand is Stand.BASE])
-    if stands[last] is Stand.BASE and not owner:
+    if way is Way.FORWARD and _may_get_in(states):
+        return _first(Action.MOVE, [number for number, state in enumerate(states) if state is RowState.BASE])
+    if states[last] is RowState.BASE and not owner:
         return Step(Action.TAKE_BACK, last)
     for number in range(last):
-        stand, is_marked = stands[number], marked[number]
-        if (stand is Stand.MOVED and is_marked) or (stand is Stand.BASE and not owner):
+        state, is_marked = states[number], marked[number]
+        if (state is RowState.MOVED and is_marked) or (state is RowState.BASE and not owner):
             return Step(Action.TAKE_BACK, number)
-        if stand is Stand.FOLLOWED and is_marked:
+        if state is RowState.FOLLOWED and is_marked:
             return Step(Action.CLEAR, number)
     return None
 

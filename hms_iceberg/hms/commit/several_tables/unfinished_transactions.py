@@ -22,8 +22,8 @@ from hms_iceberg.transaction.intents import Intent, read_intent
 logger = logging.getLogger(__name__)
 
 # How long an owner that may live is waited for where no lock tells; to judge it dead too early does no harm.
-_PATIENCE_SECONDS = 10.0
-_LOOK_SECONDS = 0.05
+_OWNER_TIMEOUT_SECONDS = 10.0
+_POLL_SECONDS = 0.05
 
 
 class UnfinishedTransactions:
@@ -88,7 +88,7 @@ class UnfinishedTransactions:
     def _is_left(self, identifier: Identifier, mark: Mark) -> bool:
         """Whether a transaction's owner is dead, or has not gone on for long."""
         owner = mark.owner_process
-        deadline = time.monotonic() + _PATIENCE_SECONDS
+        deadline = time.monotonic() + _OWNER_TIMEOUT_SECONDS
         while time.monotonic() < deadline and (owner is None or owner.may_be_alive()):
             row = self._find(identifier)
             found = None if row is None else Mark.of(row.parameters)
@@ -96,7 +96,7 @@ class UnfinishedTransactions:
                 return False
             if mark.decides_itself and not self.storage.exists(mark.record):
                 return False
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(_POLL_SECONDS)
         return True
 
     def _parameters(self, identifier: Identifier) -> Mapping[str, str] | None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from hms_iceberg.encryption.encrypted_tables import METADATA_HASH
-from hms_iceberg.hms.commit.several_tables.rules import Stand, shows_base, stand_of
+from hms_iceberg.hms.commit.several_tables.rules import RowState, row_state_of, shows_base
 from hms_iceberg.hms.rows.table_rows import METADATA_LOCATION, PREVIOUS_METADATA_LOCATION
 from hms_iceberg.hms.rows.transaction_marks import Mark
 from hms_iceberg.metastore import Identifier, TablePointer
@@ -41,16 +41,16 @@ def histories(storage: Storage | None) -> Histories:
     return read
 
 
-def stand_in(
+def row_state_in(
     parameters: Mapping[str, str] | None, transaction: str, table: IntendedTable, histories: Histories
-) -> Stand:
+) -> RowState:
     """How far a row with these parameters has come; None is no row."""
     if parameters is None or METADATA_LOCATION not in parameters:
-        return Stand.GONE
+        return RowState.GONE
     if table.uuid and parameters.get("uuid", table.uuid) != table.uuid:
-        return Stand.GONE
+        return RowState.GONE
     location, mark = parameters[METADATA_LOCATION], Mark.of(parameters)
-    return stand_of(
+    return row_state_of(
         table.base,
         table.new,
         location,
@@ -66,9 +66,9 @@ def seen_pointer(pointer: TablePointer, read: Parameters, histories: Histories) 
     mark = Mark.of(pointer.properties)
     if mark is None or mark.decides_itself:
         return pointer
-    own = stand_of(mark.base, mark.new, pointer.metadata_location, "", True, tuple)
+    own = row_state_of(mark.base, mark.new, pointer.metadata_location, "", True, tuple)
     last = mark.intent_for(pointer.identifier).tables[-1]
-    deciding = stand_in(read(mark.decides), mark.transaction, last, histories)
+    deciding = row_state_in(read(mark.decides), mark.transaction, last, histories)
     return _at_base(pointer, mark) if shows_base(own, deciding) else pointer
 
 

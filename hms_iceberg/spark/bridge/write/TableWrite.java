@@ -18,7 +18,7 @@ public final class TableWrite implements RequiresDistributionAndOrdering {
   private final DescribedTable table;
   private final ObjectNode question;
   private final JsonNode answer;
-  private UnheardFiles unheard;
+  private FilesOfLateTasks late;
 
   public TableWrite(SparkSession session, DescribedTable table, ObjectNode question) {
     this.session = session;
@@ -57,10 +57,10 @@ public final class TableWrite implements RequiresDistributionAndOrdering {
   }
 
   public RowWriters writers() {
-    unheard = new UnheardFiles(session.sparkContext(), session.sessionState().newHadoopConf());
+    late = new FilesOfLateTasks(session.sparkContext(), session.sessionState().newHadoopConf());
     // A stream has the same id after a restart, and Spark counts its tasks anew then: names would meet those of before.
     WriteRules rules = new WriteRules(answer.get("rules"), UUID.randomUUID().toString(), table.planner().worker());
-    return new RowWriters(session, rules, unheard.locations());
+    return new RowWriters(session, rules, late.locations());
   }
 
   public SparkSession session() {
@@ -69,15 +69,15 @@ public final class TableWrite implements RequiresDistributionAndOrdering {
 
   /** All tasks have ended, and their files are known. */
   public void committed() {
-    if (unheard != null) {
-      unheard.committed();
+    if (late != null) {
+      late.committed();
     }
   }
 
   /** The job has failed, or was cancelled: tasks may still end, and nobody hears of their files. */
   public void aborted() {
-    if (unheard != null) {
-      unheard.aborted();
+    if (late != null) {
+      late.aborted();
     }
   }
 

@@ -16,7 +16,7 @@ import scala.Option;
  * The files of tasks that ended well, and of which a cancelled write does not hear: Spark drops what a task tells the write
  * if its job has ended meanwhile. Listeners hear of the end of every task, and of what it put into accumulators.
  */
-final class UnheardFiles extends SparkListener {
+final class FilesOfLateTasks extends SparkListener {
   /** The tasks of a job that was cancelled have long ended by then. */
   private static final long MS_OF_LATE_TASKS = 600000;
 
@@ -27,7 +27,7 @@ final class UnheardFiles extends SparkListener {
   private boolean committed;
   private long abortedAt;
 
-  UnheardFiles(SparkContext context, Configuration conf) {
+  FilesOfLateTasks(SparkContext context, Configuration conf) {
     this.context = context;
     this.conf = conf;
     locations.register(context, Option.empty(), true); // tasks that are killed at their very end tell too
