@@ -49,11 +49,11 @@ def _catalogs(configuration: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _from_file() -> dict[str, Any]:
-    for folder in (os.environ.get(_HOME), str(Path.home()), str(Path.cwd())):
+    for folder in (os.environ.get(_HOME), os.path.expanduser("~"), os.curdir):
         if not folder:
             continue
         path = Path(folder) / _FILE
-        if path.is_file():
+        if os.path.isfile(path):  # `Path.is_file` raises for a home that belongs to another user
             return _read(path)
     return {}
 

@@ -99,8 +99,7 @@ def expire_snapshots(
         NoSuchSnapshotError, InvalidInputError: a snapshot given by its id is not there, or a branch or tag needs it;
             `retain_last` is less than 1.
         CommitStateUnknownError: nobody can tell whether the snapshots went; no file was deleted.
-        CommitConflictError: the snapshots went, and the table was renamed after that, so that its name belongs to
-            another one; no file was deleted.
+        NoSuchTableError: the table was dropped or renamed, perhaps after its snapshots went; no file was deleted.
         CommitFailedError: other writers were first in every attempt; nothing was changed.
         CorruptFileError, StorageError: the snapshots went, and what is still needed, by this table or a copy of it,
             could not be told; no file was deleted.

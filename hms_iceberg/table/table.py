@@ -426,12 +426,18 @@ class Table(ReadableTable, RowWriteMethods, ChangeMethods):
         """Moves this object to the table's newest version, and returns it.
 
         Raises:
-            NoSuchTableError: the table was dropped.
+            NoSuchTableError: the table was dropped, or renamed, whether another one has its name now or not.
         """
         pointer = self.metastore.load(self._identifier)
         location = pointer.metadata_location
         if location != self._version.location or not is_never_reused(location):
-            self._version = read_current(pointer, self.storage)
+            newest = read_current(pointer, self.storage)
+            if self.metadata.table_uuid not in (None, newest.metadata.table_uuid):
+                raise NoSuchTableError(
+                    f"Table {self._label} was dropped or renamed: its name belongs to the table at "
+                    f"{newest.metadata.location} by now, which has another UUID. Load that from the catalog."
+                )
+            self._version = newest
         self._freshness = self._freshness.renewed()
         return self
 
@@ -450,13 +456,10 @@ class Table(ReadableTable, RowWriteMethods, ChangeMethods):
         return APPLY_BY_SPARK(source, self, columns, options)
 
     def _repeated(self, change: Callable[[TableTransaction], T]) -> T:
-        uuid = self.metadata.table_uuid
         for attempt in commit_policy(self.properties, retried=CommitConflictError):
             with attempt:
-                if attempt.retry_state.attempt_number > 1 and self.refresh().metadata.table_uuid != uuid:
-                    raise NoSuchTableError(
-                        f"Cannot change table {self._label}: it was dropped meanwhile, and another one has its name."
-                    )
+                if attempt.retry_state.attempt_number > 1:
+                    self.refresh()
                 return super()._repeated(change)
         raise AssertionError("a policy that raises gives no end")
 

@@ -34,7 +34,13 @@ def batches_of(data: ArrowInput) -> tuple[Iterable[pa.RecordBatch], pa.Schema]:
     if isinstance(data, pa.RecordBatchReader):
         return data, data.schema
     if hasattr(data, "__arrow_c_stream__"):
-        reader = pa.RecordBatchReader.from_stream(data)
+        try:
+            reader = pa.RecordBatchReader.from_stream(data)
+        except pa.ArrowException as error:  # such as of polars' 128-bit integers
+            raise TypeMismatchError(
+                f"Cannot write {type(data).__name__}: pyarrow has no type for one of its columns ({error}). Cast that "
+                "column first."
+            ) from error
         return reader, reader.schema
     if isinstance(data, Iterable):
         iterator: Iterator[Any] = iter(data)

@@ -91,6 +91,14 @@ def test_without_configuration_there_is_nothing() -> None:
     )
 
 
+def test_folders_that_are_gone_or_out_of_reach_hold_no_configuration(
+    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders["here"].rmdir()
+    monkeypatch.setenv("HOME", "/" + "x" * 300)  # a stat of which fails for every user
+    assert catalog_properties("any", {"uri": "x"}) == {"uri": "x"}
+
+
 @pytest.mark.parametrize("content", ["catalog: [", "- a\n- b\n", "catalog: text\n", "catalog:\n  c: text\n"])
 def test_a_file_that_cannot_be_read_is_named(file: Path, content: str) -> None:
     file.write_text(content, encoding="utf-8")

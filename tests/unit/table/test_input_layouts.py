@@ -282,3 +282,9 @@ def test_frames_of_polars_are_taken_as_they_are(catalog: Catalog) -> None:
     for given in (frame, frame.to_arrow(), pa.table(frame), frame.lazy().collect()):
         table.overwrite(given)
         assert comparable(table.scan().to_arrow().to_pylist()) == comparable(frame.to_dicts())
+
+
+def test_a_frame_with_a_type_that_pyarrow_lacks_is_refused_by_name(catalog: Catalog) -> None:
+    table = catalog.create_table("n.t", pa.schema([("id", pa.int64())]))
+    with pytest.raises(TypeMismatchError, match=r"Cannot write DataFrame: pyarrow has no type .*_pli128"):
+        table.append(pl.DataFrame({"id": pl.Series([1], dtype=pl.Int128)}))

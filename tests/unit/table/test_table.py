@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from hms_iceberg.errors import (
     InvalidSchemaChangeError,
     NoSuchRefError,
     NoSuchSnapshotError,
+    NoSuchTableError,
     UnknownColumnError,
     UnsupportedError,
 )
@@ -310,3 +312,19 @@ def test_a_partition_value_of_more_digits_than_there_are_is_refused_and_leaves_n
         table.append(pa.table({"amount": [least]}, schema=column))
     assert sorted(filter(Path.is_file, tmp_path.rglob("*"))) == before
     assert table.scan("amount > 5").to_arrow()["amount"].to_pylist() == [greatest]
+
+
+def test_a_table_whose_name_another_one_took_is_not_moved_to_that(catalog: Catalog, table: Table) -> None:
+    table.append(rows(1))
+    catalog.rename_table("db.events", "db.old")
+    catalog.create_table("db.events", ARROW, properties=QUICK).append(rows(7))
+    with pytest.raises(NoSuchTableError, match="its name belongs to the table at"):
+        table.refresh()
+    assert ids(table) == [1]
+
+
+def test_a_table_without_a_uuid_is_moved_to_the_version_that_has_one(catalog: Catalog) -> None:
+    table = catalog.create_table("db.old", ARROW, properties={"format-version": "1", **QUICK})
+    table._version = replace(table._version, metadata=replace(table.metadata, table_uuid=None))
+    catalog.load_table("db.old").append(rows(1))
+    assert ids(table.refresh()) == [1]

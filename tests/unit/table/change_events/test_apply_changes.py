@@ -430,7 +430,7 @@ def test_another_table_of_the_name_does_not_get_the_events(tmp_path: Path) -> No
     table, other = create(tmp_path / "a"), create(tmp_path / "b")
     table.append(numbered(0, 3))
     table.metastore._rows.update(other.metastore._rows)  # type: ignore[attr-defined]
-    with pytest.raises(NoSuchTableError, match="another one has its name"):
+    with pytest.raises(NoSuchTableError, match="its name belongs to the table at"):
         apply(table, there(1, amount=9))
     assert not other_writer(table).snapshots()
 
