@@ -157,7 +157,7 @@ def literal(value: Any) -> Literal:
         return value
     if type(value).__module__ == "numpy" and hasattr(value, "item"):
         value = value.item()
-    if value is None:
+    if value is None or (isinstance(value, datetime) and value != value):  # pandas' NaT is a datetime
         raise TypeMismatchError(
             "A null cannot be compared with: the result would always be unknown; use IsNull or NotNull "
             '("is null", "is not null" in a filter string)'

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hms_iceberg.arrow.columns.arrow_schema import constant, to_arrow, to_arrow_type
+from hms_iceberg.arrow.columns.arrow_schema import from_stored, to_arrow, to_arrow_type
 from hms_iceberg.arrow.columns.casting import SchemaFit
 from hms_iceberg.arrow.columns.nested import combine
 from hms_iceberg.arrow.reading.row_rewrites import AffectedRows
-from hms_iceberg.errors import IcebergError, InvalidInputError, NullValueError, TypeMismatchError
+from hms_iceberg.errors import IcebergError, InvalidInputError, NullValueError, TypeMismatchError, UnsupportedError
 from hms_iceberg.expressions.tree import AlwaysFalse, BooleanExpression
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.manifests.manifest_source import named_table
-from hms_iceberg.spec.data_types import NestedField
+from hms_iceberg.spec.data_types import IcebergType, NestedField
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.values.single_values import from_python
 from hms_iceberg.table.changes.row_change import ChangeOptions, RowChange, as_expression, rows_in
@@ -85,16 +86,9 @@ class Assignments:
                 f"Cannot update column {field.name!r} of table {self._table} to null: it is required. Make it optional "
                 f"first, or use another value."
             )
-        if field.field_type.is_primitive:
-            stored = None if value is None else from_python(field.field_type, value)
-            return lambda rows: constant(stored, field.field_type, rows.num_rows)
-        return self._nested_constant(field, value)
-
-    def _nested_constant(self, field: NestedField, value: Any) -> Evaluate:
-        kind = to_arrow_type(field.field_type, field_ids=False, extensions=False)
         try:
-            scalar = pa.array([value], kind)[0]
-        except (pa.ArrowException, TypeError, ValueError) as error:
+            scalar = _scalar(field.field_type, value)
+        except (IcebergError, pa.ArrowException, TypeError, ValueError) as error:
             raise TypeMismatchError(
                 f"Cannot update column {field.name!r} of table {self._table}: {value!r} is no {field.field_type} "
                 f"({error})."
@@ -155,6 +149,16 @@ def _project(expression: pc.Expression, rows: pa.RecordBatch) -> pa.ChunkedArray
     source = acero.Declaration("table_source", acero.TableSourceNodeOptions(pa.Table.from_batches([rows])))
     project = acero.Declaration("project", acero.ProjectNodeOptions([expression], ["value"]), [source])
     return project.to_table(use_threads=False).column(0)
+
+
+def _scalar(kind: IcebergType, value: Any) -> pa.Scalar:
+    with suppress(UnsupportedError):  # variants and shapes, which are given as Arrow has them
+        stored = from_python(kind, value)
+        if kind.is_primitive:
+            return from_stored([stored], kind)[0]
+    # pyarrow leaves out what a struct has no field for, and ends the process at a null entry of a map: both are refused
+    # above.
+    return pa.array([value], to_arrow_type(kind, field_ids=False, extensions=False))[0]
 
 
 def _repeated(value: pa.Scalar, rows: int) -> pa.Array:

@@ -129,6 +129,8 @@ def test_numpy_and_pandas_values_become_literals():
     assert In("a", numpy.array([1, 2])) == In("a", [1, 2])
     assert literal(pandas.Timestamp(1_000_001)) == Literal(1_000_001, TimestampNanoType())
     assert literal(pandas.Timestamp(1_000_000)) == Literal(1_000, TimestampType())
+    with pytest.raises(TypeMismatchError, match="null cannot be compared"):
+        literal(pandas.NaT)
 
 
 @pytest.mark.parametrize("value", [None, object(), [1], {}, Decimal("1e5000")])

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow_type
-from hms_iceberg.errors import InvalidInputError
+from hms_iceberg.errors import InvalidInputError, TypeMismatchError
 from hms_iceberg.spec.data_types import (
     BinaryType,
     BooleanType,
@@ -191,3 +191,24 @@ def test_uuids_within_nested_columns_are_changed_and_written_again(
     assert table.scan("id = 2 or id = 3").count() == 4
     assert len(table.scan().to_pandas()) == 6
     assert table.scan("id = 99").to_pandas().empty
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "words"),
+    [
+        ("s", {"b": 1}, "no field 'b'"),  # Arrow would leave the field out
+        ("s", [("a", 1)], "a mapping"),  # Arrow would take it for a struct of nulls
+        ("m", [None], "no map"),  # Arrow would end the process
+        ("t", "\ud800", "surrogates"),
+    ],
+)
+def test_constants_that_arrow_takes_for_others_or_dies_of_are_refused(
+    tmp_path: Path, column: str, value: Any, words: str
+) -> None:
+    schema = Schema(
+        NestedField(1, "s", StructType(NestedField(2, "a", LongType()))),
+        NestedField(3, "m", MapType(4, StringType(), 5, LongType(), value_required=False)),
+        NestedField(6, "t", StringType()),
+    )
+    with pytest.raises(TypeMismatchError, match=f"Cannot update column '{column}' of table .*{words}"):
+        create(tmp_path, schema=schema).update({column: value})
