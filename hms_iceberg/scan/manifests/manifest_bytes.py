@@ -45,7 +45,7 @@ class EntryBytes:
         if not types.keys() <= set(columns.columns):
             return None
         try:
-            sizes = columns.select(_size(avro_type, pl.col(name)).alias(name) for name, avro_type in types.items())
+            sizes = columns.select(_size_in(columns, name, avro_type).alias(name) for name, avro_type in types.items())
         except (KeyError, TypeError, ValueError, pl.exceptions.PolarsError):
             return None
         entries = cls(body, files, types, sizes.to_numpy())
@@ -83,16 +83,16 @@ class EntryBytes:
         blocks = np.diff((np.cumsum(lengths) - lengths) // BLOCK_BYTES, prepend=-1)
         for first, end in pairwise([*np.flatnonzero(blocks).tolist(), len(rows)]):
             places = [each[first:end].tolist() for each in edges]
-            pieces = [self._between(*places[:2])]
+            pieces: list[Iterable[bytes]] = [self._between(*places[:2])]
             for number, (run, encode) in enumerate(zip(runs, changing, strict=True)):
                 pieces.append(encode.rows([values[name][first:end] for name in run]))
                 pieces.append(self._between(*places[2 * number + 2 : 2 * number + 4]))
-            yield end - first, b"".join(chain.from_iterable(zip(*pieces, strict=True)))
+            yield end - first, b"".join(chain.from_iterable(zip(*filter(None, pieces), strict=True)))
 
-    def _between(self, begins: list[int], ends: list[int]) -> Iterable[bytes]:
-        """The bytes from one place of each entry to another."""
+    def _between(self, begins: list[int], ends: list[int]) -> list[bytes]:
+        """The bytes from one place of each entry to another; empty if that is the same in all of them."""
         body = self.body
-        return repeat(b"", len(begins)) if begins == ends else map(body.__getitem__, map(slice, begins, ends))
+        return [] if begins == ends else [body[begin:end] for begin, end in zip(begins, ends, strict=True)]
 
 
 class _Together(dict[tuple[Any, ...], bytes]):
@@ -133,6 +133,13 @@ class _Integers(dict[Any, bytes]):
             encoded = encode_long(branch) + encode_long(value)
         self[value] = encoded
         return encoded
+
+
+def _size_in(columns: pl.DataFrame, name: str, avro_type: Any) -> pl.Expr:
+    """How many bytes each value of a column takes; of most fields that may be null all are, in a byte each."""
+    if isinstance(avro_type, list) and columns[name].null_count() == columns.height:
+        return pl.repeat(1, pl.len(), dtype=pl.Int64)
+    return _size(avro_type, pl.col(name))
 
 
 def _size(avro_type: Any, value: pl.Expr) -> pl.Expr:

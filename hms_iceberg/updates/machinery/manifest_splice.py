@@ -118,7 +118,7 @@ class ManifestSplice:
         manifest that lost files before."""
         rows, names = files["row"].to_numpy(), changed_fields(self._base)
         stays = np.zeros(entries.files.height, bool)
-        if container.codec == DEFAULT_CODEC:
+        if container.codec == DEFAULT_CODEC and (entries.files["status"] == _EXISTING).any():
             before = self._whole.columns.select(names)[files["row"]]
             stays[rows] = np.logical_and.reduce([before[each].eq_missing(files[each]).to_numpy() for each in names])
         blocks = [each for each in read_blocks(container, manifest_name(self._manifest)) if each.records]
