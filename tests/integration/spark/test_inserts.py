@@ -198,3 +198,16 @@ def test_zeros_of_both_signs_that_spark_leaves_among_one_another_are_two_partiti
     assert rows_of(spark, f"select count(*), count(distinct id), sum(id) from {name}") == [(200, 200, 19900)]
     negative = sum(each % 3 == 0 and each % 2 == 1 for each in range(200))
     assert rows_of(spark, f"select count(*) from {name} where cast(d as string) = '-0.0'") == [(negative,)]
+
+
+def test_names_of_files_do_not_depend_on_the_locale(spark: SparkSession, namespace: str) -> None:
+    name, locale = f"{namespace}.local", spark._jvm.java.util.Locale
+    spark.sql(f"create table {name} (day date, ts timestamp) using iceberg partitioned by (months(day), hours(ts))")
+    before = locale.getDefault()
+    locale.setDefault(locale.forLanguageTag("ar-EG"))  # which has digits of its own
+    try:
+        spark.sql(f"insert into {name} values (date'2024-02-29', timestamp'2024-02-29 07:00:00')")
+    finally:
+        locale.setDefault(before)
+    ((path,),) = spark.sql(f"select file_path from {name}.files").collect()
+    assert path.isascii() and "/day_month=2024-02/ts_hour=2024-02-29-07/00000-" in path

@@ -79,6 +79,16 @@ def test_a_view_that_is_there_stays_unless_it_is_replaced_and_then_keeps_its_his
     refused(ice, "create view nowhere.v as select 1 as x", "SCHEMA_NOT_FOUND.*nowhere")
 
 
+def test_a_view_of_all_columns_keeps_its_own_when_its_table_gets_more(ice: SparkSession) -> None:
+    ice.sql("create view v as select * from events")
+    ice.sql("create view w (a, b) as select * from events")
+    ice.sql("alter table events add columns (before bigint first, after int)")
+    assert rows_of(ice, "select * from v") == [(1, "a"), (2, "b"), (3, "c")]
+    assert rows_of(ice, "select b, a from w where a > 1") == [("b", 2), ("c", 3)]
+    ice.sql("alter table events rename column id to number")
+    refused(ice, "select * from v", "has 2 columns, and its query 4")
+
+
 def test_what_a_view_cannot_be_made_of_is_refused(ice: SparkSession, catalog: Catalog, namespace: str) -> None:
     ice.sql("create temporary view mine as select 1 as id")
     ice.udf.register("mine_too", lambda x: x, "int")

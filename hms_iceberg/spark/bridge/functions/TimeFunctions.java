@@ -1,6 +1,7 @@
 package hms_iceberg.bridge.functions;
 
 import java.time.LocalDate;
+import java.util.Locale;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
 import org.apache.spark.sql.types.DataType;
@@ -35,16 +36,16 @@ public final class TimeFunctions {
   /** A number of years, months, days or hours since 1970, as folders show it. */
   public static String text(String unit, int value) {
     if ("year".equals(unit)) {
-      return String.format("%04d", new Object[] {Integer.valueOf(1970 + value)});
+      return String.format(Locale.ROOT, "%04d", new Object[] {Integer.valueOf(1970 + value)});
     }
     if ("month".equals(unit)) {
-      return String.format("%04d-%02d", new Object[] {
+      return String.format(Locale.ROOT, "%04d-%02d", new Object[] {
           Integer.valueOf(1970 + Math.floorDiv(value, 12)), Integer.valueOf(1 + Math.floorMod(value, 12))});
     }
     if ("day".equals(unit)) {
       return date(value).toString();
     }
-    return date(Math.floorDiv(value, 24)) + String.format("-%02d", new Object[] {
+    return date(Math.floorDiv(value, 24)) + String.format(Locale.ROOT, "-%02d", new Object[] {
         Integer.valueOf(Math.floorMod(value, 24))});
   }
 

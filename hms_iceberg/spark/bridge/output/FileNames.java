@@ -3,6 +3,7 @@ package hms_iceberg.bridge.output;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.io.Serializable;
 import java.nio.charset.StandardCharsets;
+import java.util.Locale;
 import org.apache.spark.unsafe.Platform;
 import org.apache.spark.unsafe.hash.Murmur3_x86_32;
 
@@ -32,7 +33,7 @@ public final class FileNames implements Serializable {
    * @param partition such as a=1/b=x, escaped; empty if there are no partitions
    */
   public String location(int partitionId, long taskId, long epoch, int count, String partition) {
-    String name = String.format("%05d-%d-%s-%d-%05d%s", new Object[] {
+    String name = String.format(Locale.ROOT, "%05d-%d-%s-%d-%05d%s", new Object[] {
         Integer.valueOf(partitionId), Long.valueOf(taskId), operation, Long.valueOf(epoch), Integer.valueOf(count),
         suffix});
     if (!objectStorage) {

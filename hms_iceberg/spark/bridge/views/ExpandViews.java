@@ -5,7 +5,9 @@ import hms_iceberg.bridge.wire.CollectionTools;
 import hms_iceberg.bridge.wire.Failures;
 import hms_iceberg.bridge.wire.SparkVersions;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import org.apache.spark.sql.catalyst.analysis.AnalysisContext;
 import org.apache.spark.sql.catalyst.analysis.Analyzer;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
@@ -68,6 +70,9 @@ public final class ExpandViews extends Rule {
   private static List columns(DataSourceV2Relation relation, IcebergView view, LogicalPlan query) {
     List asked = CollectionConverters.asJava(relation.output());
     List found = CollectionConverters.asJava(query.output());
+    if (asked.size() < found.size()) {
+      found = named(view.queryColumns(), found);
+    }
     if (asked.size() != found.size()) {
       throw Failures.of("CorruptMetadataError: the view " + view.name() + " has " + asked.size() + " columns, and its"
           + " query " + found.size() + ". Replace the view.", null);
@@ -81,6 +86,19 @@ public final class ExpandViews extends Rule {
           Option.apply(fields[i].metadata()), Nil$.MODULE$));
     }
     return columns;
+  }
+
+  /** Of SELECT *, from a table that has got columns since: those that were there. All, if their names do not tell. */
+  private static List named(String[] names, List found) {
+    Map byName = new HashMap();
+    for (int i = 0; i < found.size(); i++) {
+      byName.put(((Attribute) found.get(i)).name(), found.get(i));
+    }
+    List named = new ArrayList();
+    for (int i = 0; i < names.length; i++) {
+      named.add(byName.get(names[i]));
+    }
+    return named.contains(null) || byName.size() < found.size() ? found : named;
   }
 
   /** The analyzed query; what it names is found or refused here, while names are the view's. */
