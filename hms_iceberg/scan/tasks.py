@@ -474,17 +474,22 @@ class ScanPlan:
     def at(self, rows: pl.Series) -> ScanPlan:
         """The plan of the files in some rows of ``files``, ascending, with the deletes that apply to them.
 
-        It takes time by these files and by the delete files, not by all files of the plan.
+        It takes time by these files and by the range of the delete files that apply to them, not by all of the plan.
         """
+        files = self.files[rows]
+        if not self.has_deletes:
+            return replace(self, files=files)
         assigned = self.assignments["data_file"]
         first, end = (assigned.search_sorted(rows.cast(assigned.dtype), side) for side in ("left", "right"))
         places = pl.select(pl.int_ranges(first, end).alias("place")).with_row_index("data_file").explode("place")
         places = places.drop_nulls("place")
         runs = self.assignments[places["place"]].with_columns(places["data_file"].cast(assigned.dtype))
-        used, assignments = used_deletes(runs, self.delete_files.height)
-        return replace(
-            self, files=self.files[rows], delete_files=self.delete_files.filter(used), assignments=assignments
-        )
+        if not runs.height:
+            return replace(self, files=files, delete_files=self.delete_files.clear(), assignments=runs)
+        least, most = runs.select(pl.min("first"), pl.max("end")).row(0)
+        deletes = self.delete_files.slice(least, most - least)
+        used, assignments = used_deletes(runs.with_columns(pl.col("first", "end") - least), deletes.height)
+        return replace(self, files=files, delete_files=deletes.filter(used), assignments=assignments)
 
     def of_paths(self, paths: Iterable[str]) -> ScanPlan:
         """The part of the plan that concerns the given files."""

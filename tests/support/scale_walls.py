@@ -239,6 +239,22 @@ def compacted(size: int) -> Callable[[], Any]:
     return work
 
 
+def compacted_parts(size: int) -> Callable[[], Any]:
+    """Planning the rewriting of partitions of ten small files."""
+    table = ManifestTable(SCHEMA, BY_PART)
+    files = (replace(file(f"data/{each}", DataFileContent.DATA), partition=(each // 10,)) for each in range(size))
+    table.commit(*files)
+    options = RewriteOptions({"target-file-size-bytes": "1000"}, "rewrite_data_files", "t")
+    sizes, rules = options.sizes(1000), options.data_files()
+
+    def work() -> None:
+        snapshot = table.metadata.current_snapshot()
+        made = plan_rewrite(table.metadata, snapshot, table.storage, sizes, rules, AlwaysTrue(), True)
+        assert len(made.groups) == size // 10
+
+    return work
+
+
 def branched(size: int) -> TableMetadata:
     """A table of so many snapshots in a row, a branch at every third of them, and a log of as many versions."""
     snapshots = tuple(
@@ -354,6 +370,9 @@ WALLS = {
         compacted,
         (40_000, 80_000, 160_000),
         1_000,
+    ),
+    "compaction of small partitions, planned": Wall(
+        "so many files, all of them too small, in partitions of ten", compacted_parts, (10_000, 20_000, 40_000), 1_000
     ),
     "orphan files, found": Wall(
         "a table of so many files, all of them listed, with ten more", orphans, (100_000, 200_000, 400_000), 1_000

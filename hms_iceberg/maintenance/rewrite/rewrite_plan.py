@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import overload
 
 from hms_iceberg.expressions.tree import BooleanExpression
@@ -14,11 +15,13 @@ from hms_iceberg.lazy import pl
 from hms_iceberg.maintenance.rewrite.file_groups import FileGroup, in_job_order, is_worth_it, limited, packed
 from hms_iceberg.maintenance.rewrite.options import DataFileRules, SizeRules
 from hms_iceberg.scan.planner import plan_scan
-from hms_iceberg.scan.tasks import FileScanTask, ScanPlan, ScanRequest
-from hms_iceberg.spec.manifests.manifest_values import DataFileContent
+from hms_iceberg.scan.tasks import FileScanTask, ScanPlan, ScanRequest, content_files
+from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.storage import Storage
+
+_GROUPS_AT_ONCE = 1_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,10 +124,7 @@ def plan_rewrite(
     whole = plan_scan(request, storage)
     files = _files_with_deletes(whole)
     runs = _runs(files, list(whole.partitions.dtypes), metadata.default_spec_id, sizes, rules)
-    groups = [
-        _group(metadata, PlannedTasks(whole, pl.Series(run, dtype=pl.UInt32)), sizes, rules.compression_factor)
-        for run in limited(runs, sizes.max_files)
-    ]
+    groups = _groups(metadata, whole, limited(runs, sizes.max_files), sizes, rules.compression_factor)
     return RewritePlan(snapshot, in_job_order(groups, sizes.job_order), spec_id, files.height)
 
 
@@ -160,11 +160,21 @@ def _runs(
                 yield [item[0] for item in run]
 
 
-def _group(metadata: TableMetadata, tasks: PlannedTasks, sizes: SizeRules, factor: float) -> TaskGroup:
-    file = tasks[0].file
+def _groups(
+    metadata: TableMetadata, whole: ScanPlan, runs: Iterator[list[int]], sizes: SizeRules, factor: float
+) -> Iterator[TaskGroup]:
+    bytes_of = whole.files["file_size_in_bytes"].to_numpy()
+    while some := list(islice(runs, _GROUPS_AT_ONCE)):
+        first_files = content_files(whole.files[[run[0] for run in some]], whole.partitions)
+        for run, file in zip(some, first_files, strict=True):
+            size = int(bytes_of[run].sum())
+            tasks = PlannedTasks(whole, pl.Series(run, dtype=pl.UInt32))
+            output_bytes, output_files = sizes.output_bytes(size, factor), sizes.output_files(int(size * factor))
+            yield TaskGroup(_path(metadata, file), tasks, size, output_bytes, output_files)
+
+
+def _path(metadata: TableMetadata, file: DataFile) -> str:
     spec = metadata.spec_by_id(file.spec_id)
-    path = ""
-    if file.spec_id == metadata.default_spec_id and not spec.is_unpartitioned():
-        path = spec.partition_to_path(file.partition, metadata.schema_for_spec(spec))
-    size = int(tasks.whole.files["file_size_in_bytes"].gather(tasks.rows).sum())
-    return TaskGroup(path, tasks, size, sizes.output_bytes(size, factor), sizes.output_files(int(size * factor)))
+    if file.spec_id != metadata.default_spec_id or spec.is_unpartitioned():
+        return ""
+    return spec.partition_to_path(file.partition, metadata.schema_for_spec(spec))
