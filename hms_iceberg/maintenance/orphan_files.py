@@ -252,7 +252,7 @@ def _of_nobody(
     places: Places,
     keep_backup: bool,
 ) -> tuple[list[FileInfo], tuple[str, ...]]:
-    """Those of the unnamed files that no other table and no undo needs; and the folders of other tables."""
+    """The unnamed files that no other table and no undo needs; and the folders of other tables."""
     name, metadata, file, storage = table.identifier, table.metadata, table.metadata_location, table.storage
     rows = None if rows is None else asked_once(rows)
     backup = None if keep_backup or rows is None else backup_of(name, metadata, file, rows, places)

@@ -151,7 +151,7 @@ class _Planner:
         return self._made(version, metadata, gone)
 
     def _of_others(self, version: MetadataVersion, locations: Iterable[str]) -> Collection[str]:
-        """Those of some files that belong to other tables."""
+        """The files, of those given, that belong to other tables."""
         if self._rows is None:
             return ()
         return files_of_others(self._pointer.identifier, version, locations, self._storage, self._rows)

@@ -191,6 +191,17 @@ def test_a_plan_has_no_more_files_than_hold_the_rows_that_a_client_asks_for(serv
     assert all_files(server, {"filter": condition, "min-rows-requested": 1}) == of_filter and len(of_filter) > 2
 
 
+def test_rows_of_files_with_deletes_are_not_counted_for_those_that_a_client_asks_for(
+    server: RestServer, hive: Catalog
+) -> None:
+    made = hive.create_table("plans.deleted", SCHEMA, properties={"write.delete.mode": "merge-on-read"})
+    for start in (0, 10):
+        made.append(rows(start))
+    made.delete("id in (1, 11)")
+    planned = server.ask("POST", PLAN.replace("/t/", "/deleted/"), {"min-rows-requested": 5}).body["file-scan-tasks"]
+    assert len(planned) == 2 and all(each["delete-file-references"] for each in planned)
+
+
 def test_columns_are_those_of_the_table_or_of_the_snapshot_whichever_a_client_means(
     server: RestServer, hive: Catalog
 ) -> None:
