@@ -119,6 +119,19 @@ def test_columns_that_are_partitions_are_not_read_of_files(spark: SparkSession, 
     assert [tuple(row) for row in frame.collect()] == [("click", 30)]
 
 
+@pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
+def test_functions_in_python_test_rows_by_the_columns_of_partitions(
+    spark: SparkSession, events: Table, namespace: str, mode: str
+) -> None:
+    name = f"{namespace}.events"
+    spark.sql(f"alter table {name} set tblproperties ('write.delete.mode' = '{mode}')")
+    spark.udf.register("is_click", lambda kind: kind == "click", "boolean")
+    assert rows_of(spark, f"select kind, count(*) from {name} where is_click(kind) group by kind") == [("click", 30)]
+    assert spark.table(name).where("not is_click(kind) and kind = 'view'").count() == 30
+    spark.sql(f"delete from {name} where is_click(kind)")
+    assert rows_of(spark, f"select kind, count(*) from {name} where kind is not null group by kind") == [("view", 30)]
+
+
 def test_partitions_are_pruned_at_run_time_by_the_other_side_of_a_join(
     spark: SparkSession, events: Table, namespace: str
 ) -> None:

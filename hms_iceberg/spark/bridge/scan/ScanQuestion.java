@@ -15,6 +15,7 @@ import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
+import org.apache.spark.sql.catalyst.expressions.Unevaluable;
 import org.apache.spark.sql.types.StructType;
 
 /** The question for the files of a scan. */
@@ -92,7 +93,17 @@ public final class ScanQuestion {
 
   /** Whether a condition says the same of all rows that have the same values in some columns. */
   static boolean isOn(Expression condition, List columns) {
-    return condition.deterministic() && !condition.references().isEmpty() && columns.containsAll(names(condition));
+    return condition.deterministic() && !condition.references().isEmpty() && columns.containsAll(names(condition))
+        && isEvaluable(condition);
+  }
+
+  /** Whether it can be asked here: functions in Python run where rows are. */
+  private static boolean isEvaluable(Expression condition) {
+    boolean evaluable = !(condition instanceof Unevaluable);
+    for (scala.collection.Iterator it = condition.children().iterator(); evaluable && it.hasNext();) {
+      evaluable = isEvaluable((Expression) it.next());
+    }
+    return evaluable;
   }
 
   /** Those of some conditions. */
