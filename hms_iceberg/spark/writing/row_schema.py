@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from hms_iceberg.arrow.columns.arrow_schema import child_fields, to_arrow
 from hms_iceberg.arrow.columns.nested import children_of, with_children, without_nulls
 from hms_iceberg.arrow.formats.file_layout import sanitized
-from hms_iceberg.errors import SchemaMismatchError, TypeMismatchError, UnsupportedError
+from hms_iceberg.errors import InvalidSchemaError, SchemaMismatchError, TypeMismatchError, UnsupportedError
 from hms_iceberg.spark.nanoseconds import shown_type
 from hms_iceberg.spark.schemas import FIELD_ID, ICEBERG_PRIMITIVES, KIND, shape_of
 from hms_iceberg.spec.data_types import (
@@ -117,7 +117,7 @@ class RowSchema:
                 + "; ".join(problems)
             )
         rows = [_row_field(each, field) for each, field in matched]
-        files = [_file_field(row) for row in rows if row["type"] != "void"]
+        files = _file_fields([row for row in rows if row["type"] != "void"], checks.table)
         if not files:
             raise UnsupportedError(f"Cannot write to the table {checks.table}: none of the columns is stored in files.")
         positions = tuple(position for position, row in enumerate(rows) if row["type"] != "void")
@@ -267,16 +267,26 @@ def _row_type(kind: Any, own: IcebergType, path: str, nested: dict[str, Any], na
     return kind
 
 
-def _file_field(row: dict[str, Any]) -> dict[str, Any]:
-    return {**row, "name": sanitized(row["name"]), "type": _file_type(row["type"], row["name"])}
+def _file_fields(rows: Sequence[dict[str, Any]], table: str) -> list[dict[str, Any]]:
+    names: dict[str, str] = {}
+    for row in rows:
+        other = names.setdefault(sanitized(row["name"]), row["name"])
+        if other != row["name"]:
+            raise InvalidSchemaError(
+                f"Cannot write to the table {table}: its columns {other!r} and {row['name']!r} would have the same "
+                f"name in files, {sanitized(other)!r}. Rename one of them. Nothing was written."
+            )
+    return [
+        {**row, "name": sanitized(row["name"]), "type": _file_type(row["type"], row["name"], table)} for row in rows
+    ]
 
 
-def _file_type(kind: Any, name: str) -> Any:
+def _file_type(kind: Any, name: str, table: str) -> Any:
     if not isinstance(kind, dict):
         if kind == "void":
             raise UnsupportedError(f"Cannot write column {name!r}: Spark cannot leave a field of type void out of it.")
         return kind
     if kind["type"] == "struct":
-        return {"type": "struct", "fields": [_file_field(field) for field in kind["fields"]]}
+        return {"type": "struct", "fields": _file_fields(kind["fields"], table)}
     inner = ("elementType",) if kind["type"] == "array" else ("keyType", "valueType")
-    return {**kind, **{each: _file_type(kind[each], name) for each in inner}}
+    return {**kind, **{each: _file_type(kind[each], name, table) for each in inner}}
