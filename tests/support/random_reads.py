@@ -286,7 +286,12 @@ class TwoTables:
         self.log.append(f"{path} {kind.sql}")
         with self.table.update_schema() as update:
             update.union_by_name(added)
-        self.duckdb.execute(f"alter table t add column {path} {kind.sql}")
+        if path == new:
+            self.duckdb.execute(f"alter table t add column {path} {kind.sql}")
+        else:  # DuckDB 2.0 cannot always add a field, but it can make the struct anew
+            more = f"struct_insert({chosen.name}, {new} := null::{kind.sql})"
+            made = f"case when {chosen.name} is null then null else {more} end"
+            self.duckdb.execute(f"alter table t alter {chosen.name} type {chosen.kind.sql} using {made}")
 
     def _widen(self) -> None:
         narrow = [each for each in self.columns if each.kind.name in WIDER]
