@@ -127,8 +127,15 @@ class FileImport:
                 f"Cannot add {file.file_path}: it has none of the table's columns. It has {names}; the table has "
                 f"{', '.join(schema.column_names[:20])}."
             )
+        first: dict[int | None, FileLeaf] = {}
         for leaf in leaves:
             self._check_name(leaf, file.file_path)
+            other = first.setdefault(leaf.field_id, leaf)
+            if other is not leaf:
+                raise SchemaMismatchError(
+                    f"Cannot add {file.file_path}: its columns {'.'.join(other.path)!r} and {'.'.join(leaf.path)!r} are "
+                    f"both the table's {schema.find_column_name(leaf.field_id or 0)!r}. Append the rows that are meant."
+                )
         constants = {
             field.source_id: value
             for field, value in zip(spec.fields, file.partition, strict=True)

@@ -178,6 +178,7 @@ def test_files_of_the_table_are_refused_unless_asked_otherwise(tmp_path: Path, w
         (pa.table({"x": [1]}), SchemaMismatchError, "none of the table's columns"),
         (pa.table({"id": ["a"]}), TypeMismatchError, "'id'"),
         (pa.table({"city": ["a"]}), SchemaMismatchError, "'id'"),
+        (pa.table([[1], [2]], ["id", "id"]), SchemaMismatchError, "both the table's 'id'"),
         (pa.table({"id": pa.array([1, None], pa.int64())}), InvalidInputError, "required"),
         (
             pa.table(
