@@ -133,8 +133,9 @@ class FileImport:
             other = first.setdefault(leaf.field_id, leaf)
             if other is not leaf:
                 raise SchemaMismatchError(
-                    f"Cannot add {file.file_path}: its columns {'.'.join(other.path)!r} and {'.'.join(leaf.path)!r} are "
-                    f"both the table's {schema.find_column_name(leaf.field_id or 0)!r}. Append the rows that are meant."
+                    f"Cannot add {file.file_path}: its columns {'.'.join(other.path)!r} and {'.'.join(leaf.path)!r} "
+                    f"are both the table's {schema.find_column_name(leaf.field_id or 0)!r}. Append the rows that are "
+                    "meant."
                 )
         constants = {
             field.source_id: value
