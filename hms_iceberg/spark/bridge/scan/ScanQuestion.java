@@ -99,7 +99,7 @@ public final class ScanQuestion {
 
   /** Whether it can be asked here: functions in Python run where rows are. */
   private static boolean isEvaluable(Expression condition) {
-    boolean evaluable = !(condition instanceof Unevaluable);
+    boolean evaluable = condition instanceof Attribute || !(condition instanceof Unevaluable);
     for (scala.collection.Iterator it = condition.children().iterator(); evaluable && it.hasNext();) {
       evaluable = isEvaluable((Expression) it.next());
     }
