@@ -70,7 +70,7 @@ public final class ExpandViews extends Rule {
   private static List columns(DataSourceV2Relation relation, IcebergView view, LogicalPlan query) {
     List asked = CollectionConverters.asJava(relation.output());
     List found = CollectionConverters.asJava(query.output());
-    if (asked.size() < found.size()) {
+    if (asked.size() < found.size() && view.queryColumns().length == asked.size()) { // a foreign view may not tell them
       found = named(view.queryColumns(), found);
     }
     if (asked.size() != found.size()) {
