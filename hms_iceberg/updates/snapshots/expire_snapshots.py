@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 
-from hms_iceberg.errors import UnsupportedError
+from hms_iceberg.errors import CommitConflictError, UnsupportedError
 from hms_iceberg.spec.manifests.manifest_values import DataFileContent
 from hms_iceberg.spec.metadata.metadata_definition import remove_schemas, remove_specs
 from hms_iceberg.spec.metadata.metadata_snapshots import remove_refs, remove_snapshots, require_snapshot
@@ -154,6 +154,11 @@ def unreachable_files(
     """Files that a snapshot of `before` uses, and none of `after`; `same` makes spellings of a location equal.
     Manifests that went are read, then those that are left, until every candidate is found alive or all are read; what
     cannot be read of an expired snapshot is passed over."""
+    if after.table_uuid != before.table_uuid:
+        raise CommitConflictError(
+            f"Snapshots of the table at {before.location} expired, and no file was deleted: its name belongs to the "
+            f"table at {after.location} by now. Remove the orphan files of the renamed table."
+        )
     kept = {snapshot.snapshot_id for snapshot in after.snapshots}
     expired = [snapshot for snapshot in before.snapshots if snapshot.snapshot_id not in kept]
     needed = {same(path) for path in _metadata_files(after)}

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from hms_iceberg.errors import (
+    CommitConflictError,
     CommitStateUnknownError,
     CorruptManifestError,
     InvalidInputError,
@@ -24,6 +25,7 @@ from hms_iceberg.storage import Storage
 from hms_iceberg.table.table import Table
 from hms_iceberg.transaction.workspace import read_version
 from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of
+from hms_iceberg.updates.snapshots.expire_snapshots import unreachable_files
 from tests.support.hdfs_path import local_path, other_spelling
 from tests.support.memory_metastore import InMemoryMetastore
 from tests.support.operations import BY_CITY, MERGE_ON_READ, SCHEMA, begin, rows
@@ -253,3 +255,9 @@ def test_a_file_that_cannot_be_deleted_is_told_and_the_others_go(table: Table, m
     monkeypatch.setattr(type(table.storage), "delete", refuse)
     result = expire_snapshots(table, older_than=ALL)
     assert (result.deleted, result.left) == (len(list(doomed)) - 1, {stubborn: f"Cannot delete {stubborn}."})
+
+
+def test_no_file_is_looked_for_between_the_versions_of_two_tables(table: Table) -> None:
+    before = replace(table.metadata, table_uuid=None)  # as version 1 allows, for which `refresh` cannot tell
+    with pytest.raises(CommitConflictError, match="no file was deleted"):
+        unreachable_files(before, table.metadata, table.storage, str)
