@@ -537,6 +537,7 @@ class ViewMetastore(Protocol):
 
 
 _NO_NAME = re.compile(r"[/\\\x00-\x1f\x7f]")
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 def table_identifier(identifier: str | Identifier) -> Identifier:
@@ -557,6 +558,7 @@ def table_identifier(identifier: str | Identifier) -> Identifier:
                 f"Not the name of a table: {identifier!r}. {part!r} would lead to another folder: a name has no slash "
                 "and no control character, and is neither '.' nor '..'."
             )
+        _refuse_half_characters(part, "table")
     return parts
 
 
@@ -572,4 +574,14 @@ def namespace_name(namespace: str | Identifier) -> str:
             f"Not the name of a namespace: {namespace!r}. Expected one name, such as 'db' or ('db',): a Hive "
             "Metastore has one level of namespaces."
         )
+    _refuse_half_characters(parts[0], "namespace")
     return parts[0]
+
+
+def _refuse_half_characters(name: str, what: str) -> None:
+    half = _HALF.search(name)
+    if half:
+        raise InvalidInputError(
+            f"Not the name of a {what}: {name!r}. {half[0]!r} is half of a surrogate pair, which UTF-8 does not hold. "
+            "Leave it out."
+        )

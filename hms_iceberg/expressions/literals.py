@@ -53,6 +53,7 @@ from hms_iceberg.spec.values.datetimes import (
 )
 from hms_iceberg.spec.values.floats import java_text
 from hms_iceberg.spec.values.shapes import Box
+from hms_iceberg.spec.values.single_values import is_null
 
 
 class Operator(Enum):
@@ -157,7 +158,7 @@ def literal(value: Any) -> Literal:
         return value
     if type(value).__module__ == "numpy" and hasattr(value, "item"):
         value = value.item()
-    if value is None or (isinstance(value, datetime) and value != value):  # pandas' NaT is a datetime
+    if is_null(value):
         raise TypeMismatchError(
             "A null cannot be compared with: the result would always be unknown; use IsNull or NotNull "
             '("is null", "is not null" in a filter string)'

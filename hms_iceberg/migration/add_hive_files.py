@@ -60,7 +60,8 @@ def add_hive_files(
     check_duplicate_files: bool = True,
     progress: Progress = silent,
 ) -> AddFilesResult:
-    """Adds the Parquet, ORC and Avro files of a Hive table to an Iceberg table, where they are.
+    """Adds the Parquet, ORC and Avro files of a Hive table to an Iceberg table, where they are. Columns of a file that
+    the table lacks are left out, and logged.
 
     Args:
         catalog: the catalog of both.
@@ -104,7 +105,8 @@ def add_folder(
     check_duplicate_files: bool = True,
     progress: Progress = silent,
 ) -> AddFilesResult:
-    """Adds the Parquet, ORC and Avro files below a folder to an Iceberg table, where they are.
+    """Adds the Parquet, ORC and Avro files below a folder to an Iceberg table, where they are. Columns of a file that
+    the table lacks are left out, and logged.
 
     Args:
         catalog: the catalog of the table.
@@ -166,9 +168,8 @@ def _add(
     origin = Existing(MetadataVersion(table.metadata_location, table.metadata))
     transaction = Transaction(table.identifier, origin, table.metastore, table.storage)
     partitions = {path: values for path, values in files.items() if values}
-    add_to_table(
-        transaction, list(files), check_duplicate_files, ChangeOptions.of(table.metadata, None, MAIN_BRANCH), partitions
-    )
+    options = ChangeOptions.of(table.metadata, None, MAIN_BRANCH)
+    add_to_table(transaction, list(files), check_duplicate_files, options, partitions, leave_out_columns=True)
     snapshot = transaction.commit().metadata.current_snapshot()
     changed = "0" if snapshot is None else snapshot.summary.get("changed-partition-count", "0")
     return AddFilesResult(len(files), int(changed))

@@ -69,9 +69,16 @@ class ParsedProperty(TableProperty, Generic[Value]):
 
 @dataclass(frozen=True, slots=True)
 class IntProperty(ParsedProperty[int]):
-    """An integer."""
+    """An integer. One below `least` is refused when it is set; of tables that have it already it is read."""
 
     KIND: ClassVar[str] = "integer"
+
+    least: int | None = None
+
+    def check(self, text: str) -> None:
+        if self.least is not None and self.parse(text) < self.least:
+            raise self.wrong(text, f"an integer of at least {self.least}")
+        self.parse(text)
 
     def parse(self, text: str) -> int:
         """The integer that a text says."""
@@ -79,6 +86,17 @@ class IntProperty(ParsedProperty[int]):
             return int(text)
         except ValueError:
             raise self.wrong(text, f"an integer such as {self.default}", " Set it to an integer.") from None
+
+
+@dataclass(frozen=True, slots=True)
+class SizeProperty(IntProperty):
+    """An integer above 0, without which no file can be written."""
+
+    def parse(self, text: str) -> int:
+        found = IntProperty.parse(self, text)
+        if found < 1:
+            raise self.wrong(text, "an integer above 0")
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +148,21 @@ class ChoiceProperty(TextProperty):
     def parse(self, text: str) -> str:
         found = text.strip().lower()
         if found not in self.choices:
-            near = get_close_matches(found, self.choices, 1)
-            hint = f" Did you mean {near[0]}?" if near else ""
-            raise self.wrong(text, f"one of {', '.join(self.choices)}", hint)
+            raise self.wrong(text, f"one of {', '.join(self.choices)}", _nearest(found, self.choices))
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class CodecProperty(TextProperty):
+    """The name of a codec that Iceberg's writers know, in upper or lower case. Its writer says whether it has it."""
+
+    codecs: tuple[str, ...]
+
+    def check(self, text: str) -> None:
+        """Refuses what is no codec (ConfigurationError)."""
+        found = text.strip().lower()
+        if found not in self.codecs:
+            raise self.wrong(text, f"one of {', '.join(self.codecs)}", _nearest(found, self.codecs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,3 +178,8 @@ class ColumnProperty(TableProperty):
         for name, text in properties.items():
             if name.startswith(self.name):
                 yield name[len(self.name) :], text
+
+
+def _nearest(text: str, names: tuple[str, ...]) -> str:
+    near = get_close_matches(text, names, 1)
+    return f" Did you mean {near[0]}?" if near else ""

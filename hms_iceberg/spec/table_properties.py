@@ -25,9 +25,11 @@ from hms_iceberg.spec.json_model import text_properties
 from hms_iceberg.spec.property_kinds import (
     BoolProperty,
     ChoiceProperty,
+    CodecProperty,
     ColumnProperty,
     FractionProperty,
     IntProperty,
+    SizeProperty,
     TableProperty,
     TextProperty,
 )
@@ -127,6 +129,7 @@ METRICS_MAX_COLUMNS = IntProperty(
     "Unless a default is set, only this many columns have metrics.",
     _METADATA,
     100,
+    0,
 )
 HIVE_ENGINE = BoolProperty(
     "engine.hive.enabled", "Whether Hive itself can read the table (a storage handler in its row).", _METADATA, False
@@ -160,9 +163,9 @@ SPLIT_OPEN_FILE_COST = IntProperty(
 
 _WRITERS = "writers"
 _FORMATS = ("parquet", "orc", "avro")
-TARGET_FILE_BYTES = IntProperty("write.target-file-size-bytes", "Size of data files.", _WRITERS, 512 * _MIB)
+TARGET_FILE_BYTES = IntProperty("write.target-file-size-bytes", "Size of data files.", _WRITERS, 512 * _MIB, 1)
 DELETE_TARGET_FILE_BYTES = IntProperty(
-    "write.delete.target-file-size-bytes", "Size of delete files.", _WRITERS, 64 * _MIB
+    "write.delete.target-file-size-bytes", "Size of delete files.", _WRITERS, 64 * _MIB, 1
 )
 FILE_FORMAT = ChoiceProperty("write.format.default", "Format of data files.", _WRITERS, "parquet", _FORMATS)
 DELETE_FILE_FORMAT = ChoiceProperty(
@@ -199,27 +202,33 @@ FOLDER_PROPERTIES = tuple(each.name for each in (DATA_PATH, METADATA_PATH, OBJEC
 
 _PARQUET, _ORC, _AVRO = "Parquet writers", "ORC writer", "Avro writer"
 _OF_SPARK = "Spark's Parquet writer"
-PARQUET_ROW_GROUP_BYTES = IntProperty("write.parquet.row-group-size-bytes", "Size of row groups.", _PARQUET, 128 * _MIB)
-PARQUET_ROW_GROUP_ROWS = IntProperty("write.parquet.row-group-limit", "Rows of row groups.", _PARQUET, 1_048_576)
-PARQUET_PAGE_BYTES = IntProperty("write.parquet.page-size-bytes", "Size of pages.", _PARQUET, _MIB)
-PARQUET_PAGE_ROWS = IntProperty("write.parquet.page-row-limit", "Rows of pages.", _PARQUET, 20_000)
-PARQUET_DICTIONARY_BYTES = IntProperty("write.parquet.dict-size-bytes", "Size of dictionaries.", _PARQUET, 2 * _MIB)
+PARQUET_ROW_GROUP_BYTES = SizeProperty(
+    "write.parquet.row-group-size-bytes", "Size of row groups.", _PARQUET, 128 * _MIB
+)
+PARQUET_ROW_GROUP_ROWS = SizeProperty("write.parquet.row-group-limit", "Rows of row groups.", _PARQUET, 1_048_576)
+PARQUET_PAGE_BYTES = SizeProperty("write.parquet.page-size-bytes", "Size of pages.", _PARQUET, _MIB)
+PARQUET_PAGE_ROWS = SizeProperty("write.parquet.page-row-limit", "Rows of pages.", _PARQUET, 20_000)
+PARQUET_DICTIONARY_BYTES = SizeProperty("write.parquet.dict-size-bytes", "Size of dictionaries.", _PARQUET, 2 * _MIB)
 PARQUET_PAGE_VERSION = ChoiceProperty(
     "write.parquet.page-version", "Version of data pages.", _PARQUET, "v1", ("v1", "v2")
 )
-PARQUET_CODEC = TextProperty(
-    "write.parquet.compression-codec", "Codec: zstd, gzip, snappy, lz4, brotli or none.", _PARQUET, "zstd"
+PARQUET_CODEC = CodecProperty(
+    "write.parquet.compression-codec",
+    "Codec: zstd, gzip, snappy, lz4, brotli or none.",
+    _PARQUET,
+    "zstd",
+    ("zstd", "gzip", "snappy", "lz4", "lz4_raw", "brotli", "lzo", "uncompressed", "none"),
 )
 PARQUET_CODEC_LEVEL = IntProperty(
     "write.parquet.compression-level", "Level of the codec; unless set, that of the library.", _PARQUET, 3
 )
-PARQUET_ROWS_CHECK_MIN = IntProperty(
+PARQUET_ROWS_CHECK_MIN = SizeProperty(
     "write.parquet.row-group-check-min-record-count", "Fewest rows between two looks at the size.", _OF_SPARK, 100
 )
-PARQUET_ROWS_CHECK_MAX = IntProperty(
+PARQUET_ROWS_CHECK_MAX = SizeProperty(
     "write.parquet.row-group-check-max-record-count", "Most rows between two looks at the size.", _OF_SPARK, 10_000
 )
-PARQUET_BLOOM_MAX_BYTES = IntProperty(
+PARQUET_BLOOM_MAX_BYTES = SizeProperty(
     "write.parquet.bloom-filter-max-bytes", "Size of a bloom filter at most.", _PARQUET, _MIB
 )
 PARQUET_BLOOM_ENABLED = ColumnProperty(
@@ -243,8 +252,14 @@ PARQUET_SHREDS = BoolProperty(
 PARQUET_VARIANT_ROWS = IntProperty(
     "write.parquet.variant-inference-buffer-size", "How many rows of a file tell which parts.", _PARQUET, 100
 )
-ORC_STRIPE_BYTES = IntProperty("write.orc.stripe-size-bytes", "Size of stripes.", _ORC, 64 * _MIB)
-ORC_CODEC = TextProperty("write.orc.compression-codec", "Codec: zlib, snappy, lz4, zstd or none.", _ORC, "zlib")
+ORC_STRIPE_BYTES = SizeProperty("write.orc.stripe-size-bytes", "Size of stripes.", _ORC, 64 * _MIB)
+ORC_CODEC = CodecProperty(
+    "write.orc.compression-codec",
+    "Codec: zlib, snappy, lz4, zstd or none.",
+    _ORC,
+    "zlib",
+    ("zlib", "gzip", "snappy", "lz4", "zstd", "lzo", "brotli", "none", "uncompressed"),
+)
 ORC_STRATEGY = ChoiceProperty(
     "write.orc.compression-strategy", "What the codec is tuned for.", _ORC, "speed", ("speed", "compression")
 )
@@ -252,7 +267,13 @@ ORC_BLOOM_COLUMNS = TextProperty(
     "write.orc.bloom.filter.columns", "Columns with bloom filters, with commas between them.", _ORC, ""
 )
 ORC_BLOOM_FPP = FractionProperty("write.orc.bloom.filter.fpp", "How often bloom filters may be wrong.", _ORC, 0.05)
-AVRO_CODEC = TextProperty("write.avro.compression-codec", "Codec: gzip, zstd, snappy or uncompressed.", _AVRO, "gzip")
+AVRO_CODEC = CodecProperty(
+    "write.avro.compression-codec",
+    "Codec: gzip, zstd, snappy or uncompressed.",
+    _AVRO,
+    "gzip",
+    ("gzip", "deflate", "zstd", "zstandard", "snappy", "bzip2", "uncompressed", "none", "null"),
+)
 
 COMPRESSION_CODECS = {"parquet": PARQUET_CODEC, "orc": ORC_CODEC, "avro": AVRO_CODEC}
 """The codec's property by file format."""

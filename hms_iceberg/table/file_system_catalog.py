@@ -32,6 +32,7 @@ from hms_iceberg.transaction.workspace import read_version
 _METADATA = re.compile(r"v\d+(\.gz)?\.metadata\.json(\.gz)?$")
 # Hadoop calls files hidden whose names begin so.
 _NO_NAME = re.compile(r"[._]|.*[/\\:]")
+_MOST_BYTES = 255  # of a file's name, on local disks and in HDFS
 
 
 class FileSystemCatalog(FileSystemMetastore):
@@ -89,8 +90,7 @@ class FileSystemCatalog(FileSystemMetastore):
 
     def drop_namespace(self, name: str) -> None:
         location = self.namespace_properties(name)["location"]
-        filesystem, path = self._folders.filesystem(location)
-        inside = filesystem.get_file_info(fs.FileSelector(path))
+        inside = self._inside(location)
         if inside:
             raise NamespaceNotEmptyError(
                 f"Cannot drop namespace {name}: its folder {location} is not empty, it has {inside[0].base_name!r}. "
@@ -191,18 +191,21 @@ class FileSystemCatalog(FileSystemMetastore):
 
     def _is_folder(self, location: str) -> bool:
         filesystem, path = self._folders.filesystem(location)
-        return bool(filesystem.get_file_info(path).type == fs.FileType.Directory)
+        with translated_errors("read", f"the folder {location}"):
+            return bool(filesystem.get_file_info(path).type == fs.FileType.Directory)
 
     def _is_table(self, location: str) -> bool:
-        filesystem, path = self._folders.filesystem(location)
-        inside = filesystem.get_file_info(fs.FileSelector(f"{path}/metadata", allow_not_found=True))
-        return any(_METADATA.match(item.base_name) for item in inside)
+        return any(_METADATA.match(item.base_name) for item in self._inside(f"{location}/metadata"))
 
     def _children(self, location: str) -> list[str]:
-        filesystem, path = self._folders.filesystem(location)
-        inside = filesystem.get_file_info(fs.FileSelector(path, allow_not_found=True))
-        names = (item.base_name for item in inside if item.type == fs.FileType.Directory)
+        names = (item.base_name for item in self._inside(location) if item.type == fs.FileType.Directory)
         return sorted(name for name in names if not _NO_NAME.match(name))
+
+    def _inside(self, location: str) -> list[fs.FileInfo]:
+        filesystem, path = self._folders.filesystem(location)
+        with translated_errors("read", f"the folder {location}"):
+            inside: list[fs.FileInfo] = filesystem.get_file_info(fs.FileSelector(path, allow_not_found=True))
+        return inside
 
     def _change(self, action: str, location: str) -> None:
         filesystem, path = self._folders.filesystem(location)
@@ -218,5 +221,11 @@ def _name(name: str) -> str:
         raise InvalidInputError(
             f"Not a name in a catalog of folders: {name!r}. Expected one that does not begin with '.' or '_' and has "
             "none of / \\ : in it."
+        )
+    length = len(name.encode("utf-8"))
+    if length > _MOST_BYTES:
+        raise InvalidInputError(
+            f"Not a name in a catalog of folders: {name!r} has {length} bytes in UTF-8, and the name of a folder has "
+            f"{_MOST_BYTES} at most. Choose a shorter one."
         )
     return name

@@ -350,7 +350,8 @@ class RowWriteMethods(ABC):
 
         Raises:
             InvalidInputError: a file is in the table already, or in no single partition.
-            SchemaMismatchError, TypeMismatchError: a file's columns are not the table's.
+            SchemaMismatchError, TypeMismatchError: a file's columns are not the table's, or it has one that the table
+                never had.
             MissingFileError, CorruptDataFileError: a file cannot be read.
             CommitFailedError, CommitStateUnknownError: see `commit_transaction`.
         """

@@ -139,8 +139,9 @@ class MetastoreContract:
     ) -> None:
         taken = (table[0], "taken")
         swap(store, taken, None, base)
-        with pytest.raises(TableAlreadyExistsError):
-            store.rename_table(table, taken)
+        for name in (taken, table):
+            with pytest.raises(TableAlreadyExistsError):
+                store.rename_table(table, name)
         with pytest.raises(NoSuchNamespaceError):
             store.rename_table(table, (f"absent_{uuid.uuid4().hex}", "events"))
         assert store.table_exists(table)

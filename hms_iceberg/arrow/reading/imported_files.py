@@ -5,7 +5,7 @@ Source: Iceberg specification, "Column Projection", "Partition Transforms"; Hive
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -35,7 +35,7 @@ from hms_iceberg.errors import (
     SchemaMismatchError,
     TypeMismatchError,
 )
-from hms_iceberg.spec.data_types import GeographyType, GeometryType
+from hms_iceberg.spec.data_types import GeographyType, GeometryType, StructType
 from hms_iceberg.spec.field_mapping import NameMapping
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
@@ -52,12 +52,14 @@ _MAGIC = {b"PAR1": "PARQUET", b"ORC": "ORC", b"Obj\x01": "AVRO"}
 
 @dataclass(frozen=True)
 class FileImport:
-    """Describes files of other writers for one table; `mapping` names its columns in files without field ids."""
+    """Describes files of other writers for one table; `mapping` names its columns in files without field ids.
+    `on_unknown` is told of a file's columns that the table never had, by their dotted names."""
 
     metadata: TableMetadata
     storage: Storage
     mapping: NameMapping
     modes: Mapping[int, MetricsMode]
+    on_unknown: Callable[[str, tuple[str, ...]], None] | None = None
 
     def describe(self, location: str, partition: Mapping[str, str] | None = None) -> DataFile:
         """Describes a file as manifests do, with its metrics and its partition. The partition is given as text, as a
@@ -120,13 +122,17 @@ class FileImport:
 
     def _check_columns(self, reader: ContentReader, file: DataFile, spec: PartitionSpec) -> None:
         schema = self.metadata.schema()
-        leaves = [leaf for leaf in file_leaves(reader.schema) if leaf.field_id in schema.index_by_id]
+        every = file_leaves(reader.schema)
+        leaves = [leaf for leaf in every if leaf.field_id in schema.index_by_id]
         if not leaves and not any(field_id_of(field) in schema.index_by_id for field in reader.schema):
             names = ", ".join(reader.schema.names[:20])
             raise SchemaMismatchError(
                 f"Cannot add {file.file_path}: it has none of the table's columns. It has {names}; the table has "
                 f"{', '.join(schema.column_names[:20])}."
             )
+        unknown = tuple(dict.fromkeys(filter(None, map(self._unknown, every))))
+        if unknown and self.on_unknown:
+            self.on_unknown(file.file_path, unknown)
         first: dict[int | None, FileLeaf] = {}
         for leaf in leaves:
             self._check_name(leaf, file.file_path)
@@ -153,6 +159,19 @@ class FileImport:
         for problem in reader.problems():
             raise InvalidInputError(f"Cannot add {file.file_path}: it {problem}. Append its rows, which converts them.")
         self._check_nulls(reader.schema, file)
+
+    def _unknown(self, leaf: FileLeaf) -> str | None:
+        """The dotted name of a column that no schema of the table has and its name mapping does not name; None if one
+        does."""
+        known = leaf.path[: len(leaf.path) - len(leaf.below)]  # the field around the leaf, or itself, that has an id
+        fields = (schema.index_by_id.get(leaf.owner_id or 0) for schema in self.metadata.schemas)
+        owner = next((field for field in fields if field is not None), None)
+        if owner is None and leaf.owner_id is not None:
+            return None if self.mapping.find_by_id(leaf.owner_id) else ".".join(known)
+        if not leaf.below or (owner is not None and not isinstance(owner.field_type, StructType)):
+            return None
+        name = leaf.path[: len(known) + 1]
+        return None if self.mapping.find(*name) else ".".join(name)
 
     def _check_type(self, leaf: FileLeaf, file: DataFile, reader: ContentReader) -> None:
         """Refuses columns whose values this library would convert, while other readers misread or refuse them."""

@@ -96,6 +96,8 @@ class HiveLease(Generic[V]):
 
     def rename(self, target: Identifier) -> None:
         """Gives the row another name, once the lease is acquired."""
+        if target == self._identifier:
+            raise TableAlreadyExistsError(f"Cannot rename {'.'.join(target)} to itself. Choose another name.")
         self._locks.check_name(target, self._properties)
         self._finish_others(self._swap.read(self._identifier))
         lock = self._granted_lock()

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from decimal import InvalidOperation
 from functools import partial
 from struct import Struct
@@ -266,8 +267,9 @@ def _map_from_json(kind: MapType, value: Any) -> list[tuple[Any, Any]]:
 
 def from_python(kind: IcebergType, value: Any) -> Any:
     """The stored value of a Python value (numpy, pandas too): a struct as dict by field id, a map as list of pairs.
-    Text is read as ISO 8601 or digits, but for fixed and binary; naive timestamps are UTC for columns with zone."""
-    if value is None:
+    Text is read as ISO 8601 or digits, but for fixed and binary; naive timestamps are UTC for columns with zone; NaT is
+    null."""
+    if is_null(value):
         return None
     try:
         if isinstance(kind, StructType):
@@ -294,9 +296,16 @@ def from_python(kind: IcebergType, value: Any) -> Any:
 
 
 def _child(required: bool, name: str, kind: IcebergType, value: Any) -> Any:
-    if value is None and required:
+    if required and is_null(value):
         raise NullValueError(f"Field {name!r} is required ({kind}), but its value is null")
     return from_python(kind, value)
+
+
+def is_null(value: Any) -> bool:
+    """Whether a Python value stands for null: None, and the NaT of numpy and of pandas."""
+    if isinstance(value, datetime):
+        return value != value  # pandas' NaT is a datetime
+    return value is None or (getattr(getattr(value, "dtype", None), "kind", "") in "mM" and str(value) == "NaT")
 
 
 def _struct(kind: StructType, value: Any) -> dict[int, Any]:

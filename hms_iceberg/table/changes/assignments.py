@@ -20,7 +20,7 @@ from hms_iceberg.lazy import pl
 from hms_iceberg.scan.manifests.manifest_source import named_table
 from hms_iceberg.spec.data_types import IcebergType, NestedField
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.values.single_values import from_python
+from hms_iceberg.spec.values.single_values import from_python, is_null
 from hms_iceberg.table.changes.row_change import ChangeOptions, RowChange, as_expression, rows_in
 from hms_iceberg.transaction.transaction import Transaction
 
@@ -81,7 +81,7 @@ class Assignments:
             return self._guarded(field, lambda rows: _called(value, rows))
         if isinstance(value, pa.Scalar):
             return lambda rows: _repeated(value, rows.num_rows)
-        if value is None and field.required:
+        if field.required and is_null(value):
             raise NullValueError(
                 f"Cannot update column {field.name!r} of table {self._table} to null: it is required. Make it optional "
                 f"first, or use another value."

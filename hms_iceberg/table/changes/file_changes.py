@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -10,7 +11,7 @@ from hms_iceberg.arrow.metrics.footer_metrics import metrics_modes
 from hms_iceberg.arrow.parallel import default_workers
 from hms_iceberg.arrow.reading.imported_files import FileImport
 from hms_iceberg.arrow.storage.filesystems import parse_location
-from hms_iceberg.errors import InvalidInputError
+from hms_iceberg.errors import InvalidInputError, SchemaMismatchError
 from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.scan.planner import plan_scan
@@ -34,6 +35,8 @@ from hms_iceberg.updates.rows.overwrite import DeleteFiles, Overwrite
 from hms_iceberg.updates.rows.rewrite_files import RewriteFiles
 from hms_iceberg.updates.table_settings import SetProperties
 
+logger = logging.getLogger(__name__)
+
 
 def add_files(
     transaction: Transaction,
@@ -41,9 +44,10 @@ def add_files(
     check_duplicates: bool,
     options: ChangeOptions,
     partitions: Mapping[str, Mapping[str, str]] | None = None,
+    leave_out_columns: bool = False,
 ) -> None:
     """Adds files to a table; see `Table.add_files`. `partitions` are names and values of each file's partition, if
-    its folders do not tell."""
+    its folders do not tell. Columns that the table never had are refused, or left out and logged."""
     table = ".".join(transaction.identifier)
     if isinstance(file_paths, str):
         raise InvalidInputError(f"Cannot add files to table {table}: expected a list of locations, got {file_paths!r}.")
@@ -65,7 +69,8 @@ def add_files(
     mapping = metadata.name_mapping()
     chosen = mapping or create_name_mapping(metadata.schema())
     modes = metrics_modes(metadata.schema(), metadata.properties, metadata.sort_order())
-    importer = FileImport(metadata, transaction.workspace.storage, chosen, modes)
+    on_unknown = _logging_columns(table) if leave_out_columns else _refuse_columns
+    importer = FileImport(metadata, transaction.workspace.storage, chosen, modes, on_unknown)
     workers = default_workers(len(paths), not parse_location(metadata.location).is_local)
     with ThreadPoolExecutor(workers) as pool:
         files = tuple(pool.map(lambda path: importer.describe(path, (partitions or {}).get(path)), paths))
@@ -74,6 +79,25 @@ def add_files(
     if mapping is None:
         transaction.add(SetProperties(updates={NAME_MAPPING.name: chosen.to_json()}))
     transaction.add(FastAppend(files, **options.update_fields()))
+
+
+def _refuse_columns(location: str, columns: tuple[str, ...]) -> None:
+    raise SchemaMismatchError(
+        f"Cannot add {location}: the table does not have its columns {', '.join(columns)}, whose values nobody could "
+        "read. Add them to the table first (update_schema, union_by_name), or append the rows without them."
+    )
+
+
+def _logging_columns(table: str) -> Callable[[str, tuple[str, ...]], None]:
+    """Logs each set of columns once, with the first file that has it."""
+    told: set[tuple[str, ...]] = set()
+
+    def log(location: str, columns: tuple[str, ...]) -> None:
+        if columns not in told:
+            told.add(columns)
+            logger.warning("Table %s lacks columns of %s, which it leaves out: %s", table, location, ", ".join(columns))
+
+    return log
 
 
 def _refuse_known(

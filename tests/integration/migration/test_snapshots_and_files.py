@@ -132,6 +132,16 @@ def test_files_of_a_folder_are_added_in_every_format(
     assert ids(catalog, target, row_filter="month = 8") == [80] and ids(catalog, target) == [70, 80]
 
 
+def test_columns_that_the_table_lacks_are_left_out_and_logged(
+    catalog: Catalog, namespace: str, warehouse: HiveWarehouse, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = catalog.create_table((namespace, "narrow"), pa.schema([("id", pa.int32())]))
+    add_hive_files(catalog, table.identifier, (namespace, "plain"))
+    assert ids(catalog, f"{namespace}.narrow") == [1, 2, 3]
+    told = [each.getMessage() for each in caplog.records if "leaves out" in each.getMessage()]
+    assert len(told) == 1 and f"{namespace}.narrow" in told[0] and told[0].endswith(": name")
+
+
 @pytest.mark.parametrize(
     ("text", "folder"),
     [

@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 
 import hms_iceberg
+from hms_iceberg.arrow.formats.orc.orc_writer import _CODECS as _ORC_CODECS
+from hms_iceberg.arrow.formats.parquet_writer import _CODECS as _PARQUET_CODECS
 from hms_iceberg.errors import ConfigurationError
 from hms_iceberg.spec import table_properties as table
+from hms_iceberg.spec.manifests.avro_container import _CODEC_NAMES as _AVRO_CODECS
 
 _NAME = re.compile(r"""["'](?:(?:write|read|commit|history|gc)\.[a-z.-]+)["']""")
 
@@ -36,11 +39,32 @@ def test_every_property_says_what_it_does_and_its_default_can_be_set() -> None:
         ("write.target-file-size-bytes", "512MB", "an integer"),
         ("write.delete.mode", "merge-on-reed", "Did you mean merge-on-read"),
         ("write.orc.bloom.filter.fpp", "1.5", "between 0 and 1"),
+        ("write.target-file-size-bytes", "-5", "at least 1, got '-5'"),
+        ("write.delete.target-file-size-bytes", "0", "at least 1"),
+        ("write.parquet.page-row-limit", "-5", "above 0"),
+        ("write.orc.stripe-size-bytes", "0", "above 0"),
+        ("write.metadata.metrics.max-inferred-column-defaults", "-1", "at least 0"),
+        ("write.parquet.compression-codec", "nonsense", "one of zstd, gzip, .*, got 'nonsense'"),
+        ("write.orc.compression-codec", "snapy", "Did you mean snappy"),
+        ("write.avro.compression-codec", "lzma", "one of gzip"),
     ],
 )
 def test_a_value_that_no_reader_could_use_is_refused_before_it_is_set(name: str, text: str, hint: str) -> None:
     with pytest.raises(ConfigurationError, match=hint):
         table.check_properties({name: text})
+
+
+def test_every_codec_that_a_writer_has_or_java_has_can_be_set() -> None:
+    of_java = {"parquet": "LZO", "orc": "LZO", "avro": "GZIP"}
+    for file_format, written in (("parquet", _PARQUET_CODECS), ("orc", _ORC_CODECS), ("avro", _AVRO_CODECS)):
+        for name in (*written, of_java[file_format]):
+            table.check_properties({f"write.{file_format}.compression-codec": name})
+
+
+def test_a_size_of_files_that_a_table_has_already_is_read_and_one_that_no_file_can_have_is_refused() -> None:
+    assert table.TARGET_FILE_BYTES.of({"write.target-file-size-bytes": "-5"}) == -5
+    with pytest.raises(ConfigurationError, match="above 0"):
+        table.PARQUET_PAGE_ROWS.of({"write.parquet.page-row-limit": "-5"})
 
 
 def test_properties_that_the_package_does_not_know_are_the_user_s_own() -> None:

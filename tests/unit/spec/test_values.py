@@ -426,6 +426,10 @@ def test_numpy_and_pandas_values_are_understood():
     assert from_python(TimestampType(), np.datetime64("2017-11-16T22:31:08.000001")) == 1510871468000001
     assert from_python(DateType(), np.datetime64("2017-11-16")) == 17486
     assert from_python(TimestampNanoType(), pd.Timestamp("1970-01-01T00:00:00.000000001")) == 1
+    for not_a_time in (np.datetime64("NaT"), np.timedelta64("NaT"), pd.NaT):
+        assert from_python(ListType(1, StringType(), False), [not_a_time]) == [None]
+        with pytest.raises(NullValueError, match="'element' is required"):
+            from_python(ListType(1, StringType(), True), [not_a_time])
 
 
 _ROUND = tuple(each for each in VALUED_PRIMITIVES if not isinstance(each, (TimestampType, TimestamptzType, DateType)))

@@ -113,6 +113,23 @@ def rows(*ids: int) -> pa.Table:
     return pa.table({"id": list(ids)}, schema=ARROW)
 
 
+@pytest.mark.parametrize("name", ["\u00fc" * 128, "a\ud800"])
+def test_a_name_that_no_folder_can_have_is_refused_by_name(catalog: Catalog, name: str) -> None:
+    for call in (
+        lambda: catalog.create_namespace(name),
+        lambda: catalog.namespace_exists(name),
+        lambda: catalog.list_tables(name),
+        lambda: catalog.create_table(("db", name), ARROW),
+        lambda: catalog.load_table(("db", name)),
+        lambda: catalog.table_exists(("db", name)),
+    ):
+        with pytest.raises(InvalidInputError, match=r"256 bytes|half of a surrogate pair"):
+            call()
+    longest = catalog.create_table(("db", "\u00fc" * 127), ARROW)
+    longest.append(rows(1))
+    assert catalog.load_table(longest.identifier).scan().count() == 1
+
+
 def test_a_catalog_of_folders_has_tables_that_are_written_and_read(catalog: Catalog, tmp_path: Path) -> None:
     table = catalog.create_table("db.events", ARROW, properties=QUICK)
     table.append(rows(1, 2))

@@ -83,6 +83,25 @@ def test_columns_are_matched_by_name_and_stay_so_when_they_are_renamed(tmp_path:
     assert table.scan("id = 1").to_arrow().to_pylist() == [{"id": 1, "town": "Rome", "amount": 2}]
 
 
+def test_a_column_that_the_table_never_had_is_refused_and_one_that_it_dropped_is_not(
+    tmp_path: Path, write: Any
+) -> None:
+    inside = StructType(NestedField(3, "a", LongType()))
+    table = create(tmp_path, schema=Schema(NestedField(1, "id", LongType()), NestedField(2, "s", inside)))
+    for name, columns, unknown in (
+        ("flat.parquet", {"id": [1], "extra": [2]}, "extra"),
+        ("flat.orc", {"id": [1], "extra": [2]}, "extra"),
+        ("deep.parquet", {"id": [1], "s": [{"a": 1, "b": [{"c": 2, "d": 3}]}], "e": [{"f": 1, "g": 2}]}, "s.b, e"),
+    ):
+        with pytest.raises(SchemaMismatchError, match=f"columns {unknown}, .*union_by_name"):
+            table.add_files([write(name, pa.table(columns))])
+    assert table.current_snapshot() is None
+    table.add_files([write("all.parquet", pa.table({"id": [1], "s": [{"a": 1}]}))])
+    table.update_schema().delete_column("s").commit()
+    table.add_files([write("dropped.parquet", pa.table({"id": [2], "s": [{"a": 2}]}))])
+    assert sorted(each["id"] for each in table.scan().to_arrow().to_pylist()) == [1, 2]
+
+
 def test_an_avro_file(tmp_path: Path) -> None:
     schema = {"type": "record", "name": "r", "fields": [{"name": "id", "type": "long"}]}
     path = tmp_path / "x.avro"
