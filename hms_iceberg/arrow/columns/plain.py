@@ -46,8 +46,28 @@ def to_plain(array: pa.Array) -> pa.Array:
         return storage.cast(wanted) if types.is_boolean(wanted) else pa.ExtensionArray.from_storage(wanted, storage)
     if isinstance(kind, pa.BaseExtensionType):
         return array
-    array.validate(full=True)  # text that is none, digits that a decimal has not, times of no day
-    return array.cast(plain_type(kind))
+    _check_values(array)
+    wanted = plain_type(kind)
+    return array if kind == wanted else array.cast(wanted)
+
+
+def _check_values(array: pa.Array) -> None:
+    """Refuses text that is none, digits that a decimal has not, times of no day."""
+    if not _is_ascii(array):
+        array.validate(full=True)
+
+
+def _is_ascii(array: pa.Array) -> bool:
+    """Whether it is text of ASCII alone, which is told in a tenth of the time that Arrow takes to look at each value of
+    its own; what it says of offsets is checked first."""
+    if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)) or not len(array):
+        return False
+    is_large = pa.types.is_large_string(array.type)
+    array.view(pa.large_binary() if is_large else pa.binary()).validate(full=True)
+    _, offsets, data = array.buffers()
+    ends = np.frombuffer(offsets, np.int64 if is_large else np.int32)
+    first, last = ends[array.offset], ends[array.offset + len(array)]
+    return data is None or bool(np.frombuffer(data, np.int8)[first:last].min(initial=0) >= 0)
 
 
 def _taken(values: pa.Array, places: pa.Array) -> pa.Array:

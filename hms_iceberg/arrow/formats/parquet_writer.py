@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -127,17 +128,31 @@ def with_useful_dictionaries(
 
 
 def _repetition(sample: pa.Array) -> Repetition:
-    runs = [sample.slice(start, _RUN_ROWS) for start in range(0, len(sample) - _RUN_ROWS + 1, _RUN_ROWS)]
-    population, within_run = _population_of([sample]), _population_of(runs)
-    spread = math.log(population / within_run, len(sample) / _RUN_ROWS) if 0 < within_run < population else 0.0
+    codes = _codes(sample.drop_null())
+    runs = len(sample) // _RUN_ROWS
+    of_run = len(codes) // runs
+    population = _population_of(codes.reshape(1, -1))
+    within_run = _population_of(codes[: runs * of_run].reshape(runs, of_run))
+    spread = math.log(population / within_run, runs) if 0 < within_run < population else 0.0
     growth = min(spread, 1.0) if spread > _LEAST_GROWTH else 0.0
     return Repetition(population, len(sample), growth, sample.nbytes / len(sample))
 
 
-def _population_of(arrays: list[pa.Array]) -> float:
-    """An estimate of how many distinct values a column has in all, from samples of one length."""
-    values = sum(len(each) - each.null_count for each in arrays) / len(arrays)
-    return _population(values, sum(pc.count_distinct(each).as_py() for each in arrays) / len(arrays))
+def _codes(values: pa.Array) -> Any:
+    """A number for each of some values without nulls, the same for equal ones."""
+    for kind in (pa.int64(), pa.int32()):
+        if pa.types.is_primitive(values.type) and values.type.bit_width == kind.bit_width:
+            return values.view(kind).to_numpy()
+    return values.dictionary_encode().indices.to_numpy()
+
+
+def _population_of(samples: Any) -> float:
+    """An estimate of how many distinct codes a column has in all, from samples of one length."""
+    count, length = samples.shape
+    if not samples.size:
+        return 0.0
+    ordered = np.sort(samples, axis=1)
+    return _population(length, 1 + np.count_nonzero(ordered[:, 1:] != ordered[:, :-1]) / count)
 
 
 def _population(sample: float, distinct: float) -> float:

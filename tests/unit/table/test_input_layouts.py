@@ -106,9 +106,12 @@ def raw(kind: pa.DataType, values: Any, validity: bytes | None = None) -> pa.Arr
     return pa.Array.from_buffers(kind, len(values), buffers)
 
 
-def text(data: bytes, validity: bytes | None = None) -> pa.Array:
-    ends = pa.py_buffer(np.array([0, len(data)], np.int32).tobytes())
-    return pa.Array.from_buffers(pa.string(), 1, [validity and pa.py_buffer(validity), ends, pa.py_buffer(data)])
+def text(data: bytes, validity: bytes | None = None, ends: list[int] | None = None) -> pa.Array:
+    """Text of these bytes and offsets, whether they are right or not; one value by default."""
+    ends = ends or [0, len(data)]
+    offsets = pa.py_buffer(np.array(ends, np.int32).tobytes())
+    buffers = [validity and pa.py_buffer(validity), offsets, pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.string(), len(ends) - 1, buffers)
 
 
 def list_of(kind: pa.DataType, *parts: Any, validity: bytes | None = None) -> pa.Array:
@@ -136,6 +139,10 @@ def map_with_null_key() -> pa.Array:
 
 BROKEN: dict[str, tuple[pa.Array, pa.DataType]] = {
     "text that is none": (text(b"\xff\xfe"), pa.string()),
+    "large text that is none": (pa.array([b"a", b"\xff"], pa.large_binary()).view(pa.large_string()), pa.string()),
+    "a character in two values": (text("ä".encode(), ends=[0, 1, 2]), pa.string()),
+    "text beyond its bytes": (text(b"abc", ends=[0, 9, 3]), pa.string()),
+    "text that goes back": (text(b"abcdef", ends=[0, 4, 2, 6]), pa.string()),
     "more digits than its type": (raw(pa.decimal128(4, 2), np.array([123456, 0], np.int64)[None]), pa.decimal128(4, 2)),
     "an hour of no day": (raw(pa.time64("us"), np.array([86_400_000_000])), pa.time64("us")),
     "half a day": (raw(pa.date64(), np.array([43_200_000])), pa.date32()),
