@@ -181,21 +181,12 @@ class CommitConflictError(CommitRefusedError):
 
     Args:
         message: the whole message; with `location`, the part of it before the table.
-        location: where the table is, if its name is not known yet; see `naming`.
+        location: where the table is.
         rest: the part of the message after the table.
     """
 
     def __init__(self, message: str, location: str | None = None, rest: str = "") -> None:
         super().__init__(message if location is None else f"{message}the table at {location}{rest}")
-        self._around = None if location is None else (message, rest)
-
-    def naming(self, table: str) -> CommitConflictError:
-        """The error with the table's name in place of its location.
-
-        Args:
-            table: its name, such as `table db.t`.
-        """
-        return self if self._around is None else CommitConflictError(table.join(self._around))
 
 
 class CommitStateUnknownError(CommitError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -102,9 +103,14 @@ class Transaction:
     def metadata(self) -> TableMetadata:
         """The table as the pending updates would leave it, on the version that the transaction was begun on."""
         while self._previewed < len(self._updates):
-            self._preview = self._updates[self._previewed].apply(self._preview, self.workspace)
+            self._preview = self.applied(self._updates[self._previewed], self._preview)
             self._previewed += 1
         return self._preview
+
+    def applied(self, update: Update, base: TableMetadata) -> TableMetadata:
+        """The metadata after an update, which is not added; raises if it cannot be made."""
+        with self._naming(base):
+            return update.apply(base, self.workspace)
 
     def add(self, update: Update, *, preview: bool = True) -> None:
         """Adds a pending update; with `preview` it is applied at once, so that one that cannot be made fails at this
@@ -113,7 +119,7 @@ class Transaction:
         self._refuse_if_finished()
         if preview:
             before = self.metadata
-            after = update.apply(before, self.workspace)
+            after = self.applied(update, before)
             self._check_columns(self.origin.start, after)
             self._preview = after
             self._previewed += 1
@@ -150,6 +156,18 @@ class Transaction:
     def _name(self) -> str:
         return ".".join(self.identifier)
 
+    @contextmanager
+    def _naming(self, metadata: TableMetadata) -> Iterator[None]:
+        """Has errors name the table: updates know its location only, which is all the name that some tables have."""
+        try:
+            yield
+        except IcebergError as error:
+            place = re.compile(rf"\b([Tt])he table at {re.escape(metadata.location)}(?=[.:;,]?(\s|$))")
+            if len(self.identifier) == 1 or not place.search(str(error)):
+                raise
+            message = place.sub(lambda found: f"{found[1]}able {self._name}", str(error))
+            raise error.with_message(message) from error
+
     # ------------------------------------------------------------------------------------------ committing
 
     def commit(self) -> MetadataVersion:
@@ -165,6 +183,7 @@ class Transaction:
         report = AttemptedCommit(self._name, self.origin.start, lambda: self.attempts)
         with (
             report,
+            self._naming(self._preview),
             self._commit as commit,
             self._metastore.lease(self.identifier, self.lock_properties) as lease,
         ):
@@ -202,9 +221,10 @@ class Transaction:
         Raises as an attempt of `commit` does.
         """
         self.attempts += 1
-        metadata = self._validate_and_apply(base)
-        assert base is not None
-        return base if metadata is base.metadata else write_version(base, metadata, self.workspace)
+        with self._naming(self._preview):
+            metadata = self._validate_and_apply(base)
+            assert base is not None
+            return base if metadata is base.metadata else write_version(base, metadata, self.workspace)
 
     @property
     def lock_properties(self) -> Mapping[str, str]:
@@ -290,8 +310,6 @@ class Transaction:
                 f"Cannot commit to table {self._name}: the change was possible when it was made, and is not any more "
                 f"after a concurrent commit{fate} ({base.location}). {error}"
             ) from error
-        except CommitConflictError as error:
-            raise error.naming(f"table {self._name}") from error  # updates know the table by its location only
         self._check_files(start.metadata, base.metadata, replayed)
         return replayed
 

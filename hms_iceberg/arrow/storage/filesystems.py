@@ -279,8 +279,18 @@ def _read_error(error: BaseException, location: str) -> StorageError | None:
     )
 
 
+# How Arrow's Parquet reader says that 32-bit integers were stored by differences of more bits.
+_WIDE_DELTAS = re.compile(r"InitBlock EOF|delta bit width")
+
+
 def _damage(error: BaseException, location: str, form: str, where: str) -> CorruptDataFileError:
     part = f"{where}: " if where else ""
+    if _WIDE_DELTAS.search(str(error)):
+        return CorruptDataFileError(
+            f"Cannot read {location}: {part}{error}. The file is damaged, or its 32-bit integers have the encoding "
+            "DELTA_BINARY_PACKED with differences of more than 32 bits, which DuckDB writes (parquet_version v2) and "
+            "pyarrow does not read. Let Spark or DuckDB (parquet_version v1) write the file again."
+        )
     return CorruptDataFileError(
         f"Cannot read {location}: {part}{error}. The file is damaged or is no {form} file; restore it, or remove it "
         f"from the table."

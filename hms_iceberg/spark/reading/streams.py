@@ -156,8 +156,9 @@ def _snapshot(metadata: TableMetadata, snapshot_id: int, table: str) -> Snapshot
 def _expired(snapshot_id: int, table: str, which: str) -> NoSuchSnapshotError:
     return NoSuchSnapshotError(
         f"Cannot stream the table {table} on: its snapshot {snapshot_id}, {which}, has expired, or the table was made "
-        "anew, so that nobody knows which rows the stream has not read. Start the stream with a new checkpoint, and "
-        "keep snapshots for longer than a stream may stand still."
+        "anew, so that nobody knows which rows the stream has not read. Start the stream with a new checkpoint: it "
+        "begins with what the oldest snapshot that is left appended; older rows are in queries only. Keep snapshots "
+        "for longer than a stream may stand still."
     )
 
 

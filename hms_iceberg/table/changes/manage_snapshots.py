@@ -42,7 +42,7 @@ class ManageSnapshots(PendingChange):
 
     def _add(self, update: Update) -> ManageSnapshots:
         base = self._metadata if self._after is None else self._after
-        self._after = update.apply(base, self._transaction.workspace)
+        self._after = self._transaction.applied(update, base)
         self._pending.append(update)
         return self
 

@@ -55,7 +55,7 @@ class PendingChange:
 
     def _preview(self, update: Update) -> TableMetadata:
         """The metadata after the change; raises if it cannot be made."""
-        return update.apply(self._metadata, self._transaction.workspace)
+        return self._transaction.applied(update, self._metadata)
 
     def _updates(self) -> list[Update]:
         raise NotImplementedError

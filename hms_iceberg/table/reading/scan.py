@@ -277,7 +277,7 @@ class TableScan(RowSource):
             if name == "main":
                 return replace(self, snapshot_id=None, schema_id=None)
             raise NoSuchRefError(
-                f"The table at {self.metadata.location} has no branch or tag {name!r}; it has "
+                f"{self._table} has no branch or tag {name!r}; it has "
                 f"{', '.join(sorted(map(str, self.metadata.refs))) or 'none'}."
             )
         scan = self.use_snapshot(ref.snapshot_id)
@@ -303,7 +303,7 @@ class TableScan(RowSource):
             log = self.metadata.snapshot_log
             first = f"its first is of {format_milliseconds(log[0].timestamp_ms)}" if log else "it has none"
             raise NoSuchSnapshotError(
-                f"The table at {self.metadata.location} had no snapshot at {format_milliseconds(milliseconds(time))}; "
+                f"{self._table} had no snapshot at {format_milliseconds(milliseconds(time))}; "
                 f"{first}. Choose a later time."
             )
         return self.use_snapshot(snapshot.snapshot_id)
@@ -316,13 +316,17 @@ class TableScan(RowSource):
             return self.metadata.current_snapshot()
         return self._snapshot(self.snapshot_id)
 
+    @property
+    def _table(self) -> str:
+        return f"Table {self.table_name}" if self.table_name else f"The table at {self.metadata.location}"
+
     def _snapshot(self, snapshot_id: int) -> Snapshot:
         snapshot_number(snapshot_id)
         for snapshot in self.metadata.snapshots:
             if snapshot.snapshot_id == snapshot_id:
                 return snapshot
         raise NoSuchSnapshotError(
-            f"The table at {self.metadata.location} has no snapshot {snapshot_id}: it never had, or it has expired. "
+            f"{self._table} has no snapshot {snapshot_id}: it never had, or it has expired. "
             "Table.snapshots() lists those that it has."
         )
 

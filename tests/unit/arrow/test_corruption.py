@@ -16,7 +16,8 @@ import pyroaring
 import pytest
 
 from hms_iceberg.arrow.deletes.puffin import decode_deletion_vector, encode_deletion_vector
-from hms_iceberg.errors import IcebergError
+from hms_iceberg.arrow.storage.filesystems import decoding
+from hms_iceberg.errors import CorruptDataFileError, IcebergError
 from hms_iceberg.spec.data_types import DoubleType, ListType, LongType, NestedField, StringType
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.schema import Schema
@@ -149,6 +150,13 @@ def test_a_damaged_data_file_gives_a_typed_error(tmp_path: Path, file_format: st
         outcomes["refused"] += isinstance(found, str)
     check_outcomes(outcomes)
     assert outcomes["refused"] > MUTATIONS // 3
+
+
+def test_integers_that_arrow_cannot_decode_are_not_only_said_to_be_damaged() -> None:
+    # What pyarrow 26 says of 32-bit integers of DuckDB's parquet_version v2 that lie far apart.
+    refused = pytest.raises(CorruptDataFileError, match=r"f\.parquet: .*or its 32-bit integers .*Let Spark or DuckDB")
+    with refused, decoding("f.parquet", "Parquet"):
+        raise OSError("Unexpected end of stream: InitBlock EOF")
 
 
 def test_a_damaged_deletion_vector_gives_a_typed_error() -> None:

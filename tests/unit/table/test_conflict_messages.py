@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from hms_iceberg.errors import CommitConflictError, NoSuchTableError, UnknownColumnError
+from hms_iceberg.errors import CommitConflictError, IcebergError, NoSuchTableError, UnknownColumnError
 from hms_iceberg.table.table import Table
 from tests.support.row_tables import MODES, NAME, ROW_ARROW, create, other_writer
 
@@ -79,3 +79,28 @@ def test_an_unknown_column_in_a_filter_names_the_table(tmp_path: Path, read: str
     table.append(rows(1))
     with pytest.raises(UnknownColumnError, match=r"'amuont'; did you mean 'amount'\?.* table db\.events"):
         READS[read](table)
+
+
+WRONG: dict[str, Callable[[Table], object]] = {
+    "snapshot": lambda table: table.scan(snapshot_id=7).to_arrow(),
+    "ref": lambda table: table.scan().use_ref("absent"),
+    "time": lambda table: table.scan().as_of(1),
+    "expiry": lambda table: table.transaction().set_properties({"gc.enabled": "false"}).expire_snapshots().commit(),
+    "rollback": lambda table: table.manage_snapshots().rollback_to_snapshot(7).commit(),
+    "branch": lambda table: (
+        table.manage_snapshots().create_branch(table.current_snapshot().snapshot_id, "main").commit()
+    ),  # type: ignore[union-attr]
+    "tag": lambda table: table.manage_snapshots().remove_tag("absent").commit(),
+    "partition": lambda table: table.update_spec().remove_field("absent").commit(),
+    "version": lambda table: table.set_properties({"format-version": "1"}),
+    "half a character": lambda table: table.set_properties({"a": "\ud800"}),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_an_error_names_the_table_and_not_its_folder(tmp_path: Path, wrong: str) -> None:
+    table = create(tmp_path)
+    table.append(rows(1, 2))
+    with pytest.raises(IcebergError) as caught:
+        WRONG[wrong](table)
+    assert "db.events" in str(caught.value) and str(tmp_path) not in str(caught.value)
