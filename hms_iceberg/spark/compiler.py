@@ -1,4 +1,4 @@
-"""The Java sources of the bridge, compiled in the running JVM."""
+"""The Java sources of the bridge, compiled in the running JVM, or in one beside it while Spark starts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import subprocess
 import tempfile
 import threading
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -89,6 +90,8 @@ logger = logging.getLogger(__name__)
 
 PACKAGE = "hms_iceberg.bridge"
 _END_SECONDS = 60.0
+# A JVM that only compiles is at its end before the code of the slower compiler would pay.
+_SHORT_LIVED = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
 _lock = threading.Lock()
 
 
@@ -127,24 +130,76 @@ def compile_ahead() -> Path:
 
     gateway: Any = launch_gateway()
     try:
-        sources, name = _bridge_of(gateway, str(gateway.jvm.org.apache.spark.package.SPARK_VERSION()))
+        sources, name = _bridge_of(gateway, _version(gateway))
         jar = _installed(gateway, sources, name)
         if jar is None and cache_folder() is not None:
             jar = _jar(gateway, sources, name)
     finally:
-        gateway.shutdown()
-        gateway.proc.stdin.close()  # which ends the JVM
-        try:
-            gateway.proc.wait(_END_SECONDS)
-        except subprocess.TimeoutExpired:
-            gateway.proc.kill()
-            gateway.proc.wait()
+        _end(gateway, gateway.proc)
     if jar is None:
         raise UnsupportedError(
             "Cannot keep the compiled bridge: this user has no cache folder of its own, and cannot write to "
             f"{installation_folder()}, or others can too. Run the command as the user that installed this package."
         )
     return jar
+
+
+@contextmanager
+def compiled_beside(java: Path) -> Iterator[None]:
+    """While the block starts Spark, compiles the bridge in another JVM, unless that was done before or the jar could
+    not be kept. What fails in it is left to the session, which then compiles in its own JVM."""
+    from pyspark import __version__
+
+    kept = cache_folder()
+    jars = f"bridge-{_digest(bridge_sources(__version__))}-*.jar"
+    if kept is None or any(any(folder.glob(jars)) for folder in (kept, installation_folder())):
+        yield
+        return
+    compilation = threading.Thread(target=_compile_in, args=(java,), name="hms_iceberg-compilation", daemon=True)
+    compilation.start()
+    yield
+    compilation.join()
+
+
+def _compile_in(java: Path) -> None:
+    """Compiles with a Java and the jars of PySpark's Spark, without the settings and packages that Spark would load."""
+    from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+    from pyspark.find_spark_home import _find_spark_home
+
+    classes = [os.path.join(_find_spark_home(), "jars", "*"), os.environ.get("SPARK_DIST_CLASSPATH", "")]
+    try:
+        with open(os.devnull, "w") as nowhere:  # py4j would open two, and leave them open if there is no such Java
+            port, token, jvm = launch_gateway(
+                classpath=os.pathsep.join(classes),
+                javaopts=_SHORT_LIVED,
+                die_on_exit=True,
+                redirect_stdout=nowhere,
+                redirect_stderr=nowhere,
+                java_path=str(java),
+                enable_auth=True,
+                return_proc=True,
+            )
+            gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token, auto_convert=True))
+            try:
+                _jar(gateway, *_bridge_of(gateway, _version(gateway)))
+            finally:
+                _end(gateway, jvm)
+    except Exception:
+        logger.debug("The Spark bridge was not compiled while Spark started", exc_info=True)
+
+
+def _end(gateway: Any, jvm: Any) -> None:
+    gateway.shutdown()
+    jvm.stdin.close()  # which ends the JVM
+    try:
+        jvm.wait(_END_SECONDS)
+    except subprocess.TimeoutExpired:
+        jvm.kill()
+        jvm.wait()
+
+
+def _version(gateway: Any) -> str:
+    return str(gateway.jvm.org.apache.spark.package.SPARK_VERSION())
 
 
 def _installed(gateway: Any, sources: Mapping[str, str], name: str) -> Path | None:
@@ -166,7 +221,7 @@ def _bridge_of(gateway: Any, version: str) -> tuple[Mapping[str, str], str]:
     scala = str(gateway.jvm.scala.util.Properties.versionNumberString())
     require_version(version, scala)
     sources = bridge_sources(version)
-    return sources, f"bridge-{_digest(sources, f'{version} {scala} {java_version(gateway)}')}.jar"
+    return sources, f"bridge-{_digest(sources)}-{version}-{scala}-{java_version(gateway)}.jar"
 
 
 def java_version(gateway: Any) -> int:
@@ -174,8 +229,8 @@ def java_version(gateway: Any) -> int:
     return int(str(gateway.jvm.java.lang.System.getProperty("java.specification.version")).removeprefix("1."))
 
 
-def _digest(sources: Mapping[str, str], versions: str) -> str:
-    return hashlib.sha256("\0".join((versions, *sources.values())).encode()).hexdigest()[:16]
+def _digest(sources: Mapping[str, str]) -> str:
+    return hashlib.sha256("\0".join(sources.values()).encode()).hexdigest()[:16]
 
 
 def _loaded_jar(gateway: Any, name: str) -> Any:
@@ -209,18 +264,26 @@ def _folder_of_process() -> Path:
 
 def _driver_loader(gateway: Any) -> Any:
     """The class loader above those of all sessions: the topmost one that takes further jars."""
-    loader = gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    found = None
-    while loader is not None:
-        if loader.getClass().getName().endswith("MutableURLClassLoader"):
-            found = loader
-        loader = loader.getParent()
+    found = _loader_of_jars(gateway)
     if found is None:
         raise UnsupportedError(
             "Cannot extend the Spark session: its driver has no class loader that takes further classes "
             "(org.apache.spark.util.MutableURLClassLoader). Start the driver with spark-submit or from PySpark."
         )
     return found
+
+
+def _loader_of_jars(gateway: Any) -> Any:
+    loader, found = _context_loader(gateway), None
+    while loader is not None:
+        if loader.getClass().getName().endswith("MutableURLClassLoader"):
+            found = loader
+        loader = loader.getParent()
+    return found
+
+
+def _context_loader(gateway: Any) -> Any:
+    return gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
 
 
 def _compile(gateway: Any, sources: Mapping[str, str]) -> dict[str, bytes]:
@@ -232,7 +295,7 @@ def _compile(gateway: Any, sources: Mapping[str, str]) -> dict[str, bytes]:
     compiled = jvm.java.util.HashMap()
     compiler = jvm.org.codehaus.janino.Compiler(
         commons.ResourceFinder.EMPTY_RESOURCE_FINDER,
-        jvm.org.codehaus.janino.ClassLoaderIClassLoader(_driver_loader(gateway)),
+        jvm.org.codehaus.janino.ClassLoaderIClassLoader(_loader_of_jars(gateway) or _context_loader(gateway)),
     )
     compiler.setClassFileCreator(commons.MapResourceCreator(compiled))
     compiler.setDebugLines(True)
@@ -240,7 +303,7 @@ def _compile(gateway: Any, sources: Mapping[str, str]) -> dict[str, bytes]:
     try:
         compiler.compile(units)
     except Exception as error:
-        version = jvm.org.apache.spark.package.SPARK_VERSION()
+        version = _version(gateway)
         reason = " ".join(str(error).splitlines()[1:2])
         raise UnsupportedError(
             f"Cannot extend this Spark session: the bridge does not compile with Spark {version}. Supported are "

@@ -6,13 +6,14 @@ import json
 import logging
 import os
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from hms_iceberg.arrow.storage.hdfs.hadoop_settings import is_of_clusters
 from hms_iceberg.errors import ConfigurationError, MissingDependencyError, UnsupportedError
 from hms_iceberg.hms.embedded.jars import MINIMUM_JAVA, find_java
 from hms_iceberg.reports import listen_as_named
-from hms_iceberg.spark.compiler import java_version, load_bridge
+from hms_iceberg.spark.compiler import compiled_beside, java_version, load_bridge
 from hms_iceberg.spark.spark_versions import release
 from hms_iceberg.spark.workers import choose_python, worker_function
 
@@ -132,27 +133,29 @@ def configure(
         """Extends what the builder makes."""
 
         def getOrCreate(self) -> SparkSession:  # noqa: N802  (the name is PySpark's)
-            _require_java(self._options)
-            return extend(super().getOrCreate(), properties, catalogs)
+            with _starting(self._options):
+                spark = super().getOrCreate()
+            return extend(spark, properties, catalogs)
 
         def create(self) -> SparkSession:
-            _require_java(self._options)
-            return extend(super().create(), properties, catalogs)
+            with _starting(self._options):
+                spark = super().create()
+            return extend(spark, properties, catalogs)
 
     extending = ExtendingBuilder()
     extending._options.update(builder._options)
     return extending.enableHiveSupport()
 
 
-def _require_java(options: Mapping[str, object]) -> None:
-    """Looks for Java before Spark's launcher does, which would tell of it in a hundred lines."""
+def _starting(options: Mapping[str, object]) -> AbstractContextManager[None]:
+    """What goes on while Spark starts. Looks for Java before Spark's launcher does, which would tell of it in a hundred
+    lines."""
     from pyspark import SparkContext, __version__
 
-    runs = SparkContext._gateway is not None or _GATEWAY_OF_SUBMIT in os.environ
-    if not runs and _REMOTE not in options:
-        find_java(
-            f"Spark {__version__}", MINIMUM_JAVA if release(__version__) >= _FIRST_OF_JAVA_17 else _JAVA_OF_SPARK_3
-        )
+    if SparkContext._gateway is not None or _GATEWAY_OF_SUBMIT in os.environ or _REMOTE in options:
+        return nullcontext()
+    minimum = MINIMUM_JAVA if release(__version__) >= _FIRST_OF_JAVA_17 else _JAVA_OF_SPARK_3
+    return compiled_beside(find_java(f"Spark {__version__}", minimum))
 
 
 def _session_properties(spark: SparkSession) -> dict[str, str]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hms_iceberg.errors import UnsupportedError
+from hms_iceberg.hms.embedded.jars import find_java
 from hms_iceberg.spark import compiler, configure, extend
 from hms_iceberg.spark.compiler import load_bridge
 from tests.support.pyspark_home import spark_release
@@ -194,6 +195,37 @@ def test_classes_that_were_compiled_at_the_installation_serve_every_user(
     assert compiler._jar(gateway, one, name) == tmp_path / "cache" / "hms_iceberg" / name
     monkeypatch.setattr(compiler, "installation_folder", lambda: Path("/proc/environment"))  # nobody can write there
     assert compiler._installed(gateway, one, name) is None
+
+
+def test_the_bridge_is_compiled_in_another_jvm_while_spark_starts(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from py4j import java_gateway
+
+    gateway: Any = spark.sparkContext._gateway
+    one = {"One.java": "package somewhere; public final class One {}"}
+    monkeypatch.setattr(compiler, "bridge_sources", lambda version: one)
+    monkeypatch.setattr(compiler, "installation_folder", lambda: tmp_path / "environment")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    name = compiler._bridge_of(gateway, spark.version)[1]
+    jar = tmp_path / "cache" / "hms_iceberg" / name
+
+    with compiler.compiled_beside(Path("/nowhere/java")):
+        pass
+    assert not jar.exists()  # it is the session that compiles, then
+
+    jvms = list[Any]()
+    launch = java_gateway.launch_gateway
+    monkeypatch.setattr(java_gateway, "launch_gateway", lambda **given: jvms.append(launch(**given)) or jvms[-1])
+    with compiler.compiled_beside(find_java()):
+        pass
+    assert zipfile.ZipFile(jar).namelist() == ["somewhere/One.class"]
+    assert compiler._jar(gateway, {}, name) == jar  # nothing is compiled
+    assert jvms[0][2].poll() is not None  # its JVM has ended
+
+    with compiler.compiled_beside(find_java()):
+        pass
+    assert len(jvms) == 1
 
 
 def test_new_sessions_of_an_extended_one_are_extended(spark: SparkSession, orders: Table, namespace: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from hms_iceberg.cli.main import main
 from hms_iceberg.errors import JavaNotFoundError
-from hms_iceberg.spark import configure
+from hms_iceberg.spark import compiler, configure
 from tests.support.pyspark_home import spark_release
 
 pyspark = pytest.importorskip("pyspark")
@@ -50,6 +50,19 @@ def test_a_session_without_java_or_on_an_old_one_is_refused_as_the_doctor_does(
     monkeypatch.setenv("PATH", "")
     with pytest.raises(JavaNotFoundError, match=r"Spark \d\S+ needs Java, and there is no `java` on PATH"):
         getattr(builder, make)()
+
+
+@pytest.mark.parametrize("make", ["getOrCreate", "create"])
+def test_the_bridge_is_compiled_meanwhile_with_the_java_that_spark_starts_with(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, make: str
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", java(tmp_path, "17.0.9"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    compiling = list[Path]()
+    monkeypatch.setattr(compiler, "_compile_in", compiling.append)
+    with pytest.raises(pytest.fail.Exception, match="Spark was started"):
+        getattr(configure(pyspark.sql.SparkSession.builder), make)()
+    assert compiling == [tmp_path / "bin" / "java"]
 
 
 @pytest.mark.parametrize("server", ["thriftserver", "connect"])
