@@ -40,7 +40,7 @@ _BEFORE_4 = (
     ("org.apache.spark.sql.connector.catalog.procedures.", "hms_iceberg.bridge.until_3_5."),
     ("org.apache.spark.sql.connector.catalog.ProcedureCatalog", "hms_iceberg.bridge.until_3_5.ProcedureCatalog"),
     ("org.apache.spark.sql.types.VariantType", "hms_iceberg.bridge.until_3_5.VariantType"),
-    ("java.lang.ref.Cleaner", "hms_iceberg.bridge.until_3_5.Cleaner"),
+    ("java.lang.ref.Cleaner", "hms_iceberg.bridge.wire.Cleaner"),
     ("org.apache.parquet.conf.ParquetConfiguration", "hms_iceberg.bridge.until_3_5.ParquetConfiguration"),
     ("org.apache.parquet.io.LocalOutputFile", "hms_iceberg.bridge.until_3_5.LocalOutputFile"),
     ("scala.jdk.javaapi.CollectionConverters;", "hms_iceberg.bridge.until_3_5.CollectionConverters;"),

@@ -52,7 +52,7 @@ final class ExtendedSession {
 
   /** Some versions of Spark forget the rules that come before the resolution, or never take any. */
   static void completeRules(Extension extension, SparkSession session) {
-    Generation.completeRules(session, early(extension));
+    EarlyRules.complete(session, early(extension));
   }
 
   /** What comes before the resolution of names. */
@@ -87,7 +87,7 @@ final class ExtendedSession {
     own.injectResolutionRule(new RuleBuilder(extension, RuleBuilder.CHECK_STREAMS));
     own.injectResolutionRule(new RuleBuilder(extension, RuleBuilder.VIEWS));
     own.injectResolutionRule(new RuleBuilder(extension, RuleBuilder.REFUSE));
-    Generation.injectEarly(own, early(extension));
+    EarlyRules.inject(own, early(extension));
     own.injectResolutionRule(new RuleBuilder(extension, RuleBuilder.STATEMENTS));
     own.injectResolutionRule(new RuleBuilder(extension, RuleBuilder.LIKE));
     own.injectResolutionRule(new RuleBuilder(extension, RuleBuilder.SHOW));

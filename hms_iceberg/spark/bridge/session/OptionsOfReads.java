@@ -52,11 +52,16 @@ final class OptionsOfReads extends Rule {
     return chosen;
   }
 
+  /** The version or time that Spark leaves to us; null if there is none. */
+  private static Object travel(UnresolvedRelation relation) {
+    return relation.isStreaming() || Generation.travelsByOptions() ? null : IcebergSource.travel(relation.options());
+  }
+
   final class Resolve extends AbstractPartialFunction {
     public boolean isDefinedAt(Object plan) {
       return plan instanceof UnresolvedRelation
           && (((UnresolvedRelation) plan).isStreaming() || !chosen((UnresolvedRelation) plan).isEmpty()
-              || Generation.travels((UnresolvedRelation) plan) != null)
+              || travel((UnresolvedRelation) plan) != null)
           && !session.sessionState().catalog().isTempView(((UnresolvedRelation) plan).multipartIdentifier());
     }
 
@@ -66,7 +71,7 @@ final class OptionsOfReads extends Rule {
       }
       UnresolvedRelation relation = (UnresolvedRelation) plan;
       List parts = CollectionConverters.asJava(relation.multipartIdentifier());
-      Object travel = Generation.travels(relation);
+      Object travel = travel(relation);
       Table table = TableReads.byName(
           session, (String[]) parts.toArray(new String[0]), IcebergSource.version(travel), IcebergSource.micros(travel),
           chosen(relation));

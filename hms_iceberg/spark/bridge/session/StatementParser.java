@@ -3,9 +3,9 @@ package hms_iceberg.bridge.session;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import hms_iceberg.bridge.catalog.SessionThreads;
+import hms_iceberg.bridge.sql.CallStatement;
 import hms_iceberg.bridge.sql.Statements;
 import hms_iceberg.bridge.wire.Extension;
-import hms_iceberg.bridge.wire.Generation;
 import hms_iceberg.bridge.wire.Planner;
 import hms_iceberg.bridge.wire.SparkVersions;
 import java.lang.reflect.InvocationHandler;
@@ -68,7 +68,7 @@ public final class StatementParser implements InvocationHandler {
   /** Null if the text does not begin as one of ours. */
   private LogicalPlan statement(String text) throws Exception {
     if (text.toUpperCase(Locale.ROOT).indexOf("ALTER") < 0) {
-      return Generation.call(session, parser, text);
+      return CallStatement.read(session, parser, text);
     }
     ObjectNode question = Planner.question("read-statement");
     String substituted = new VariableSubstitution().substitute(text);

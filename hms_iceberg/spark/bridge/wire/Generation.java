@@ -2,24 +2,19 @@ package hms_iceberg.bridge.wire;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
-import java.lang.reflect.Field;
 import java.net.SocketAddress;
 import java.net.UnixDomainSocketAddress;
-import java.util.List;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.parquet.hadoop.ParquetWriter;
 import org.apache.spark.SparkThrowable;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.analysis.Analyzer;
 import org.apache.spark.sql.catalyst.analysis.CurrentNamespace$;
 import org.apache.spark.sql.catalyst.analysis.TimeTravelSpec$;
-import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedTable;
 import org.apache.spark.sql.catalyst.catalog.SessionCatalog;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MapInArrow;
 import org.apache.spark.sql.catalyst.plans.logical.Sort;
@@ -48,27 +43,6 @@ public final class Generation {
         (scala.collection.immutable.Map) Map$.MODULE$.from((IterableOnce) given.managedJobTags().get()));
   }
 
-  /** Makes rules known that come before the resolution of names. */
-  public static void injectEarly(SparkSessionExtensions extensions, List rules) {
-    for (int i = 0; i < rules.size(); i++) {
-      extensions.injectHintResolutionRule((scala.Function1) rules.get(i));
-    }
-  }
-
-  /** Early releases of Spark 4.0 forget the rules that come before the resolution if Hive support is enabled. */
-  public static void completeRules(SparkSession session, List early) {
-    Analyzer analyzer = session.sessionState().analyzer();
-    if (analyzer.hintResolutionRules().isEmpty()) {
-      try {
-        Field rules = Analyzer.class.getDeclaredField("hintResolutionRules");
-        rules.setAccessible(true);
-        rules.set(analyzer, session.extensions().buildHintResolutionRules(session));
-      } catch (ReflectiveOperationException e) {
-        throw new IllegalStateException("This version of Spark is not supported: " + Analyzer.class, e);
-      }
-    }
-  }
-
   public static LogicalPlan mapInArrow(Expression function, Seq output, LogicalPlan rows) {
     return new MapInArrow(function, output, rows, false, Option.empty());
   }
@@ -86,9 +60,9 @@ public final class Generation {
     return TimeTravelSpec$.MODULE$.fromOptions(options, timestamp, version, conf.sessionLocalTimeZone());
   }
 
-  /** The same for a read of a table by its name; null if Spark sees to it, or there is none. */
-  public static Object travels(UnresolvedRelation relation) {
-    return null;
+  /** Whether Spark itself sees to a version or time among the options of a read of a table by its name. */
+  public static boolean travelsByOptions() {
+    return true;
   }
 
   /** Whether a statement's namespace is the one that is current. */
@@ -147,11 +121,6 @@ public final class Generation {
   public static byte[][] variant(InternalRow row, int i) {
     VariantVal variant = row.getVariant(i);
     return new byte[][] {variant.getValue(), variant.getMetadata()};
-  }
-
-  /** A CALL that Spark's own grammar does not have; null if the text is none. */
-  public static LogicalPlan call(SparkSession session, ParserInterface parser, String text) {
-    return null;
   }
 
   /** A parameter of a procedure, with the SQL of its default or null; Janino calls no static method of an interface. */

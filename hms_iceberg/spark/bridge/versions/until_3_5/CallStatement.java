@@ -1,9 +1,11 @@
-package hms_iceberg.bridge.until_3_5;
+package hms_iceberg.bridge.sql;
 
 import hms_iceberg.bridge.metastore.TableName;
 import hms_iceberg.bridge.procedures.CatalogProcedure;
 import hms_iceberg.bridge.scan.WorkerFiles;
-import hms_iceberg.bridge.sql.IcebergCommand;
+import hms_iceberg.bridge.until_3_5.CollectionConverters;
+import hms_iceberg.bridge.until_3_5.ProcedureCatalog;
+import hms_iceberg.bridge.until_3_5.ProcedureParameter;
 import hms_iceberg.bridge.wire.CollectionTools;
 import hms_iceberg.bridge.wire.Failures;
 import hms_iceberg.bridge.wire.IcebergCatalog;
@@ -12,6 +14,8 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.apache.spark.QueryContext;
+import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.CatalystTypeConverters$;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -22,6 +26,7 @@ import org.apache.spark.sql.catalyst.expressions.Cast$;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal$;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
+import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.FunctionSignature;
 import org.apache.spark.sql.catalyst.plans.logical.InputParameter;
@@ -29,6 +34,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.NamedParametersSupport$;
 import org.apache.spark.sql.catalyst.plans.logical.OneRowRelation;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.trees.Origin;
 import org.apache.spark.sql.connector.catalog.CatalogManager;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.Identifier;
@@ -38,6 +44,8 @@ import org.apache.spark.sql.types.StructType;
 import scala.Function1;
 import scala.Option;
 import scala.collection.Seq;
+import scala.collection.immutable.Map$;
+import scala.collection.immutable.Map;
 import scala.collection.immutable.Nil$;
 
 /** CALL, which Spark 3.5 does not know: the procedure is found when the statement is read, and called when it is run. */
@@ -57,6 +65,27 @@ public final class CallStatement extends IcebergCommand {
 
   /** Null if the text is no call. */
   public static LogicalPlan read(SparkSession session, ParserInterface parser, String text) throws Exception {
+    try {
+      return call(session, parser, text);
+    } catch (AnalysisException e) {
+      throw ofParser(e);
+    }
+  }
+
+  /** A parser may throw only errors of syntax; ours have no class that Spark would know. */
+  private static Exception ofParser(AnalysisException error) {
+    if (error.getErrorClass() != null) {
+      return error;
+    }
+    Option none = Option.empty();
+    Origin nowhere = new Origin(none, none, none, none, none, none, none);
+    Map empty = (Map) Map$.MODULE$.empty();
+    Exception made = new ParseException(none, error.message(), nowhere, nowhere, none, empty, new QueryContext[0]);
+    made.addSuppressed(error);
+    return made;
+  }
+
+  private static LogicalPlan call(SparkSession session, ParserInterface parser, String text) throws Exception {
     Matcher call = CALL.matcher(text);
     UnresolvedFunction called = call.matches()
         ? function(parser.parsePlan(call.group(1) + "SELECT" + call.group(2))) : null;

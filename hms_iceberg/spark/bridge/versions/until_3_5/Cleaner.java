@@ -1,6 +1,5 @@
-package hms_iceberg.bridge.until_3_5;
+package hms_iceberg.bridge.wire;
 
-import hms_iceberg.bridge.wire.Generation;
 import java.lang.ref.PhantomReference;
 import java.lang.ref.ReferenceQueue;
 import java.util.Set;

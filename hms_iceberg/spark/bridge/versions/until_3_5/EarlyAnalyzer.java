@@ -1,5 +1,6 @@
-package hms_iceberg.bridge.until_3_5;
+package hms_iceberg.bridge.session;
 
+import hms_iceberg.bridge.until_3_5.CollectionConverters;
 import hms_iceberg.bridge.wire.CollectionTools;
 import java.util.ArrayList;
 import java.util.Collections;

@@ -1,49 +1,36 @@
 package hms_iceberg.bridge.wire;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import hms_iceberg.bridge.source.IcebergSource;
-import hms_iceberg.bridge.until_3_5.CallStatement;
 import hms_iceberg.bridge.until_3_5.Codecs;
-import hms_iceberg.bridge.until_3_5.EarlyAnalyzer;
 import hms_iceberg.bridge.until_3_5.ProcedureParameter;
 import java.io.IOException;
 import java.lang.reflect.Field;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.SocketAddress;
-import java.util.List;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.parquet.column.ParquetProperties;
 import org.apache.parquet.hadoop.ParquetWriter;
 import org.apache.parquet.hadoop.metadata.CompressionCodecName;
-import org.apache.spark.QueryContext;
 import org.apache.spark.SparkThrowable;
-import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.analysis.Analyzer;
 import org.apache.spark.sql.catalyst.analysis.TimeTravelSpec$;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedNamespace;
-import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedTable;
 import org.apache.spark.sql.catalyst.catalog.SessionCatalog;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal$;
-import org.apache.spark.sql.catalyst.parser.ParseException;
-import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.PythonMapInArrow;
 import org.apache.spark.sql.catalyst.plans.logical.Sort;
-import org.apache.spark.sql.catalyst.trees.Origin;
 import org.apache.spark.sql.internal.SQLConf;
-import org.apache.spark.sql.internal.SessionState;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.Option;
 import scala.collection.Seq;
-import scala.collection.immutable.Map$;
 
 /** What Spark 4 has otherwise; see the file of this name in the room `wire`. */
 public final class Generation {
@@ -53,23 +40,6 @@ public final class Generation {
     return new SparkSession(
         given.sparkContext(), Option.apply(given.sharedState()), Option.apply(given.sessionState()), rules,
         given.initialSessionOptions());
-  }
-
-  /** Spark takes none; `completeRules` gives them to each session. */
-  public static void injectEarly(SparkSessionExtensions extensions, List rules) {}
-
-  public static void completeRules(SparkSession session, List early) {
-    Analyzer analyzer = session.sessionState().analyzer();
-    if (analyzer instanceof EarlyAnalyzer) {
-      return;
-    }
-    try {
-      Field held = SessionState.class.getDeclaredField("analyzer");
-      held.setAccessible(true);
-      held.set(session.sessionState(), new EarlyAnalyzer(analyzer, session, early));
-    } catch (ReflectiveOperationException e) {
-      throw new IllegalStateException("This version of Spark is not supported: " + SessionState.class, e);
-    }
   }
 
   public static LogicalPlan mapInArrow(Expression function, Seq output, LogicalPlan rows) {
@@ -90,9 +60,9 @@ public final class Generation {
     return TimeTravelSpec$.MODULE$.create(expression, Option.apply(options.get(version)), conf);
   }
 
-  /** Spark ignores such options, and would read the newest rows. */
-  public static Object travels(UnresolvedRelation relation) {
-    return relation.isStreaming() ? null : IcebergSource.travel(relation.options());
+  /** Spark ignores them, and would read the newest rows. */
+  public static boolean travelsByOptions() {
+    return false;
   }
 
   public static boolean isCurrent(LogicalPlan namespace) {
@@ -163,27 +133,6 @@ public final class Generation {
 
   /** Parquet before 1.15 writes the statistics of every column. */
   public static void statistics(ParquetWriter.Builder builder, String column, boolean enabled) {}
-
-  public static LogicalPlan call(SparkSession session, ParserInterface parser, String text) throws Exception {
-    try {
-      return CallStatement.read(session, parser, text);
-    } catch (AnalysisException e) {
-      throw ofParser(e);
-    }
-  }
-
-  /** A parser may throw only errors of syntax; ours have no class that Spark would know. */
-  private static Exception ofParser(AnalysisException error) {
-    if (condition(error) != null) {
-      return error;
-    }
-    Option none = Option.empty();
-    Origin nowhere = new Origin(none, none, none, none, none, none, none);
-    scala.collection.immutable.Map empty = (scala.collection.immutable.Map) Map$.MODULE$.empty();
-    Exception made = new ParseException(none, error.message(), nowhere, nowhere, none, empty, new QueryContext[0]);
-    made.addSuppressed(error);
-    return made;
-  }
 
   public static ProcedureParameter parameter(String name, DataType type, String defaultSql) {
     return new ProcedureParameter(name, type, defaultSql == null);

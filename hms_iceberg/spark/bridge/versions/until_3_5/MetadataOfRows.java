@@ -1,8 +1,9 @@
-package hms_iceberg.bridge.until_3_5;
+package hms_iceberg.bridge.session;
 
 import hms_iceberg.bridge.batches.MetadataColumns;
 import hms_iceberg.bridge.plan.TableOfConditions;
 import hms_iceberg.bridge.tables.IcebergTable;
+import hms_iceberg.bridge.until_3_5.CollectionConverters;
 import hms_iceberg.bridge.wire.CollectionTools;
 import hms_iceberg.bridge.wire.Failures;
 import java.util.ArrayList;
