@@ -12,6 +12,7 @@ import pytest
 
 from hms_iceberg.spec.data_types import LongType
 from hms_iceberg.spec.transforms.partition_transforms import BucketTransform
+from tests.support.pyspark_home import spark_release
 from tests.support.spark_tables import plan_text, rows_of
 
 if TYPE_CHECKING:
@@ -132,7 +133,8 @@ def test_files_that_are_left_of_a_group_are_in_as_few_partitions_as_before(spark
         spark.conf.set(GROUPING, "true")
         assert found
         (metrics,) = (each for each in scans(frame._jdf.queryExecution().executedPlan()).values() if "numFiles" in each)
-        assert metrics["numFiles"] == files
+        # Spark hands on the value of such a subquery since 4.2 only.
+        assert metrics["numFiles"] == (files if spark_release() > (4, 1) else 12)
 
 
 def test_paths_of_the_other_side_of_a_join_leave_out_files(spark: SparkSession, namespace: str) -> None:
