@@ -143,6 +143,8 @@ class FileRouter:
 
     def write(self, batches: Iterable[pa.RecordBatch]) -> Iterator[DataFile]:
         """Writes all batches; files of a write that fails are given up."""
+        if not isinstance(batches, list):  # which is in memory until the end
+            batches = map(_owned, batches)
         try:
             yield from self._route(batches)
         finally:
@@ -165,7 +167,8 @@ class FileRouter:
                     spill.add(batch, list(map(_key, partitions)), codes)
                     continue
                 parts = grouped(batch, codes, len(partitions))
-                for partition, rows in zip(partitions, parts, strict=True):
+                owned = parts if self._spec.is_unpartitioned() else map(_owned, parts)
+                for partition, rows in zip(partitions, owned, strict=True):
                     yield from self._add(partition, self._stored(rows))
             yield from self._finish_all()
             self._reopened = 0
@@ -231,7 +234,6 @@ class FileRouter:
 
     def _add(self, partition: Partition, rows: pa.RecordBatch) -> Iterator[DataFile]:
         waiting = self._of(partition)
-        rows = _owned(rows)
         row_bytes = max(rows.nbytes / rows.num_rows, 1)
         start = 0
         while start < rows.num_rows:

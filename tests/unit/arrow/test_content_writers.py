@@ -19,7 +19,7 @@ from hms_iceberg.arrow.columns.arrow_schema import to_arrow, to_arrow_type
 from hms_iceberg.arrow.formats.file_layout import FileLayout
 from hms_iceberg.arrow.formats.orc.orc_early_times import read_timestamps
 from hms_iceberg.arrow.formats.orc.orc_layout import OrcLayout
-from hms_iceberg.arrow.formats.parquet_writer import parquet_options, repetitions
+from hms_iceberg.arrow.formats.parquet_writer import ParquetContentWriter, parquet_options, repetitions
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.arrow.writing.write import write_data_files
 from hms_iceberg.errors import ConfigurationError, UnsupportedError
@@ -402,6 +402,28 @@ def test_avro_codecs(tmp_path: Path, codec: str) -> None:
 def test_no_rows_make_no_file(make_metadata: MakeMetadata, storage: ArrowStorage, file_format: str) -> None:
     metadata = make_metadata(Schema(NestedField(1, "id", LongType())), properties={"write.format.default": file_format})
     assert list(write_data_files(metadata, storage, pa.table({"id": pa.array([], pa.int64())}))) == []
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_table_in_memory_is_not_copied_and_a_stream_of_slices_lets_the_memory_of_all_rows_go(
+    make_metadata: MakeMetadata, storage: ArrowStorage, monkeypatch: pytest.MonkeyPatch, streamed: bool
+) -> None:
+    rows = pa.record_batch({"id": pa.array(range(400_000))})
+    buffer, slices = rows["id"].buffers()[1], [rows.slice(start, 100_000) for start in range(0, 400_000, 100_000)]
+    written: list[bool] = []
+    write = ParquetContentWriter.write_row_group
+
+    def watched(self: ParquetContentWriter, batches: list[pa.RecordBatch]) -> None:
+        found = [batch.column(0).buffers()[1].address for batch in batches]
+        written.extend(buffer.address <= each < buffer.address + buffer.size for each in found)
+        write(self, batches)
+
+    monkeypatch.setattr(ParquetContentWriter, "write_row_group", watched)
+    metadata = make_metadata(Schema(NestedField(1, "id", LongType())))
+    given = pa.RecordBatchReader.from_batches(rows.schema, slices) if streamed else pa.Table.from_batches(slices)
+    files = list(write_data_files(metadata, storage, given))
+    assert [file.record_count for file in files] == [400_000]
+    assert written == [not streamed] * 4
 
 
 def test_the_sample_that_decides_on_dictionaries_is_the_same_however_rows_are_cut() -> None:
