@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
+from hms_iceberg.cached_properties import cached_property
 from hms_iceberg.catalog.catalog import Catalog
 from hms_iceberg.encryption.key_services import KeyService
 from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer, table_identifier

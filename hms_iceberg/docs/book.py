@@ -9,13 +9,13 @@ import posixpath
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
 from importlib.metadata import metadata
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hms_iceberg.arrow.storage.arrow_storage import PREVIEW_PROPERTY
+from hms_iceberg.cached_properties import cached_property
 from hms_iceberg.encryption.key_services import SERVICE_CLASS, SERVICE_TYPE
 from hms_iceberg.hms.connection.client_settings import ClientSettings
 from hms_iceberg.hms.locking.lock_settings import LockSettings

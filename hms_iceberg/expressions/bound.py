@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Union
 
+from hms_iceberg.cached_properties import cached_property
 from hms_iceberg.expressions.literals import Literal, Operator, stored_literal
 from hms_iceberg.expressions.terms import Reference, Term, Transformed, VariantGet
 from hms_iceberg.expressions.tree import BooleanExpression, predicate

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cached_property
 from typing import Any
 
+from hms_iceberg.cached_properties import cached_property
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.ingest.records import Change, EventProblem, Record
 from hms_iceberg.metastore import Identifier

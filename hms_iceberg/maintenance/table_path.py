@@ -11,8 +11,8 @@ import logging
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
+from hms_iceberg.cached_properties import cached_property
 from hms_iceberg.encryption.encrypted_tables import refuse_encrypted
 from hms_iceberg.errors import IcebergError, InvalidInputError
 from hms_iceberg.maintenance.metadata_paths import PositionDeleteMover, PrefixChange, noted, with_new_paths

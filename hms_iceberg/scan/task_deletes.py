@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import accumulate, chain, groupby
 from typing import Any, overload
 
+from hms_iceberg.cached_properties import cached_property
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
 
 Run = tuple[int, int]

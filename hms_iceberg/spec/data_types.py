@@ -10,9 +10,9 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, ClassVar, TypeVar
 
+from hms_iceberg.cached_properties import cached_property
 from hms_iceberg.errors import InvalidSchemaError
 from hms_iceberg.printable import printable
 from hms_iceberg.spec.json_model import JsonModel

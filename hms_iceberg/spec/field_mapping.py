@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
+from hms_iceberg.cached_properties import cached_property
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.spec.data_types import IcebergType, NestedField, NestedType
 from hms_iceberg.spec.json_model import JsonModel, set_json_form

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 from difflib import get_close_matches
-from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from hms_iceberg.cached_properties import cached_property
 from hms_iceberg.errors import InvalidSchemaError, UnknownColumnError
 from hms_iceberg.hooks import Hook
 from hms_iceberg.notebook_html import framed, rows_table

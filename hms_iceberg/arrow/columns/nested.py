@@ -7,7 +7,6 @@ so that work on a batch never costs more than the batch.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hms_iceberg.arrow.columns.arrow_schema import child_fields
+from hms_iceberg.cached_properties import cached_property
 from hms_iceberg.spec.data_types import IcebergType, NestedField, NestedType
 
 

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ import pyarrow.parquet as pq
 from hms_iceberg.arrow.columns.nested import rows_only
 from hms_iceberg.arrow.columns.projection import FileLeaf
 from hms_iceberg.arrow.formats.page_checksums import is_intact
+from hms_iceberg.cached_properties import cached_property
 from hms_iceberg.lazy import pl
 
 # Polars takes longer than pyarrow to begin with a row group. Work is counted in numbers; text is so many times that.

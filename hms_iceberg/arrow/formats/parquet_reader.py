@@ -11,7 +11,6 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -34,6 +33,7 @@ from hms_iceberg.arrow.metrics.footer_metrics import (
 )
 from hms_iceberg.arrow.storage.arrow_storage import open_for_arrow
 from hms_iceberg.arrow.storage.filesystems import decoding, parse_location
+from hms_iceberg.cached_properties import cached_property
 from hms_iceberg.encryption.file_keys import FileKey
 from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.spec.field_mapping import NameMapping

@@ -26,13 +26,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hms_iceberg.arrow.metrics.compact_thrift import LIST, STRUCT, CompactThrift
+from hms_iceberg.cached_properties import cached_property
 from hms_iceberg.errors import CorruptDataFileError
 
 _COLUMN_ORDERS, _ENCRYPTION, _TYPE_ORDER = 7, 8, 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -21,6 +21,7 @@ from hms_iceberg.arrow.reading.scan_context import STREAMED_BYTES, FrameRows, Sc
 from hms_iceberg.arrow.reading.task_deletes import BatchColumns, TaskDeletes, WantedColumns
 from hms_iceberg.arrow.rows.frame_tests import FrameTest, file_column
 from hms_iceberg.arrow.rows.row_masks import matching_rows
+from hms_iceberg.cached_properties import cached_property
 from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.expressions.bound import BoundReference
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, BooleanExpression

@@ -17,7 +17,6 @@ import threading
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from hms_iceberg.arrow.storage.filesystems import (
@@ -31,6 +30,7 @@ from hms_iceberg.arrow.storage.filesystems import (
 from hms_iceberg.arrow.storage.hdfs.hadoop_settings import hadoop_settings
 from hms_iceberg.arrow.storage.hdfs.opening import HDFS_SCHEMES, default_cluster, moves_exclusively
 from hms_iceberg.arrow.storage.known_places import is_link, known_place, leads_up
+from hms_iceberg.cached_properties import cached_property
 from hms_iceberg.encryption.key_services import KeyService, key_service
 from hms_iceberg.errors import StorageError
 from hms_iceberg.lazy import fs, pa

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from hms_iceberg.arrow.reading.row_rewrites import RowRewriter, positions_of
 from hms_iceberg.arrow.reading.task_reader import ScanContext, read_task
 from hms_iceberg.arrow.rows.row_masks import matching_rows
+from hms_iceberg.cached_properties import cached_property
 from hms_iceberg.errors import InvalidInputError, TypeMismatchError, UnknownColumnError
 from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.bound import BoundReference

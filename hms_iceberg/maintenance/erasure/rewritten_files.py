@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from hms_iceberg.arrow.metrics.footer_metrics import metrics_modes
 from hms_iceberg.arrow.reading.row_rewrites import RowRewriter
 from hms_iceberg.arrow.reading.task_reader import read_task
 from hms_iceberg.arrow.storage.data_locations import DataLocations
+from hms_iceberg.cached_properties import cached_property
 from hms_iceberg.errors import CorruptDataFileError, TypeMismatchError, UnsupportedError
 from hms_iceberg.maintenance.erasure.forgotten_rows import FoundRows, RowFinder, batches_without
 from hms_iceberg.scan.tasks import FileScanTask

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
 
+from hms_iceberg.cached_properties import cached_property
 from hms_iceberg.errors import (
     CorruptFileError,
     IcebergError,

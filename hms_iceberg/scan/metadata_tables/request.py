@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
+from hms_iceberg.cached_properties import cached_property
 from hms_iceberg.errors import NoSuchSnapshotError
 from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.lazy import pl

@@ -6,9 +6,9 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, ClassVar
 
+from hms_iceberg.cached_properties import cached_property
 from hms_iceberg.errors import CorruptMetadataError, InvalidInputError
 from hms_iceberg.spec.field_mapping import NAME_MAPPING_PROPERTY, NameMapping, name_mapping_from_json
 from hms_iceberg.spec.json_model import JsonModel

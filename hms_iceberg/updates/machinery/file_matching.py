@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
 from typing import Any
 
+from hms_iceberg.cached_properties import cached_property
 from hms_iceberg.encryption.encrypted_tables import manifest_bytes
 from hms_iceberg.errors import CorruptFileError
 from hms_iceberg.expressions.binding import bind

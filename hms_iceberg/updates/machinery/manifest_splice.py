@@ -9,11 +9,11 @@ import math
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import cached_property
 from itertools import chain, groupby
 
 import numpy as np
 
+from hms_iceberg.cached_properties import cached_property
 from hms_iceberg.encryption.encrypted_tables import encrypted, manifest_bytes
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.manifests.cache import DecodedMetrics, ManifestFrame

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import re
 import sys
+import threading
 from collections.abc import Callable
 from multiprocessing.queues import SimpleQueue
 from pathlib import Path
@@ -14,8 +16,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+import hms_iceberg
 from hms_iceberg import lazy
 from hms_iceberg.arrow.formats import parquet_frames
+from hms_iceberg.cached_properties import cached_property
 from hms_iceberg.catalog.catalog import Catalog
 from hms_iceberg.catalog.loading import load_catalog
 from hms_iceberg.errors import UnsupportedError
@@ -163,3 +167,33 @@ def test_where_polars_cannot_be_loaded_anew_the_error_says_what_to_do(
     assert "no space left" in answer
     assert "forkserver" in answer
     assert issubclass(UnsupportedError, Exception)
+
+
+def test_a_child_computes_what_a_thread_was_computing_when_it_was_forked() -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    class Slow:
+        def __init__(self, of_thread: bool = False) -> None:
+            self.of_thread = of_thread
+
+        @cached_property
+        def value(self) -> int:
+            if self.of_thread:
+                begun.set()
+                go_on.wait(_SECONDS)
+            return 7
+
+    thread = threading.Thread(target=lambda: Slow(of_thread=True).value)
+    thread.start()
+    try:
+        assert begun.wait(_SECONDS)
+        assert in_child(lambda: Slow().value) == 7
+    finally:
+        go_on.set()
+        thread.join()
+
+
+def test_no_room_uses_the_cached_property_that_has_a_lock() -> None:
+    root = Path(hms_iceberg.__file__).parent
+    found = [path.name for path in root.rglob("*.py") if re.search(r"functools import .*cached_prop", path.read_text())]
+    assert found == ["cached_properties.py"]

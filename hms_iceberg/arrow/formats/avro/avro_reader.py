@@ -9,7 +9,6 @@ import contextlib
 import io
 import json
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
 from typing import Any
 
 import fastavro
@@ -29,6 +28,7 @@ from hms_iceberg.arrow.formats.avro.avro_blocks import AvroBlocks
 from hms_iceberg.arrow.formats.avro.avro_frames import AvroFrames
 from hms_iceberg.arrow.formats.parquet_reader import RowRange, WholeRanges, empty_batches
 from hms_iceberg.arrow.storage.filesystems import decoding
+from hms_iceberg.cached_properties import cached_property
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.spec.field_mapping import NameMapping
 from hms_iceberg.spec.manifests.avro_container import AvroBlock, parsed_schema

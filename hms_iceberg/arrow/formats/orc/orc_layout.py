@@ -8,12 +8,12 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
 from hms_iceberg.arrow.storage.filesystems import decoding
+from hms_iceberg.cached_properties import cached_property
 from hms_iceberg.errors import UnsupportedError
 
 _NONE, _ZLIB, _SNAPPY, _LZO, _LZ4, _ZSTD = range(6)
