@@ -70,7 +70,7 @@ class DecodedRows:
         for first in range(0, self.count, batch_rows):
             where: Any = self.start + first
             if self.positions is not None:
-                where = self.positions[first : first + batch_rows]
+                where = self.positions[first : first + batch_rows].astype(np.int64)
             if not self.kinds:
                 yield where, pa.RecordBatch.from_struct_array(rows_only(min(batch_rows, self.count - first)))
                 continue
@@ -79,15 +79,20 @@ class DecodedRows:
             yield where, pa.RecordBatch.from_arrays(arrays, names=part.columns)
 
 
+def may_be_quick(rows: int, leaves: Sequence[FileLeaf]) -> bool:
+    """Whether a file is so large that Polars may be the quicker reader of some of it."""
+    return rows * sum(_work_of(leaf.type) for leaf in leaves) >= min(_LEAST_WORK, _LEAST_FILTERED_WORK)
+
+
 def are_among(positions: Any, others: Any) -> Any:
     """A mask of the ascending positions that are among other ascending ones."""
     if not len(positions):
         return np.zeros(0, np.bool_)
-    start, end = positions[0], positions[-1] + 1
+    start, end = int(positions[0]), int(positions[-1]) + 1
     first, last = np.searchsorted(others, (start, end))
     is_other = np.zeros(end - start, np.bool_)
     is_other[others[first:last] - start] = True
-    return is_other[positions - start]
+    return is_other[positions - positions.dtype.type(start)]
 
 
 class FrameReader:
@@ -212,10 +217,9 @@ class FrameReader:
             return None
         count, positions = frame.height, None
         if numbers:
-            positions = frame.get_column(self._row).to_numpy().astype(np.int64)
-            frame = frame.drop(self._row)
+            positions = frame.drop_in_place(self._row).to_numpy()
         elif not columns:
-            count, frame = frame.item(), frame.drop("len")
+            count = frame.drop_in_place("len").item()
         elif not is_part and count != whole:
             return None
         if list(dtypes) != frame.dtypes:

@@ -20,7 +20,7 @@ from hms_iceberg.arrow.columns.legacy_calendar import Rule, has_old_values, old_
 from hms_iceberg.arrow.columns.nested import rows_only
 from hms_iceberg.arrow.columns.projection import FileLeaf, file_leaves, identified
 from hms_iceberg.arrow.formats.parquet_encryption import decrypting, decryption
-from hms_iceberg.arrow.formats.parquet_frames import FrameReader
+from hms_iceberg.arrow.formats.parquet_frames import FrameReader, may_be_quick
 from hms_iceberg.arrow.metrics.file_footer import FileFooter
 from hms_iceberg.arrow.metrics.footer_metrics import (
     AS_STORED,
@@ -119,7 +119,8 @@ class ParquetReader:
                 self.schema = identified(self._parquet.schema_arrow, mapping) if self._coded else plain
             self._rules = calendar_rules(self.footer, self._leaves)
             self.frames: FrameReader | None = None
-            if self._key is None and isinstance(self._file, pa.OSFile):
+            is_plain = self._key is None and isinstance(self._file, pa.OSFile)
+            if is_plain and may_be_quick(self.footer.num_rows, self._leaves):
                 path = parse_location(location).path
                 self.frames = FrameReader(path, self.footer, plain, self._leaves, self._rules)
         except BaseException:

@@ -30,6 +30,8 @@ _BATCH_ROWS = 131_072
 _WHOLE_BATCH_ROWS = 1 << 20
 _WHOLE_BYTES = 1 << 62
 _MANY = 1 << 20
+# So many bytes of batches become a frame at once.
+_FRAME_BYTES = 8 * 1024 * 1024
 # One thread decodes an ORC file, stripe after stripe: parts of a larger one are read side by side, if all is kept.
 _ORC_PART_BYTES = 64 * 1024 * 1024
 
@@ -86,12 +88,29 @@ def read_frames(
     """The rows of some tasks of a scan as frames of polars, those that match the test of `wanted`, too."""
     tasks, workers = _counted(tasks, metadata)
     context = ScanContext(metadata, storage, filter_schema, projected, _BATCH_ROWS, False, wanted, KEPT_BYTES)
-    for rows in read_in_order(tasks, lambda task: read_rows(context, task), workers, buffer_bytes):
+    for rows in _joined(read_in_order(tasks, lambda task: read_rows(context, task), workers, buffer_bytes)):
         if isinstance(rows, FrameRows):
             yield rows.frame
             continue
-        frame = to_polars(pa.Table.from_batches([rows]))
+        frame = to_polars(rows)
         yield frame if wanted.test is None else frame.filter(wanted.test)
+
+
+def _joined(rows: Iterable[pa.RecordBatch | FrameRows]) -> Iterator[pa.Table | FrameRows]:
+    """Batches that follow one another as tables of some size, since each becomes a frame at a cost of its own."""
+    waiting: list[pa.RecordBatch] = []
+    size = 0
+    for each in rows:
+        if waiting and (isinstance(each, FrameRows) or size >= _FRAME_BYTES):
+            yield pa.Table.from_batches(waiting)
+            waiting, size = [], 0
+        if isinstance(each, FrameRows):
+            yield each
+        else:
+            waiting.append(each)
+            size += each.nbytes
+    if waiting:
+        yield pa.Table.from_batches(waiting)
 
 
 def read_whole_frame(

@@ -25,6 +25,7 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
 
+_PROCESSORS = os.cpu_count() or 1
 # The most that a range may take while it is decoded whole: if its rows are let go one after another, and if whoever
 # reads keeps the rows or takes whole ranges.
 STREAMED_BYTES, KEPT_BYTES = 64 * 1024 * 1024, 512 * 1024 * 1024
@@ -96,7 +97,7 @@ class ScanContext:
     @property
     def spare_processors(self) -> bool:
         """Whether fewer files are read now than there are processors; else each is decoded best by one thread."""
-        return self._reading < (os.cpu_count() or 1)
+        return self._reading < _PROCESSORS
 
     def projection(
         self, reader: ContentReader, wanted: tuple[NestedField, ...], file: DataFile, schema: pa.Schema | None = None

@@ -39,6 +39,8 @@ from hms_iceberg.spec.values.single_values import to_bytes
 
 # Keys of equality deletes are looked up in larger batches, since each look-up has a cost of its own.
 _KEYED_BATCH_ROWS = 1 << 20
+# So few values are decoded sooner than it is found out whether any of them matches.
+_FEW_VALUES = 100_000
 _POSITION = columns.POSITION.field_id
 
 
@@ -178,7 +180,7 @@ class _TaskReader:
     def _read_on_its_own(self, rows: RowRange, batch_rows: int) -> Iterator[pa.RecordBatch | None]:
         if self._holds_no_match(rows):
             return
-        spare = self._context.spare_processors
+        spare = self._context.spare_processors and not self._is_small(rows)
         for position, batch in self._reader.read(rows, self._projection.leaves, batch_rows, spare):
             yield self._result(position, batch, self._projection, self._task.residual)
 
@@ -252,7 +254,9 @@ class _TaskReader:
             ranges = [each for each in ranges if first <= each.offset < first + length]
         schema = self._context.filter_schema
         tests = only_tests(self._task.residual, is_of_table)
-        if not isinstance(tests, AlwaysTrue) and ranges:
+        # The manifest has been asked about a file of one range.
+        is_asked = len(ranges) == 1 and self._is_small(ranges[0])
+        if not isinstance(tests, AlwaysTrue) and ranges and not is_asked:
             may_match = partial(files_may_match, tests)
             ranges = self._reader.matching(ranges, schema, referenced_field_ids(tests), may_match)
         tests = only_tests(self._task.residual, lambda predicate: predicate.ref.field_id == _POSITION)
@@ -270,6 +274,9 @@ class _TaskReader:
                 f"but rows begin at byte {ranges[-1].offset:,}. It was changed since it was committed; restore it."
             )
 
+    def _is_small(self, rows: RowRange) -> bool:
+        return rows.rows * len(self._projection.leaves) < _FEW_VALUES
+
     def _has_rows(self, rows: RowRange) -> bool:
         if self._deletes.positions_in(rows) == rows.rows and not self._context.marks_deleted:
             return False
@@ -278,6 +285,8 @@ class _TaskReader:
     def _holds_no_match(self, rows: RowRange) -> bool:
         """Whether the columns of the filter, read on their own, show that no row of the range matches."""
         if not self._filter_columns or any(columns.is_metadata_column(ref.field_id) for ref in self._filter_columns):
+            return False
+        if self._is_small(rows):
             return False
         own = {ref: self._wanted[index] for ref, index in self._filter_columns.items() if index is not None}
         fields = tuple(dict.fromkeys(own.values()))
