@@ -69,11 +69,13 @@ class ParsedProperty(TableProperty, Generic[Value]):
 
 @dataclass(frozen=True, slots=True)
 class IntProperty(ParsedProperty[int]):
-    """An integer. One below `least` is refused when it is set; of tables that have it already it is read."""
+    """An integer of so many bits. One below `least` is refused when it is set; of tables that have it already it is
+    read."""
 
     KIND: ClassVar[str] = "integer"
 
     least: int | None = None
+    bits: int = 64
 
     def check(self, text: str) -> None:
         if self.least is not None and self.parse(text) < self.least:
@@ -83,9 +85,12 @@ class IntProperty(ParsedProperty[int]):
     def parse(self, text: str) -> int:
         """The integer that a text says."""
         try:
-            return int(text)
+            found = int(text)
         except ValueError:
             raise self.wrong(text, f"an integer such as {self.default}", " Set it to an integer.") from None
+        if not -(2 ** (self.bits - 1)) <= found < 2 ** (self.bits - 1):
+            raise self.wrong(text, f"an integer of {self.bits} bits")
+        return found
 
 
 @dataclass(frozen=True, slots=True)

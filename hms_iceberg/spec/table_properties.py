@@ -220,7 +220,7 @@ PARQUET_CODEC = CodecProperty(
     ("zstd", "gzip", "snappy", "lz4", "lz4_raw", "brotli", "lzo", "uncompressed", "none"),
 )
 PARQUET_CODEC_LEVEL = IntProperty(
-    "write.parquet.compression-level", "Level of the codec; unless set, that of the library.", _PARQUET, 3
+    "write.parquet.compression-level", "Level of the codec; unless set, that of the library.", _PARQUET, 3, bits=32
 )
 PARQUET_ROWS_CHECK_MIN = SizeProperty(
     "write.parquet.row-group-check-min-record-count", "Fewest rows between two looks at the size.", _OF_SPARK, 100

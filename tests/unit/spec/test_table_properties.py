@@ -42,6 +42,8 @@ def test_every_property_says_what_it_does_and_its_default_can_be_set() -> None:
         ("write.target-file-size-bytes", "-5", "at least 1, got '-5'"),
         ("write.delete.target-file-size-bytes", "0", "at least 1"),
         ("write.parquet.page-row-limit", "-5", "above 0"),
+        ("write.parquet.page-row-limit", str(2**63), "of 64 bits"),
+        ("write.parquet.compression-level", str(2**31), "of 32 bits"),
         ("write.orc.stripe-size-bytes", "0", "above 0"),
         ("write.metadata.metrics.max-inferred-column-defaults", "-1", "at least 0"),
         ("write.parquet.compression-codec", "nonsense", "one of zstd, gzip, .*, got 'nonsense'"),
