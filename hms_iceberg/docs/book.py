@@ -37,6 +37,7 @@ _FIRST = (
     "ingest/README.md",
     *("docs/FROM-JAVA.md", "docs/FROM-PYICEBERG.md"),
     *("cli/README.md", "docs/OPERATIONS.md", "catalog/README.md", "catalog/ENGINES.md", "arrow/storage/README.md"),
+    "docs/READING.md",
 )
 # This one is no file: it is made of the properties that the package reads.
 _SETTINGS = "docs/SETTINGS.md"

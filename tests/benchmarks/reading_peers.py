@@ -3,10 +3,10 @@
     python -m tests.benchmarks.reading_peers [--rows 2000000] [--repeats 5] [--only count_with_a_filter ...]
     python -m tests.benchmarks.reading_peers --page hms_iceberg/docs/READING.md
 
-Peers get the same files: Polars raw (`scan_parquet`) and by `scan_iceberg` (with its own planner, if `polars-iceberg`
-is installed), Daft if it is installed, DuckDB, `pyarrow.dataset`. Each line has the least seconds of the processor and
-of the clock, and the most memory that it takes in a process of its own; rows that differ in number end the run. The
-page of the guides has all that as tables and as a picture.
+Peers get the same files: Polars raw (`scan_parquet`) and by `scan_iceberg` (planned by PyIceberg, and by its own
+planner if `polars-iceberg` is installed), Daft if it is installed, DuckDB, `pyarrow.dataset`. Each line has the least
+seconds of the processor and of the clock, and the most memory that it takes in a process of its own; rows that differ
+in number end the run. The page of the guides has all that as tables and as a picture.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,7 +39,8 @@ from tests.benchmarks.reading import line_items
 
 Calls = dict[str, Callable[[], Any]]
 Query = Callable[[pl.LazyFrame], pl.LazyFrame]
-FILES = 2
+FILES, SMALL_FILES = 2, 200
+PLANNER = "POLARS_ICEBERG_PLANNER"  # what Polars asks the environment for
 MANY = pl.col("many") < 300_000
 
 
@@ -71,19 +73,38 @@ def wide(rows: int) -> pa.Table:
 
 
 def written(
-    catalog: Catalog, name: str, make: Callable[[], pa.Table], properties: dict[str, str] | None = None, gone: str = ""
+    catalog: Catalog,
+    name: str,
+    make: Callable[[], pa.Table],
+    properties: dict[str, str] | None = None,
+    gone: str = "",
+    files: int = FILES,
 ) -> Table:
     """A table of some rows without those that are `gone`; as it is, if it was written before."""
     if catalog.table_exists(f"db.{name}"):
         return catalog.load_table(f"db.{name}")
     rows = make()
     table = catalog.create_table(f"db.{name}", rows.schema, properties=properties or {})
-    part = -(-rows.num_rows // FILES)
-    for start in range(0, rows.num_rows, part):
-        table.append(rows.slice(start, part))
+    part = -(-rows.num_rows // files)
+    with table.transaction() as transaction:
+        for start in range(0, rows.num_rows, part):
+            transaction.append(rows.slice(start, part))
     if gone:
         table.delete(gone)
     return table
+
+
+@contextmanager
+def environment(name: str, value: str) -> Iterator[None]:
+    """Sets a variable of the environment for a while."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        os.environ.pop(name)
+        if before is not None:
+            os.environ[name] = before
 
 
 class Peers:
@@ -106,11 +127,17 @@ class Peers:
 
     def lazy(self, query: Query, deletes: bool = False) -> Calls:
         raw = {} if deletes else {"scan_parquet": lambda: query(pl.scan_parquet(self.paths, glob=False)).collect()}
-        return {
+        found: Calls = {
             "ours lazy": lambda: query(self.table.to_polars()).collect(),
-            "scan_iceberg": lambda: query(pl.scan_iceberg(self.foreign)).collect(),
-            **raw,
+            "scan_iceberg": lambda: self._scanned("pyiceberg", query),
         }
+        if find_spec("polars_iceberg") is not None:
+            found["polars-iceberg"] = lambda: self._scanned("plugin", query)
+        return found | raw
+
+    def _scanned(self, planner: str, query: Query) -> pl.DataFrame:
+        with environment(PLANNER, planner):
+            return query(pl.scan_iceberg(self.foreign)).collect()
 
     def daft(self, columns: str = "*", where: str = "") -> Calls:
         """Daft, if it is installed."""
@@ -199,6 +226,11 @@ class Lines:
         found = peers.whole(columns=names) | peers.lazy(lambda frame: frame.select(names))
         return found | peers.others(", ".join(names)) | peers.daft(", ".join(names))
 
+    def small_files(self) -> Calls:
+        """All rows of many small files."""
+        peers = Peers(written(self._catalog, "small", lambda: with_keys(self._rows // 10), files=SMALL_FILES))
+        return peers.whole() | peers.lazy(lambda frame: frame) | peers.others("*") | peers.daft()
+
     def long_text(self) -> Calls:
         peers = Peers(written(self._catalog, "texts", lambda: texts(self._rows // 4)))
         return peers.whole() | peers.lazy(lambda frame: frame) | peers.others("*") | peers.daft()
@@ -239,8 +271,8 @@ def measured(calls: Calls, repeats: int) -> dict[str, Figures]:
             times = Figures(time.process_time() - processor, time.perf_counter() - wall, rows)
             known = found.get(name, times)
             found[name] = Figures(min(known.processor, times.processor), min(known.wall, times.wall), rows)
-    rows = {each.rows for each in found.values()}
-    assert len(rows) == 1, found
+    counts = {each.rows for each in found.values()}
+    assert len(counts) == 1, found
     return found
 
 
@@ -275,6 +307,7 @@ TITLES = {
     "ours lazy": "`table.to_polars`",
     "ours count": "`scan.count`",
     "scan_iceberg": "`pl.scan_iceberg`",
+    "polars-iceberg": "with `polars-iceberg`",
     "daft": "`daft.read_iceberg`",
     "pyiceberg": "PyIceberg",
     "scan_parquet": "`pl.scan_parquet`",
@@ -290,9 +323,12 @@ PAGE = """# Speed of reading
 Reads of a table of {rows:,} rows and two files, by this package and by what one would take instead. The columns in
 front are this package; behind them stand others that read Iceberg tables, and such as read the same Parquet files and
 know nothing of the table: its deletes, its changes of schema, which files belong to it. This package also looks at the
-checksums of all pages that it reads, which `pl.scan_iceberg` does not.
+checksums of all pages that it reads, which `pl.scan_iceberg` does not. Polars has PyIceberg plan its scans, or, where
+the package `polars-iceberg` is installed too, a planner of its own: these are two columns. The line of small files has
+a tenth of the rows in {small} files.
 
-`python -m tests.benchmarks.reading_peers --page` makes this page, in one run: {versions};
+`python -m tests.benchmarks.reading_peers --page hms_iceberg/docs/READING.md` makes this page, in one run:
+{versions};
 {processors} processors, load {load:.1f}.
 
 ## Processor time
@@ -321,6 +357,7 @@ def page(times: ByLine, memory: ByLine, rows: int, repeats: int, load: float) ->
     """A page of the guides."""
     return PAGE.format(
         rows=rows,
+        small=SMALL_FILES,
         repeats=repeats,
         processors=os.cpu_count(),
         load=load,
@@ -360,7 +397,7 @@ def picture(figures: ByLine) -> str:
         lines += ["", name.replace("_", " ")]
         for who, number in shown.items():
             bar = "█" * max(round(WIDTH * number / max(shown.values())), 1)
-            lines.append(f"  {TITLES.get(who, who).strip('`'):18} {bar} {number:.3f}")
+            lines.append(f"  {TITLES.get(who, who).replace('`', ''):20} {bar} {number:.3f}")
     return "\n".join(lines[1:])
 
 
