@@ -48,6 +48,7 @@ from hms_iceberg.spec.data_types import (
 )
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms.partition_transforms import BucketTransform
 from tests.support.arrow_tables import FileTable
 
 MakeMetadata = Callable[..., TableMetadata]
@@ -424,6 +425,22 @@ def test_a_table_in_memory_is_not_copied_and_a_stream_of_slices_lets_the_memory_
     files = list(write_data_files(metadata, storage, given))
     assert [file.record_count for file in files] == [400_000]
     assert written == [not streamed] * 4
+
+
+def test_rows_of_a_partition_do_not_keep_those_of_all_others_in_memory(
+    make_metadata: MakeMetadata, storage: ArrowStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held: list[bool] = []
+    write = ParquetContentWriter.write_row_group
+
+    def watched(self: ParquetContentWriter, batches: list[pa.RecordBatch]) -> None:
+        held.extend(batch.get_total_buffer_size() > 2 * batch.nbytes for batch in batches)
+        write(self, batches)
+
+    monkeypatch.setattr(ParquetContentWriter, "write_row_group", watched)
+    metadata = make_metadata(Schema(NestedField(1, "id", LongType())), ("id", BucketTransform(10)))
+    assert len(list(write_data_files(metadata, storage, pa.table({"id": range(100_000)})))) == 10
+    assert held == [False] * 10
 
 
 def test_the_sample_that_decides_on_dictionaries_is_the_same_however_rows_are_cut() -> None:
