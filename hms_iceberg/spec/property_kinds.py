@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -171,10 +172,30 @@ class CodecProperty(TextProperty):
 
 
 @dataclass(frozen=True, slots=True)
+class PatternProperty(TextProperty):
+    """Text of a pattern, in upper or lower case. Other text is refused when it is set; its reader passes it over."""
+
+    pattern: str
+    expected: str
+
+    def check(self, text: str) -> None:
+        """Refuses text that does not match (ConfigurationError)."""
+        if not re.fullmatch(self.pattern, text.strip(), re.IGNORECASE):
+            raise self.wrong(text, self.expected)
+
+
+@dataclass(frozen=True, slots=True)
 class ColumnProperty(TableProperty):
-    """A family of properties: `name` is their prefix, and the dotted name of a column follows."""
+    """A family of properties: `name` is their prefix, and the dotted name of a column follows. Each refuses what the
+    property `like` does."""
 
     KIND: ClassVar[str] = "of a column"
+
+    like: TableProperty | None = None
+
+    def check(self, text: str) -> None:
+        if self.like is not None:
+            self.like.check(text)
 
     def matches(self, name: str) -> bool:
         return name.startswith(self.name)

@@ -29,6 +29,7 @@ from hms_iceberg.spec.property_kinds import (
     ColumnProperty,
     FractionProperty,
     IntProperty,
+    PatternProperty,
     SizeProperty,
     TableProperty,
     TextProperty,
@@ -115,14 +116,19 @@ METADATA_PATH = TextProperty(
 NAME_MAPPING = TextProperty(
     "schema.name-mapping.default", "Field ids by name, as JSON, for files that have no field ids.", _METADATA, ""
 )
-DEFAULT_METRICS_MODE = TextProperty(
+DEFAULT_METRICS_MODE = PatternProperty(
     "write.metadata.metrics.default",
     "What is kept of each column: none, counts, truncate(length) or full.",
     _METADATA,
     "truncate(16)",
+    r"none|counts|full|truncate\(\s*0*[1-9]\d*\s*\)",
+    "none, counts, truncate(length) with a length above 0, or full",
 )
 COLUMN_METRICS_MODE = ColumnProperty(
-    "write.metadata.metrics.column.", "What is kept of one column, as write.metadata.metrics.default.", _METADATA
+    "write.metadata.metrics.column.",
+    "What is kept of one column, as write.metadata.metrics.default.",
+    _METADATA,
+    DEFAULT_METRICS_MODE,
 )
 METRICS_MAX_COLUMNS = IntProperty(
     "write.metadata.metrics.max-inferred-column-defaults",
@@ -395,6 +401,7 @@ class SettingsRow:
 _ALL = tuple(_records())
 _OF_TABLES = tuple(each for each in _ALL if each.reader != _VIEWS)
 _BY_NAME = {each.name: each for each in _OF_TABLES if not isinstance(each, ColumnProperty)}
+_FAMILIES = [each for each in _OF_TABLES if isinstance(each, ColumnProperty)]
 
 
 def settings_rows() -> Iterator[SettingsRow]:
@@ -415,6 +422,9 @@ def check_properties(properties: Mapping[str, str]) -> None:
     for name, text in properties.items():
         if name in _BY_NAME:
             _BY_NAME[name].check(text)
+        for family in _FAMILIES:
+            if family.matches(name):
+                family.check(text)
     check_policy(properties)
 
 

@@ -7,6 +7,7 @@ Fields", "Appendix D: Single-value serialization"; Iceberg documentation, "Confi
 from __future__ import annotations
 
 import itertools
+import logging
 import math
 import re
 from collections import defaultdict
@@ -42,6 +43,8 @@ from hms_iceberg.spec.sort_orders import SortOrder
 from hms_iceberg.spec.table_properties import COLUMN_METRICS_MODE, DEFAULT_METRICS_MODE, METRICS_MAX_COLUMNS
 from hms_iceberg.spec.values.single_values import bounds_to_bytes
 from hms_iceberg.storage import Storage
+
+logger = logging.getLogger(__name__)
 
 _TRUNCATE = re.compile(r"truncate\(\s*(\d+)\s*\)")
 
@@ -79,9 +82,10 @@ def metrics_modes(
     schema: Schema, properties: Mapping[str, str], sort_order: SortOrder | None = None
 ) -> dict[int, MetricsMode]:
     """The metrics mode of every primitive field and lineage column by field id. As in Java, only the first 100 columns
-    have one by default, and columns of the sort order keep bounds."""
+    have one by default, columns of the sort order keep bounds, and a setting that says nothing of a mode is passed over
+    with a warning: tables have had such ones for years."""
     is_set = DEFAULT_METRICS_MODE.name in properties
-    default = MetricsMode.parse(DEFAULT_METRICS_MODE.of(properties), DEFAULT_METRICS_MODE.name)
+    default = _mode_of(DEFAULT_METRICS_MODE.name, DEFAULT_METRICS_MODE.of(properties), TRUNCATE_16)
     primitives = list(_primitive_ids(schema.as_struct()))
     limit = len(primitives) if is_set else _max_columns(properties)
     modes = {field_id: default if index < limit else NONE for index, field_id in enumerate(primitives)}
@@ -92,14 +96,23 @@ def metrics_modes(
     for name, text in COLUMN_METRICS_MODE.of_columns(properties):
         column = schema.index_by_name.get(name)
         if column in modes:
-            modes[column] = MetricsMode.parse(text, COLUMN_METRICS_MODE.name + name)
+            modes[column] = _mode_of(COLUMN_METRICS_MODE.name + name, text, modes[column])
     return modes
+
+
+def _mode_of(name: str, text: str, otherwise: MetricsMode) -> MetricsMode:
+    try:
+        return MetricsMode.parse(text, name)
+    except ConfigurationError as error:
+        logger.warning("%s It is passed over.", error)
+        return otherwise
 
 
 def _max_columns(properties: Mapping[str, str]) -> int:
     limit = METRICS_MAX_COLUMNS.of(properties)
     if limit < 0:
-        raise METRICS_MAX_COLUMNS.wrong(str(limit), "a number of columns")
+        logger.warning("Property %s is %d, and is passed over.", METRICS_MAX_COLUMNS.name, limit)
+        return METRICS_MAX_COLUMNS.default
     return limit
 
 

@@ -40,6 +40,7 @@ from hms_iceberg.spec.data_types import (
 )
 from hms_iceberg.spec.field_mapping import create_name_mapping
 from hms_iceberg.spec.manifests.manifest_values import DataFile
+from hms_iceberg.spec.metadata_columns import LINEAGE
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sort_orders import SortField, SortOrder
 from hms_iceberg.spec.transforms.partition_transforms import IdentityTransform
@@ -184,3 +185,13 @@ def test_a_mode_that_is_none_of_the_four_is_refused(text: str) -> None:
     with pytest.raises(ConfigurationError, match="truncate"):
         MetricsMode.parse(text)
     assert MetricsMode.parse(" Truncate( 8 ) ").width == 8
+
+
+def test_settings_of_metrics_that_say_no_mode_are_passed_over_as_in_java(caplog: pytest.LogCaptureFixture) -> None:
+    schema = Schema(NestedField(1, "a", LongType()), NestedField(2, "b", LongType()))
+    settings = {"write.metadata.metrics.column.a": "most", "write.metadata.metrics.column.b": "counts"}
+    assert metrics_modes(schema, settings) == {1: TRUNCATE_16, 2: COUNTS} | dict.fromkeys(LINEAGE, TRUNCATE_16)
+    assert "write.metadata.metrics.column.a is 'most', expected none, counts" in caplog.text
+    assert set(metrics_modes(schema, {"write.metadata.metrics.default": "truncate(x)"}).values()) == {TRUNCATE_16}
+    few = metrics_modes(schema, {"write.metadata.metrics.max-inferred-column-defaults": "-1"})
+    assert set(few.values()) == {TRUNCATE_16}

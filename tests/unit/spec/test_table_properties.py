@@ -46,6 +46,8 @@ def test_every_property_says_what_it_does_and_its_default_can_be_set() -> None:
         ("write.parquet.compression-level", str(2**31), "of 32 bits"),
         ("write.orc.stripe-size-bytes", "0", "above 0"),
         ("write.metadata.metrics.max-inferred-column-defaults", "-1", "at least 0"),
+        ("write.metadata.metrics.default", "truncate(0)", "truncate.length. with a length above 0, or full, got"),
+        ("write.metadata.metrics.column.a.b", "most", "none, counts, .*, got 'most'"),
         ("write.parquet.compression-codec", "nonsense", "one of zstd, gzip, .*, got 'nonsense'"),
         ("write.orc.compression-codec", "snapy", "Did you mean snappy"),
         ("write.avro.compression-codec", "lzma", "one of gzip"),
