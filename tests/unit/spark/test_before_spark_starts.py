@@ -10,7 +10,7 @@ import pytest
 
 from hms_iceberg.cli.main import main
 from hms_iceberg.errors import JavaNotFoundError
-from hms_iceberg.spark import compiler, configure
+from hms_iceberg.spark import compiler, configure, session
 from tests.support.pyspark_home import spark_release
 
 pyspark = pytest.importorskip("pyspark")
@@ -52,16 +52,19 @@ def test_a_session_without_java_or_on_an_old_one_is_refused_as_the_doctor_does(
         getattr(builder, make)()
 
 
-@pytest.mark.parametrize("make", ["getOrCreate", "create"])
 def test_the_bridge_is_compiled_meanwhile_with_the_java_that_spark_starts_with(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, make: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", java(tmp_path, "17.0.9"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(compiler, "installation_folder", lambda: tmp_path / "environment")
     compiling = list[Path]()
     monkeypatch.setattr(compiler, "_compile_in", compiling.append)
-    with pytest.raises(pytest.fail.Exception, match="Spark was started"):
-        getattr(configure(pyspark.sql.SparkSession.builder), make)()
+    with session._starting({"spark.remote": "sc://elsewhere"}):
+        pass
+    assert not compiling
+    with session._starting({}):  # as the test above says, before either way of building a session
+        pass
     assert compiling == [tmp_path / "bin" / "java"]
 
 
