@@ -47,6 +47,7 @@ def test_every_property_says_what_it_does_and_its_default_can_be_set() -> None:
         ("write.orc.stripe-size-bytes", "0", "above 0"),
         ("write.metadata.metrics.max-inferred-column-defaults", "-1", "at least 0"),
         ("write.metadata.metrics.default", "truncate(0)", "truncate.length. with a length above 0, or full, got"),
+        ("write.metadata.metrics.default", "countsx", "or full, got 'countsx'"),
         ("write.metadata.metrics.column.a.b", "most", "none, counts, .*, got 'most'"),
         ("write.parquet.compression-codec", "nonsense", "one of zstd, gzip, .*, got 'nonsense'"),
         ("write.orc.compression-codec", "snapy", "Did you mean snappy"),
