@@ -17,9 +17,8 @@ from weakref import WeakValueDictionary
 
 from hms_iceberg.bounded_cache import BoundedCache
 from hms_iceberg.lazy import import_polars, pl
-from hms_iceberg.scan.manifests.entry_frames import taken_out
 from hms_iceberg.scan.manifests.manifest_frames import MANIFEST, ManifestDecoder, columnar_schema
-from hms_iceberg.scan.manifests.metric_columns import Metric, MetricColumns, metric_dtype, metric_name
+from hms_iceberg.scan.manifests.metric_columns import Metric, MetricColumns, metric_name
 from hms_iceberg.scan.partition_columns import PartitionColumns
 from hms_iceberg.spec.manifests.manifest_values import ManifestFile
 from hms_iceberg.storage import DEFAULT_CACHE_BYTES
@@ -107,27 +106,6 @@ class EncodedMetrics(FrameMetrics):
     def without_file(self) -> EncodedMetrics:
         """Metrics that no longer hold the bytes of the manifest."""
         return EncodedMetrics(self._files, self.manifest, self.partitions, self._read, None)
-
-
-class DecodedMetrics(FrameMetrics):
-    """The metrics of files all of whose columns are decoded already."""
-
-    def __init__(self, files: pl.DataFrame, columns: pl.DataFrame) -> None:
-        super().__init__(files)
-        self._columns = columns
-
-    @property
-    def size(self) -> int:
-        """Bytes of the columns."""
-        return int(self._columns.estimated_size())
-
-    def load(self, metrics: Sequence[Metric]) -> Mapping[Metric, pl.Series]:
-        found = taken_out(self._columns, [each for each in metrics if each[0] in self._columns.columns])
-        rows = self._columns.height
-        return {
-            each: found[each] if each in found else pl.Series([None], dtype=metric_dtype(each)).new_from_index(0, rows)
-            for each in metrics
-        }
 
 
 class _JoinedMetrics(FrameMetrics):

@@ -1,74 +1,72 @@
 """The entries of a manifest as the bytes that they are, so that most of a manifest can be copied and not encoded anew.
 
-A decoded manifest tells how long each of its values is in Avro, and so where each field of each entry begins: nothing
-but the few fields that change is written again.
+The bytes of an entry hold its path, which is looked for. From there and from the end of the entry the lengths of a few
+values tell where the fields begin that change: nothing else is written again, and metrics are not even decoded.
 
 Source: Avro specification, "Binary Encoding".
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import reduce
 from itertools import chain, groupby, pairwise, repeat
-from operator import add
 from typing import Any
 
 import numpy as np
 
 from hms_iceberg.errors import CorruptManifestError
 from hms_iceberg.lazy import pl
-from hms_iceberg.scan.manifests.manifest_frames import ManifestDecoder, WholeEntries
+from hms_iceberg.scan.manifests.manifest_frames import InflatedEntries
 from hms_iceberg.spec.manifests.avro_container import BLOCK_BYTES, encode_long
 
-_SIZES = {"boolean": 1, "float": 4, "double": 8}
+_PATH = "file_path"
 
 
 class EntryBytes:
     """The entries of some manifests: their inflated bytes one after the other, and one row for each, removed ones
     included, in the columns of `ManifestDecoder.entries` without metrics."""
 
-    def __init__(self, body: bytes, files: pl.DataFrame, types: Mapping[str, Any], sizes: np.ndarray) -> None:
+    def __init__(self, body: bytes, files: pl.DataFrame, types: Mapping[str, Any], begins: Mapping[int, np.ndarray]):
         self.body = body
         self.files = files
         self._types = types
-        self._ends = np.cumsum(sizes).reshape(sizes.shape)  # of each field of each entry
+        self._begins = begins  # by a field's number, where it begins in each entry; by their count, where entries end
 
     @classmethod
-    def of(cls, decoder: ManifestDecoder, whole: WholeEntries | None = None) -> EntryBytes | None:
-        """The entries of a decoder's manifests, which may be decoded already; None if their bytes are not laid out as
-        most writers do."""
-        whole = decoder.whole() if whole is None else whole
-        body, columns, files = whole.body, whole.columns, whole.files
-        types = {field["name"]: field["type"] for field in json.loads(decoder.flat_schema)["fields"]}
-        if not types.keys() <= set(columns.columns):
+    def of(cls, entries: InflatedEntries, changing: Sequence[str]) -> EntryBytes | None:
+        """Entries of which some fields are to change; None if their bytes are not laid out as most writers do."""
+        columns, types, body = entries.columns, entries.types, entries.body
+        order = list(types)
+        if not columns.height or types[_PATH] != "string" or not entries.has(changing):
             return None
+        path = order.index(_PATH)
+        tail = min((number for number in map(order.index, changing) if number > path), default=len(order))
         try:
-            sizes = columns.select(_size_in(columns, name, avro_type).alias(name) for name, avro_type in types.items())
+            lengths = columns.select(_size(types[name], pl.col(name)).alias(name) for name in order[: path + 1])
+            at_end = columns.select(_size(types[name], pl.col(name)).alias(name) for name in order[tail:])
         except (KeyError, TypeError, ValueError, pl.exceptions.PolarsError):
             return None
-        entries = cls(body, files, types, sizes.to_numpy())
-        return entries if entries._is_right() else None
-
-    def _is_right(self) -> bool:
-        """Whether the fields are as long as it seems: all of them together, and each entry up to its status."""
-        if len(self._ends) == 0 or self._ends[-1, -1] != len(self.body):
-            return False
-        told = np.frombuffer(self.body, np.uint8)[self._starts_of(list(self._types).index("status"))]
-        return np.array_equal(told, self.files["status"].to_numpy().astype(np.uint8) * 2)
-
-    def _starts_of(self, field: int) -> np.ndarray:
-        """Where a field begins in each entry; where the entry ends if there are no more fields."""
-        return self._ends[:, field - 1] if field else np.concatenate(([0], self._ends[:-1, -1]))
-
-    def has(self, names: Sequence[str]) -> bool:
-        """Whether the manifest has all of these fields."""
-        return self._types.keys() >= set(names)
+        paths = columns[_PATH].cast(pl.Binary)
+        begin = _places(body, paths.to_list())
+        if begin is None:
+            return None
+        begin += paths.bin.size().to_numpy().astype(np.int64)
+        begins: dict[int, np.ndarray] = {}
+        for number in range(path, -1, -1):
+            begin = begins[number] = begin - lengths[order[number]].to_numpy()
+        end = begins[len(order)] = np.append(begin[1:], len(body))
+        for number in range(len(order) - 1, tail - 1, -1):
+            end = begins[number] = end - at_end[order[number]].to_numpy()
+        told = np.frombuffer(body, np.uint8)
+        is_right = begin[0] == 0 and all(
+            np.array_equal(told[begins[order.index(name)]] & 0x7F, _first_bits(types[name], columns[name]))
+            for name in changing
+        )
+        return cls(body, entries.files, types, begins) if is_right else None
 
     def with_values(self, rows: np.ndarray, values: Mapping[str, Sequence[Any]]) -> Iterator[tuple[int, bytes]]:
-        """Some entries with other values (integers or null, for each of the rows) for some fields: in blocks that are
-        not compressed yet, each with its number of entries."""
+        """Some entries with other values (integers or null, for each of the rows) for fields that were to change, or
+        none: in blocks that are not compressed yet, each with its number of entries."""
         order = list(self._types)
         numbers = sorted(map(order.index, values))
         # Fields that follow each other change together.
@@ -78,7 +76,7 @@ class EntryBytes:
         ]
         changing = [_Together([_Integers(self._types[name]) for name in run]) for run in runs]
         inner = (edge for run in runs for edge in (order.index(run[0]), order.index(run[-1]) + 1))
-        edges = [self._starts_of(field)[rows] for field in (0, *inner, len(order))]
+        edges = [self._begins[number][rows] for number in (0, *inner, len(order))]
         lengths = edges[-1] - edges[0]
         blocks = np.diff((np.cumsum(lengths) - lengths) // BLOCK_BYTES, prepend=-1)
         for first, end in pairwise([*np.flatnonzero(blocks).tolist(), len(rows)]):
@@ -135,34 +133,35 @@ class _Integers(dict[Any, bytes]):
         return encoded
 
 
-def _size_in(columns: pl.DataFrame, name: str, avro_type: Any) -> pl.Expr:
-    """How many bytes each value of a column takes; of most fields that may be null all are, in a byte each."""
-    if isinstance(avro_type, list) and columns[name].null_count() == columns.height:
-        return pl.repeat(1, pl.len(), dtype=pl.Int64)
-    return _size(avro_type, pl.col(name))
+def _places(body: bytes, pieces: Sequence[bytes]) -> np.ndarray | None:
+    """Where each of some pieces begins that lie in a body in this order; None if that is not certain.
+
+    None begins before the first place that leaves room for those before it, and none after the last that leaves room
+    for those after it: where both are one, there is no other."""
+    place, end = -1, len(body)
+    first = [place := body.index(piece, place + 1) for piece in pieces]
+    last = [end := body.rindex(piece, 0, end) for piece in reversed(pieces)]
+    return np.array(first) if first == last[::-1] else None
+
+
+def _first_bits(avro_type: Any, values: pl.Series) -> np.ndarray:
+    """The last seven bits of the first byte of each of some integers or nulls."""
+    if isinstance(avro_type, list):
+        null = avro_type.index("null")
+        return np.where(values.is_null().to_numpy(), 2 * null, 2 * (1 - null))
+    numbers = values.to_numpy().astype(np.int64)
+    return ((numbers << 1) ^ (numbers >> 63)) & 0x7F
 
 
 def _size(avro_type: Any, value: pl.Expr) -> pl.Expr:
-    """How many bytes a value takes. KeyError, TypeError or ValueError for a type that is not known."""
+    """How many bytes an integer, a text, bytes or null takes. KeyError, TypeError or ValueError for other types."""
     if isinstance(avro_type, list):
         (inner,) = (each for each in avro_type if each != "null") if len(avro_type) == 2 else (None,)
         return 1 + pl.when(value.is_null()).then(0).otherwise(_size(inner, value))
-    if isinstance(avro_type, dict) and avro_type["type"] == "array":
-        # One block of all items, and an empty one at the end.
-        items = value.list.eval(_size(avro_type["items"], pl.element())).list.sum()
-        count = value.list.len().cast(pl.Int64)
-        return 1 + pl.when(count == 0).then(0).otherwise(items + _long_size(count))
-    if isinstance(avro_type, dict) and avro_type["type"] == "record":
-        fields = (_size(field["type"], value.struct.field(field["name"])) for field in avro_type["fields"])
-        return reduce(add, fields)
-    name = avro_type["type"] if isinstance(avro_type, dict) else avro_type
-    if name in ("int", "long"):
+    if avro_type in ("int", "long"):
         return _long_size(value.cast(pl.Int64))
-    if name in ("string", "bytes"):
-        length = (value.str.len_bytes() if name == "string" else value.bin.size()).cast(pl.Int64)
-        return length + _long_size(length)
-    size = avro_type["size"] if name == "fixed" else _SIZES[name]
-    return value.is_null().cast(pl.Int64) * 0 + size  # a literal alone would be one value, whatever the rows
+    length = {"string": value.str.len_bytes, "bytes": value.bin.size}[avro_type]().cast(pl.Int64)
+    return length + _long_size(length)
 
 
 def _long_size(value: pl.Expr) -> pl.Expr:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -46,12 +47,29 @@ _ADDED = int(ManifestEntryStatus.ADDED)
 
 
 @dataclass(frozen=True)
-class WholeEntries:
-    """All entries of some manifests, removed files included, decoded once for whatever is asked of them."""
+class InflatedEntries:
+    """All entries of some manifests, removed files included, and their bytes."""
 
-    body: bytes  # of all entries, inflated
-    columns: pl.DataFrame  # as they are in the file, under the names that they have here
+    blocks: Sequence[tuple[int, bytes]]  # inflated, each with its number of entries
+    types: Mapping[str, Any]  # of the fields of an entry in Avro, in their order, without records in records
+    columns: pl.DataFrame  # as they are in the file, under the names that they have here, without metrics
     files: pl.DataFrame  # as `ManifestDecoder.entries` has them, without metrics
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(raw for _, raw in self.blocks)
+
+    def has(self, names: Sequence[str]) -> bool:
+        """Whether entries have all of these fields."""
+        return self.types.keys() >= set(names)
+
+    def of_blocks(self, chosen: np.ndarray) -> InflatedEntries:
+        """The entries of some blocks, for each of which it is said whether it is chosen."""
+        if chosen.all():
+            return self
+        rows = pl.Series(np.repeat(chosen, [count for count, _ in self.blocks]))
+        blocks = [block for block, is_chosen in zip(self.blocks, chosen, strict=True) if is_chosen]
+        return InflatedEntries(blocks, self.types, self.columns.filter(rows), self.files.filter(rows))
 
 
 class ManifestDecoder:
@@ -96,26 +114,22 @@ class ManifestDecoder:
         """Whether entries have fields that the specification does not know."""
         return bool(self._flat.columns - {"status", *FILE_COLUMNS, *metric_dtypes(), *UNUSED.values(), *self._names})
 
-    @property
-    def flat_schema(self) -> bytes:
-        """The Avro schema of an entry without records in records, whose bytes are the same."""
-        return self._flat.text
-
-    def whole(self) -> WholeEntries:
-        """Every entry with every column. Fields that the specification does not know are left out where polars cannot
+    def inflated(self) -> InflatedEntries:
+        """Every entry with its bytes. Fields that the specification does not know are no columns where polars cannot
         read the file."""
         counts = [0] * len(self.manifests)
         try:
             inflated = list(portions(self._containers, self.manifests, counts))
         except CorruptFileError as error:
             raise CorruptManifestError(str(error)) from error
-        names = [field["name"] for field in json.loads(self._flat.text)["fields"]]
+        types = {field["name"]: field["type"] for field in json.loads(self._flat.text)["fields"]}
+        names = [name for name in types if name not in metric_dtypes()]
         columns = decode_portions(inflated, self._containers, self.manifests, self._flat, names)
         columns = _numbered(columns.rechunk(), counts)  # once, rather than whenever polars looks at some of them
         check_frame(columns, self.manifests, self._partitions)
         dtypes = {**file_dtypes(), **{name: self._partitions.dtypes[name] for name in self._names}}
         files = columns.select(MANIFEST, "status", **_columns(columns, dtypes, self.manifests))
-        return WholeEntries(b"".join(raw for blocks in inflated for _, raw in blocks), columns, files)
+        return InflatedEntries(list(chain.from_iterable(inflated)), types, columns, files)
 
     def metrics(self, metrics: Sequence[Metric]) -> dict[Metric, pl.Series]:
         """Some metrics, in the rows of :meth:`files`."""

@@ -16,12 +16,12 @@ import numpy as np
 from hms_iceberg.cached_properties import cached_property
 from hms_iceberg.encryption.encrypted_tables import encrypted, manifest_bytes
 from hms_iceberg.lazy import pl
-from hms_iceberg.scan.manifests.cache import DecodedMetrics, ManifestFrame
+from hms_iceberg.scan.manifests.cache import EncodedMetrics, ManifestFrame
 from hms_iceberg.scan.manifests.entry_frames import manifest_name
 from hms_iceberg.scan.manifests.manifest_bytes import EntryBytes
 from hms_iceberg.scan.manifests.manifest_frames import (
+    InflatedEntries,
     ManifestDecoder,
-    WholeEntries,
     check_sequence_numbers,
     columnar_schema,
 )
@@ -73,67 +73,73 @@ class ManifestSplice:
         return count is None or count >= _FEW or self._decoder.has_other_fields
 
     @cached_property
-    def _whole(self) -> WholeEntries:
-        return self._decoder.whole()
+    def _entries(self) -> InflatedEntries:
+        return self._decoder.inflated()
 
     @cached_property
     def _is_live(self) -> pl.Series:
-        return self._whole.files["status"] != _DELETED
+        return self._entries.files["status"] != _DELETED
 
     def live(self) -> ManifestFrame:
-        """The live files, with their metrics."""
-        files, columns = self._whole.files, self._whole.columns
-        if not self._is_live.all():
-            files, columns = files.filter(self._is_live), columns.filter(self._is_live)
+        """The live files; their metrics are decoded when they are looked at."""
+        files = self._entries.files
+        files = files if self._is_live.all() else files.filter(self._is_live)
         check_sequence_numbers(files, [self._manifest])
-        return ManifestFrame(files, DecodedMetrics(files, columns))
+        data = self._data
+        return ManifestFrame(files, EncodedMetrics(files, self._manifest, self._partitions, lambda _: data, data))
 
     def holds(self, paths: set[str]) -> bool:
         """Whether any of these files is live in the manifest."""
-        return bool((self._whole.files["file_path"].is_in(list(paths)) & self._is_live).any())
+        return bool((self._entries.files["file_path"].is_in(list(paths)) & self._is_live).any())
 
     def without(
         self, paths: set[str], snapshot_id: int, workspace: Workspace
     ) -> tuple[tuple[ManifestFile, ...], tuple[DataFile, ...]] | None:
         """The manifests that take this one's place, and the files removed; None if entries must be encoded anew: of an
         older format, an unusual layout, or few."""
-        entries = EntryBytes.of(self._decoder, self._whole) if self.copies else None
-        if entries is None or not entries.has(changed_fields(self._base)):
+        if not self.copies or not self._entries.has(changed_fields(self._base)):
             return None
-        files = entries.files.with_row_index("row").filter(self._is_live)
+        files = self._entries.files.with_row_index("row").filter(self._is_live)
         gone = files["file_path"].is_in(list(paths))
         files = files.with_columns(
             pl.when(gone).then(_DELETED).otherwise(_EXISTING).alias("status"),
             pl.when(gone).then(snapshot_id).otherwise(pl.col("snapshot_id")).alias("snapshot_id"),
         )
         container = read_container(self._data, manifest_name(self._manifest))
-        packed, schema_json = list(self._packed(container, entries, files)), container.schema_json
-        written = write_spliced(packed, files, self._manifest, schema_json, snapshot_id, workspace, self._base)
+        packed = self._packed(container, files)
+        if packed is None:
+            return None
+        manifest, schema_json = self._manifest, container.schema_json
+        written = write_spliced(packed, files, manifest, schema_json, snapshot_id, workspace, self._base)
         return written, tuple(content_files(files.filter(gone), self._partitions))
 
-    def _packed(
-        self, container: AvroContainer, entries: EntryBytes, files: pl.DataFrame
-    ) -> Iterator[tuple[int, bytes]]:
+    def _packed(self, container: AvroContainer, files: pl.DataFrame) -> list[tuple[int, bytes]] | None:
         """Entries in compressed blocks. A block in which none of them changes is copied as it is: most blocks, of a
         manifest that lost files before."""
         rows, names = files["row"].to_numpy(), changed_fields(self._base)
-        stays = np.zeros(entries.files.height, bool)
-        if container.codec == DEFAULT_CODEC and (entries.files["status"] == _EXISTING).any():
-            before = self._whole.columns.select(names)[files["row"]]
-            stays[rows] = np.logical_and.reduce([before[each].eq_missing(files[each]).to_numpy() for each in names])
+        changes = np.ones(self._entries.files.height, bool)
+        if container.codec == DEFAULT_CODEC:
+            before = self._entries.columns.select(names)[files["row"]]
+            changes[rows] = np.logical_or.reduce([before[name].ne_missing(files[name]).to_numpy() for name in names])
         blocks = [each for each in read_blocks(container, manifest_name(self._manifest)) if each.records]
-        ends = np.cumsum([each.records for each in blocks]).tolist()
-        begun = 0
-        for is_same, group in groupby(
-            zip(blocks, ends, strict=True), lambda each: bool(stays[each[1] - each[0].records : each[1]].all())
-        ):
+        ends = np.cumsum([each.records for each in blocks])
+        is_changed = np.logical_or.reduceat(changes, [0, *ends[:-1]])
+        entries = EntryBytes.of(self._entries.of_blocks(is_changed), names)
+        if entries is None:
+            return None
+        places = np.cumsum(np.repeat(is_changed, [each.records for each in blocks])) - 1  # in the blocks that change
+        pieces: list[tuple[bool, int, bytes]] = []
+        first = 0
+        for is_new, group in groupby(zip(is_changed.tolist(), ends, blocks, strict=True), lambda each: each[0]):
             several = list(group)
-            first, begun = begun, int(np.searchsorted(rows, several[-1][1]))
-            if is_same:
-                yield from ((each.records, container.data[each.start : each.end]) for each, _ in several)
-                continue
-            values = {name: files[name][first:begun].to_list() for name in names}
-            yield from pack_blocks(entries.with_values(rows[first:begun], values), DEFAULT_CODEC)
+            begun, first = first, int(np.searchsorted(rows, several[-1][1]))
+            if is_new:
+                values = {name: files[name][begun:first].to_list() for name in names}
+                pieces += ((True, *each) for each in entries.with_values(places[rows[begun:first]], values))
+            else:
+                pieces += ((False, each.records, container.data[each.start : each.end]) for _, _, each in several)
+        packed = iter(pack_blocks([(count, raw) for is_new, count, raw in pieces if is_new], DEFAULT_CODEC))
+        return [next(packed) if is_new else (count, data) for is_new, count, data in pieces]
 
 
 def merge_spliced(
@@ -156,8 +162,8 @@ def merge_spliced(
     frames: list[pl.DataFrame] = []
     blocks: list[Iterator[tuple[int, bytes]]] = []
     for is_added, several in _several(read, snapshot_id):
-        entries = EntryBytes.of(ManifestDecoder(several, partitions))
-        if entries is None or not entries.has(changed_fields(base)):
+        entries = EntryBytes.of(ManifestDecoder(several, partitions).inflated(), changed_fields(base))
+        if entries is None:
             return None
         files = entries.files.with_row_index("row")
         values: dict[str, list[int | None]] = {}

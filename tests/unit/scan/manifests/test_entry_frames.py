@@ -145,15 +145,17 @@ def test_columns_are_what_fastavro_reads_of_maps_in_several_blocks() -> None:
     """And with lengths in bytes, which Avro allows and few write."""
     files = [data_file(number, same_columns(number)) for number in range(1, 51)]
     decoder, _ = decoded(files)
-    schema = json.loads(decoder.flat_schema)
+    inflated = decoder.inflated()
+    schema = {"type": "record", "name": "entry", "fields": [{"name": n, "type": t} for n, t in inflated.types.items()]}
+    flat = json.dumps(schema).encode()
     names = [field["name"] for field in schema["fields"] if field["name"] not in MAPS]
-    records = [{**record, "column_sizes": None} for record in _records(decoder.whole().body, schema, 50)]
+    records = [{**record, "column_sizes": None} for record in _records(inflated.body, schema, 50)]
     for blocks in ([9], [4, 5], [1] * 9):
         for sized in (False, True):
             body = b"".join(_encoded(record, schema, blocks, sized) for record in records)
             assert len(list(_records(body, schema, 50))) == 50
             wanted = [("upper_bounds", 9), ("value_counts", 3)]
-            whole = entry_frames._read_avro([body], 50, decoder.flat_schema, [*names, "upper_bounds", "value_counts"])
+            whole = entry_frames._read_avro([body], 50, flat, [*names, "upper_bounds", "value_counts"])
             assert whole is not None
             found = entry_frames._of_maps(whole, names, wanted)
             assert found["upper_bounds.9"].to_list() == [(each.upper_bounds or {})[9] for each in files]

@@ -8,11 +8,12 @@ import json
 import random
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import fastavro
-import polars as pl
+import numpy as np
 import pytest
 
 from hms_iceberg.scan.manifests.manifest_bytes import EntryBytes
@@ -374,16 +375,57 @@ def test_entries_that_are_copied_say_what_they_said(layout: Callable[..., None])
     for codec, sized, parts in WRITERS:
         data, records = written(layout, 60, codec, sized, parts)
         decoder = ManifestDecoder([(data, listed(data, records))], partition_columns(METADATA))
-        copied = EntryBytes.of(decoder)
-        if copied is None:  # which others encode anew
-            assert sized or parts == 1 or layout in (unusual_fields, types_by_name, decimals_as_bytes)
+        new = {"status": [0] * 60, "snapshot_id": [None] * 60, "sort_order_id": [number % 3 for number in range(60)]}
+        copied = EntryBytes.of(decoder.inflated(), tuple(new))
+        if layout in (in_other_order, unusual_fields, types_by_name):  # which others encode anew
+            assert copied is None
             continue
-        numbers = pl.int_range(len(records), eager=True).to_numpy()
-        blocks = copied.with_values(numbers, {"status": [0] * len(records), "snapshot_id": [None] * len(records)})
-        reader = fastavro.reader(io.BytesIO(data))
+        assert copied is not None
+        blocks = copied.with_values(np.arange(60), new)
+        reader = fastavro.reader(io.BytesIO(written(layout, 60, "null", sized, parts)[0]))
         found = [
             fastavro.schemaless_reader(raw, reader.writer_schema, None)
             for count, raw in ((count, io.BytesIO(raw)) for count, raw in blocks)
             for _ in range(count)
         ]
-        assert found == [{**each, "status": 0, "snapshot_id": None} for each in reader]  # type: ignore[dict-item]
+        expected = [dict(each) for each in reader]
+        order = "f_140" if layout is other_names else "sort_order_id"
+        for number, each in enumerate(expected):
+            each |= {"status": 0, "snapshot_id": None}
+            each["data_file"][order] = number % 3
+        assert found == expected
+
+
+@pytest.mark.parametrize("other", [0, 1], ids=["itself", "the next one"])
+def test_an_entry_that_holds_what_another_begins_with_is_not_cut_there(other: int) -> None:
+    def lookalike(schema: Record, records: list[Record]) -> None:
+        path = records[7 + other]["data_file"]["file_path"].encode()
+        head = encode(schema, records[7 + other], _named(schema), False, 99).partition(path)[0]
+        records[7]["data_file"]["upper_bounds"] = [{"key": 1, "value": head + path}]
+
+    for layout in (as_we_write, lookalike):
+        data, records = written(layout, 60, "null", False, 99)
+        inflated = ManifestDecoder([(data, listed(data, records))], partition_columns(METADATA)).inflated()
+        assert (EntryBytes.of(inflated, ("status",)) is None) is (layout is lookalike)
+
+
+@pytest.mark.parametrize("padded", ["content of the first", "content of another", "sort order of another"])
+def test_entries_with_numbers_of_more_bytes_than_they_need_are_not_copied(padded: str) -> None:
+    snapshot_id = 1 if padded == "content of the first" else 5  # with 1, a byte further on reads the same
+
+    def added(schema: Record, records: list[Record]) -> None:
+        for each in records:
+            each["status"], each["snapshot_id"], each["data_file"]["sort_order_id"] = 1, snapshot_id, 7
+
+    data, records = written(added, 60, "null", False, 99)
+    inflated = ManifestDecoder([(data, listed(data, records))], partition_columns(METADATA)).inflated()
+    raw = inflated.body
+    path = records[0 if padded == "content of the first" else 30]["data_file"]["file_path"].encode()
+    place = raw.index(path) - 2  # after the content comes the length of the path
+    if padded.startswith("sort"):
+        place = raw.index(b"\2\x0e\0\2\2", place) + 1
+    longer = raw[:place] + bytes([raw[place] | 0x80, 0]) + raw[place + 1 :]
+    for body, is_usual in ((raw, True), (longer, False)):
+        entries = replace(inflated, blocks=[(60, body)])
+        copied = EntryBytes.of(entries, ("status", "snapshot_id", "sort_order_id"))
+        assert (copied is not None) is is_usual
