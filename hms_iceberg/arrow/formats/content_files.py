@@ -142,9 +142,12 @@ def delete_properties(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 class ContentReader(Protocol):
-    schema: pa.Schema
     # Whether single leaves of a nested column can be read; otherwise it comes whole.
     reads_nested_fields: bool
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns as they are read, with field ids."""
 
     @property
     def frames(self) -> FrameReader | None:

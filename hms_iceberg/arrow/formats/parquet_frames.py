@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from hms_iceberg.arrow.columns.nested import rows_only
 from hms_iceberg.arrow.columns.projection import FileLeaf
 from hms_iceberg.arrow.formats.page_checksums import is_intact
+from hms_iceberg.arrow.formats.parquet_columns import ParquetColumns
 from hms_iceberg.cached_properties import cached_property
 from hms_iceberg.lazy import pl
 
@@ -79,11 +80,6 @@ class DecodedRows:
             yield where, pa.RecordBatch.from_arrays(arrays, names=part.columns)
 
 
-def may_be_quick(rows: int, leaves: Sequence[FileLeaf]) -> bool:
-    """Whether a file is so large that Polars may be the quicker reader of some of it."""
-    return rows * sum(_work_of(leaf.type) for leaf in leaves) >= min(_LEAST_WORK, _LEAST_FILTERED_WORK)
-
-
 def are_among(positions: Any, others: Any) -> Any:
     """A mask of the ascending positions that are among other ascending ones."""
     if not len(positions):
@@ -96,22 +92,31 @@ def are_among(positions: Any, others: Any) -> Any:
 
 
 class FrameReader:
-    """Reads row groups of a local file by Polars. `schema` is the file's, with field ids and without dictionaries, and
-    has the `leaves`; values of `strange` leaves mean something else than Polars gives."""
+    """Reads row groups of a local file by Polars."""
 
-    def __init__(
-        self,
-        path: str,
-        footer: pq.FileMetaData,
-        schema: pa.Schema,
-        leaves: Sequence[FileLeaf],
-        strange: Collection[int],
-    ) -> None:
+    def __init__(self, path: str, footer: pq.FileMetaData, columns: ParquetColumns) -> None:
         self._path = path
         self._footer = footer
-        self._leaves = leaves
-        self._strange = strange
-        self.schema = schema
+        self._columns = columns
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The file's schema, with field ids and without dictionaries."""
+        return self._columns.schema
+
+    @property
+    def _leaves(self) -> Sequence[FileLeaf]:
+        return self._columns.leaves
+
+    @property
+    def may_be_quick(self) -> bool:
+        """Whether the file is so large that Polars may be the quicker reader of some of it."""
+        rows, work = self._footer.num_rows, sum(_work_of(leaf.type) for leaf in self._leaves)
+        return rows * work >= min(_LEAST_WORK, _LEAST_FILTERED_WORK)
+
+    def is_like(self, other: FrameReader) -> bool:
+        """Whether another file has the same columns, and values that mean the same."""
+        return self._columns.are_like(other._columns)
 
     @cached_property
     def _names(self) -> Counter[str]:
@@ -132,8 +137,8 @@ class FrameReader:
             len(leaf.path) == 1
             and self._names[leaf.path[0]] == 1
             and _frame_type(leaf.type) is not None
-            and leaf.index not in self._strange
-            and self._footer.schema.column(leaf.index).physical_type != "INT96"
+            and leaf.index not in self._columns.rules
+            and not self._columns.is_int96(leaf.index)
         )
 
     @cached_property
@@ -150,24 +155,45 @@ class FrameReader:
         """Whether row groups are better read by Polars than by pyarrow, and take at most so many bytes when they are
         decoded whole."""
         needed = {*leaves, *tested}
-        if not needed or not all(self._is_told(self._leaves[leaf]) for leaf in needed):
+        if not self.reads_all(needed):
             return False
-        rows = sum(self._footer.row_group(group).num_rows for group in groups)
-        work = rows * sum(_work_of(self._leaves[leaf].type) for leaf in needed)
-        least = _LEAST_FILTERED_WORK if tested else _LEAST_WORK
-        return work >= least and self.decoded_bytes(groups, needed) <= most_bytes
+        return (
+            self.is_enough(self._rows_in(groups), leaves, tested) and self.decoded_bytes(groups, needed) <= most_bytes
+        )
 
-    def decoded_bytes(self, groups: Sequence[int], leaves: Collection[int]) -> int:
-        """Bytes of memory that leaves of row groups take when they are decoded, about."""
+    def reads_all(self, leaves: Collection[int]) -> bool:
+        """Whether Polars gives the values of some leaves as pyarrow does; False for none."""
+        return bool(leaves) and all(self._is_told(self._leaves[leaf]) for leaf in leaves)
+
+    def is_enough(self, rows: int, leaves: Collection[int], tested: Collection[int]) -> bool:
+        """Whether so many rows are worth what it costs Polars to begin."""
+        work = rows * sum(_work_of(self._leaves[leaf].type) for leaf in {*leaves, *tested})
+        return work >= (_LEAST_FILTERED_WORK if tested else _LEAST_WORK)
+
+    def decoded_bytes(self, groups: Sequence[int], leaves: Collection[int], others: Sequence[FrameReader] = ()) -> int:
+        """Bytes of memory that leaves of row groups, and of all of other files like this one, take when they are
+        decoded, about."""
+        files = ((self, groups), *((each, each.groups) for each in others))
+        found = [each._footer.row_group(group) for each, its in files for group in its]
+        rows = sum(group.num_rows for group in found)
         size = 0
-        for found in map(self._footer.row_group, groups):
-            for leaf in leaves:
-                kind = self._leaves[leaf].type
-                if _is_text(kind):
-                    size += found.num_rows * _TEXT_WIDTH + found.column(leaf).total_uncompressed_size
-                else:
-                    size += found.num_rows * max(kind.bit_width // 8, 1)
+        for leaf in leaves:
+            kind = self._leaves[leaf].type
+            if _is_text(kind):
+                size += rows * _TEXT_WIDTH + sum(group.column(leaf).total_uncompressed_size for group in found)
+            else:
+                size += rows * max(kind.bit_width // 8, 1)
         return size
+
+    @property
+    def groups(self) -> range:
+        """All row groups."""
+        return range(self._footer.num_row_groups)
+
+    @property
+    def rows(self) -> int:
+        """The number of rows of all row groups."""
+        return self._rows_in(self.groups)
 
     def read(
         self,
@@ -180,15 +206,17 @@ class FrameReader:
         made: FrameColumns | None = None,
         numbered: bool = True,
         most_rows: int | None = None,
+        others: Sequence[FrameReader] = (),
     ) -> DecodedRows | None:
         """The rows of consecutive row groups from position `start` on for which a test of `tested` leaves is true,
         without the ascending positions `removed`; None if pyarrow has to read them. Columns are the file's, or those
         that are `made` of them; rows that are not `numbered` may come without positions. Of rows without tests, the
-        first `most_rows` are enough."""
-        found = [self._footer.row_group(group) for group in groups]
-        rows_in_groups = sum(group.num_rows for group in found)
-        whole = rows_in_groups if most_rows is None else min(most_rows, rows_in_groups)
+        first `most_rows` are enough. Behind the last row group come all rows of `others`, files that are like this one,
+        with positions that go on."""
         needed = sorted({*leaves, *tested})
+        rows_in_groups = self._rows_in(groups) + sum(each.rows for each in others)
+        rows_in_files = self._footer.num_rows + sum(each._footer.num_rows for each in others)
+        whole = rows_in_groups if most_rows is None else min(most_rows, rows_in_groups)
         kinds = [self._leaves[leaf].type for leaf in leaves]
         columns: list[pl.Expr] = [pl.col(self._leaves[leaf].path[0]) for leaf in leaves]
         dtypes: Sequence[Any] = [_frame_type(kind) for kind in kinds]
@@ -198,16 +226,16 @@ class FrameReader:
         is_part = test is not None or last is not None
         numbers = [self._row] if is_part and (numbered or removed is not None) else []
         try:
-            if not all(is_intact(self._pages, group.column(leaf)) for group in found for leaf in needed):
+            if not self._is_intact(groups, needed) or not all(each._is_intact(each.groups, needed) for each in others):
                 return None
             rows = pl.scan_parquet(
-                self._path,
+                [self._path, *(each._path for each in others)],
                 glob=False,
                 hive_partitioning=False,
                 use_statistics=False,
                 row_index_name=self._row if numbers else None,
             )
-            if whole < self._footer.num_rows:
+            if whole < rows_in_files:
                 rows = rows.slice(start, whole)
             if test is not None:
                 rows = rows.filter(test)
@@ -226,6 +254,13 @@ class FrameReader:
             return None
         decoded = DecodedRows(frame, kinds, start, positions, count)
         return decoded if removed is None else decoded.without(removed)
+
+    def _rows_in(self, groups: Sequence[int]) -> int:
+        return sum(self._footer.row_group(group).num_rows for group in groups)
+
+    def _is_intact(self, groups: Sequence[int], leaves: Sequence[int]) -> bool:
+        found = map(self._footer.row_group, groups)
+        return all(is_intact(self._pages, group.column(leaf)) for group in found for leaf in leaves)
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -18,16 +18,16 @@ import pyarrow.parquet as pq
 
 from hms_iceberg.arrow.columns.legacy_calendar import Rule, has_old_values, old_times, proleptic_columns
 from hms_iceberg.arrow.columns.nested import rows_only
-from hms_iceberg.arrow.columns.projection import FileLeaf, file_leaves, identified
+from hms_iceberg.arrow.columns.projection import FileLeaf, identified
+from hms_iceberg.arrow.formats.parquet_columns import ParquetColumns
 from hms_iceberg.arrow.formats.parquet_encryption import decrypting, decryption
-from hms_iceberg.arrow.formats.parquet_frames import FrameReader, may_be_quick
+from hms_iceberg.arrow.formats.parquet_frames import FrameReader
 from hms_iceberg.arrow.metrics.file_footer import FileFooter
 from hms_iceberg.arrow.metrics.footer_metrics import (
     AS_STORED,
     FULL,
     ColumnFile,
     ColumnMetrics,
-    calendar_rules,
     footer_of,
     metrics_from_footer,
 )
@@ -113,19 +113,28 @@ class ParquetReader:
                 else:
                     opened = self._opened()
                     self._believed = FileFooter(opened.metadata, schema=opened.schema_arrow)
-                plain = identified(self._believed.schema, mapping)
-                self._leaves = file_leaves(plain)
-                self._coded = _coded_columns(self.footer, self._leaves)
-                self.schema = identified(self._parquet.schema_arrow, mapping) if self._coded else plain
-            self._rules = calendar_rules(self.footer, self._leaves)
-            self.frames: FrameReader | None = None
-            is_plain = self._key is None and isinstance(self._file, pa.OSFile)
-            if is_plain and may_be_quick(self.footer.num_rows, self._leaves):
-                path = parse_location(location).path
-                self.frames = FrameReader(path, self.footer, plain, self._leaves, self._rules)
+                self._mapping = mapping
+            self._columns = ParquetColumns(self.footer, identified(self._believed.schema, mapping))
         except BaseException:
             self.close()
             raise
+
+    @cached_property
+    def frames(self) -> FrameReader | None:
+        """Reads row groups by Polars; None for a file that Polars cannot open."""
+        if self._key is not None or not isinstance(self._file, pa.OSFile):
+            return None
+        return FrameReader(parse_location(self._location).path, self.footer, self._columns)
+
+    @cached_property
+    def _coded(self) -> list[int]:
+        return _coded_columns(self.footer, self._columns.leaves)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns as they are read, with field ids; text that comes as codes of a dictionary has its type."""
+        with self._decoding():
+            return identified(self._parquet.schema_arrow, self._mapping) if self._coded else self._columns.schema
 
     @cached_property
     def _parquet(self) -> pq.ParquetFile:
@@ -166,9 +175,9 @@ class ParquetReader:
 
     def metrics(self, schema: Schema, field_ids: set[int], row_groups: list[int] | None = None) -> ColumnMetrics:
         """The metrics of some columns by what may be believed of the footer, of all row groups unless given."""
-        leaves = [leaf for leaf in self._leaves if leaf.owner_id in field_ids]
+        leaves = [leaf for leaf in self._columns.leaves if leaf.owner_id in field_ids]
         modes = dict.fromkeys(field_ids, FULL)
-        return metrics_from_footer(self._believed, leaves, schema, modes, {}, row_groups, rules=self._rules)
+        return metrics_from_footer(self._believed, leaves, schema, modes, {}, row_groups, rules=self._columns.rules)
 
     def read(
         self, rows: RowRange, leaves: Sequence[int], batch_rows: int, use_threads: bool
@@ -177,7 +186,7 @@ class ParquetReader:
         columns."""
         position = rows.start
         end = rows.start + rows.rows
-        rules = [self._rules.get(leaf) for leaf in leaves]
+        rules = [self._columns.rules.get(leaf) for leaf in leaves]
         if not leaves:
             yield from empty_batches(position, end, batch_rows)
             return
@@ -202,7 +211,7 @@ class ParquetReader:
             )
 
     def is_int96(self, leaf: int) -> bool:
-        return bool(self.footer.schema.column(leaf).physical_type == "INT96")
+        return self._columns.is_int96(leaf)
 
     def is_uuid(self, path: tuple[str, ...]) -> None:
         """Java's readers need no mark."""
@@ -212,10 +221,11 @@ class ParquetReader:
         """Columns with values that the writer counted in the Julian calendar, or by old rules of time zones; readers of
         other engines take them as they stand."""
         return old_times(
-            ".".join(self._leaves[index].path)
-            for index, rule in self._rules.items()
+            ".".join(self._columns.leaves[index].path)
+            for index, rule in self._columns.rules.items()
             if any(
-                self._holds_old_values(self._leaves[index], rule, group) for group in range(self.footer.num_row_groups)
+                self._holds_old_values(self._columns.leaves[index], rule, group)
+                for group in range(self.footer.num_row_groups)
             )
         )
 

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
+from typing import cast
 
 import pyarrow as pa
 
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.arrow.columns.frames import empty_frame, to_polars
 from hms_iceberg.arrow.parallel import default_workers, read_in_order
+from hms_iceberg.arrow.reading.file_runs import read_run, runs
 from hms_iceberg.arrow.reading.scan_context import KEPT_BYTES, STREAMED_BYTES, FrameRows, ScanContext, WantedFrame
-from hms_iceberg.arrow.reading.task_reader import count_live, read_rows, read_task
+from hms_iceberg.arrow.reading.task_reader import count_live
 from hms_iceberg.arrow.storage.filesystems import parse_location
 from hms_iceberg.expressions.tree import AlwaysTrue
 from hms_iceberg.lazy import pl
@@ -61,19 +63,21 @@ def read_tasks(
     """The rows of some tasks of a scan (see `scan_to_batches`): `workers` files are read at once, and `buffer_bytes` of
     batches wait for the reader. `marks_deleted` reads deleted rows too, told by `_deleted`; a range decoded whole takes
     at most `decoded_bytes`. Who takes only the first `most_rows` says so: fewer are decoded then."""
-    if workers is None:
-        tasks, workers = _counted(tasks, metadata)
     context = ScanContext(
         metadata, storage, filter_schema, projected, batch_rows, marks_deleted, None, decoded_bytes, most_rows
     )
-    return read_in_order(tasks, lambda task: read_task(context, task), workers, buffer_bytes)
+    return cast("Iterator[pa.RecordBatch]", _read(context, tasks, buffer_bytes, workers))
 
 
-def _counted(tasks: Iterable[FileScanTask], metadata: TableMetadata) -> tuple[Iterator[FileScanTask], int]:
-    """Tasks, and how many of them to read at once."""
-    tasks = iter(tasks)
-    first = list(islice(tasks, default_workers(_MANY, not parse_location(metadata.location).is_local)))
-    return chain(first, tasks), max(len(first), 1)
+def _read(
+    context: ScanContext, tasks: Iterable[FileScanTask], buffer_bytes: int, workers: int | None = None
+) -> Iterator[pa.RecordBatch | FrameRows]:
+    together = runs(context, tasks)
+    if workers is None:
+        is_remote = not parse_location(context.metadata.location).is_local
+        first = list(islice(together, default_workers(_MANY, is_remote)))
+        together, workers = chain(first, together), max(len(first), 1)
+    return read_in_order(together, lambda run: read_run(context, run), workers, buffer_bytes)
 
 
 def read_frames(
@@ -86,9 +90,8 @@ def read_frames(
     buffer_bytes: int = _BUFFER_BYTES,
 ) -> Iterator[pl.DataFrame]:
     """The rows of some tasks of a scan as frames of polars, those that match the test of `wanted`, too."""
-    tasks, workers = _counted(tasks, metadata)
     context = ScanContext(metadata, storage, filter_schema, projected, _BATCH_ROWS, False, wanted, KEPT_BYTES)
-    for rows in _joined(read_in_order(tasks, lambda task: read_rows(context, task), workers, buffer_bytes)):
+    for rows in _joined(_read(context, tasks, buffer_bytes)):
         if isinstance(rows, FrameRows):
             yield rows.frame
             continue

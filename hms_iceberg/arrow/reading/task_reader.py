@@ -14,7 +14,7 @@ from hms_iceberg.arrow.columns.arrow_schema import constant, field_id_of
 from hms_iceberg.arrow.columns.nested import RowSelection, conform, rows_only
 from hms_iceberg.arrow.columns.projection import FileProjection
 from hms_iceberg.arrow.formats.content_files import ContentReader, check_row_count, open_reader
-from hms_iceberg.arrow.formats.parquet_frames import DecodedRows, FrameColumns
+from hms_iceberg.arrow.formats.parquet_frames import DecodedRows, FrameColumns, FrameReader
 from hms_iceberg.arrow.formats.parquet_reader import RangeMetrics, RowRange
 from hms_iceberg.arrow.metrics.footer_metrics import ColumnMetrics
 from hms_iceberg.arrow.reading.scan_context import STREAMED_BYTES, FrameRows, ScanContext
@@ -75,7 +75,8 @@ def _read(
     reader = open_reader(context.storage, file.file_path, file.file_format, context.mapping, file.key_metadata)
     try:
         check_row_count(reader, file)
-        yield from _TaskReader(context, task, reader, wanted, deletes, only).batches()
+        frames = reader.frames if reader.frames is not None and reader.frames.may_be_quick else None
+        yield from TaskReader(context, task, reader, frames, wanted, deletes, only).batches()
     finally:
         reader.close()
 
@@ -92,32 +93,34 @@ def count_live(context: ScanContext, task: FileScanTask) -> int | None:
     )
 
 
-class _TaskReader:
+class TaskReader:
+    """Reads the rows of an open file that a task wants, by `frames`, if they are given, where that is quicker; with
+    `only` those that some other deletes remove."""
+
     def __init__(
         self,
         context: ScanContext,
         task: FileScanTask,
         reader: ContentReader,
+        frames: FrameReader | None,
         wanted: WantedColumns,
         deletes: TaskDeletes,
-        only: TaskDeletes | None,
+        only: TaskDeletes | None = None,
     ) -> None:
         self._context = context
         self._task = task
         self._reader = reader
+        self._frames = frames
         self._deletes = deletes
         self._only = only
         self._outputs = [self._output(wanted, field) for field in context.projected.fields]
-        self._quick = FrameTest.of(task.residual, reader.frames)
+        self._quick = FrameTest.of(task.residual, frames)
         self._filter_columns: dict[BoundReference, int | None] = {}
         self._add_filter_columns(wanted, self._quick.rest)
         quick = wanted.fields  # without the columns that only Polars tests
         self._add_filter_columns(wanted, task.residual)
         self._wanted = wanted.fields
-        self._projection = context.projection(reader, self._wanted, task.file)
-        self._quick_projection = self._projection
-        if reader.frames is not None:
-            self._quick_projection = context.projection(reader, quick, task.file, reader.frames.schema)
+        self._quick_wanted = quick
 
     def _add_filter_columns(self, wanted: WantedColumns, expression: BooleanExpression) -> None:
         for each in bound_predicates(expression):
@@ -134,6 +137,59 @@ class _TaskReader:
         if field.field_id in (columns.ROW_ID.field_id, columns.LAST_UPDATED_SEQUENCE_NUMBER.field_id):
             return wanted.index(NestedField(field.field_id, field.name, LongType()))
         return None if columns.is_metadata_column(field.field_id) else wanted.index(field)
+
+    @cached_property
+    def _projection(self) -> FileProjection:
+        return self._context.projection(self._reader, self._wanted, self._task.file)
+
+    @cached_property
+    def _quick_projection(self) -> FileProjection:
+        if self._frames is None:
+            return self._projection
+        return self._context.projection(self._reader, self._quick_wanted, self._task.file, self._frames.schema)
+
+    # --------------------------------------------------------------------------------- several files together
+
+    @property
+    def may_be_joined(self) -> bool:
+        """Whether rows of other files may come with those of this one, as Polars decodes them all, and nothing but
+        deletes depends on where a row is."""
+        needed = {*self._quick_projection.leaves, *self._quick.leaves}
+        if self._frames is None or not self._frames.reads_all(needed) or not self._is_read_whole(self._frames):
+            return False
+        return self._only is None and not self._deletes.has_keys and not self._asks_for_places
+
+    def _is_read_whole(self, frames: FrameReader) -> bool:
+        """Whether the statistics of a file's row groups are not worth being asked which of them may match."""
+        is_small = len(frames.groups) == 1 and frames.rows * len(self._quick.leaves) < _FEW_VALUES
+        return is_small or isinstance(self._task.residual, AlwaysTrue)
+
+    def may_take(self, task: FileScanTask, frames: FrameReader) -> bool:
+        """Whether the rows of another file, without deletes by key, are made of its columns in the same way."""
+        assert self._frames is not None
+        constants = self._context.constants(task.file)
+        return (
+            task.residual == self._task.residual
+            and self._is_read_whole(frames)
+            and frames.is_like(self._frames)
+            and self._quick_projection.fits(frames.schema, self._quick_wanted, constants)
+        )
+
+    def joined(
+        self, others: Sequence[FrameReader], removed: Any | None
+    ) -> Iterable[pa.RecordBatch | FrameRows | None] | None:
+        """The rows of the file and of others that it may take, without those at the positions `removed` of them all;
+        None if they are to be read one by one."""
+        assert self._frames is not None
+        leaves, tested = self._quick_projection.leaves, self._quick.leaves
+        rows = self._frames.rows + sum(each.rows for each in others)
+        size = self._frames.decoded_bytes(self._frames.groups, leaves, others)
+        if not self._frames.is_enough(rows, leaves, tested) or size > self._context.decoded_bytes:
+            return None
+        decoded = self._frames.read(
+            self._frames.groups, 0, leaves, self._quick.test, tested, removed, self._frame_columns, False, None, others
+        )
+        return None if decoded is None else self._made(decoded, size * decoded.count // rows, self._context.batch_rows)
 
     # -------------------------------------------------------------------------------------------- reading
 
@@ -162,20 +218,22 @@ class _TaskReader:
 
     def _results(self, run: Sequence[RowRange], batch_rows: int) -> Iterator[pa.RecordBatch | FrameRows | None]:
         decoded = self._decoded(run)
-        if decoded is not None and self._frame_columns is not None:
-            yield self._frame_rows(decoded, run) if decoded.count else None
-        elif decoded is not None:
-            for where, batch in decoded.batches(batch_rows):
-                marks = self._context.marks_deleted
-                yield self._result(where, batch, self._quick_projection, self._quick.rest, by_position=marks)
-        else:
+        if decoded is None:
             for rows in run:
                 yield from self._read_on_its_own(rows, batch_rows)
+            return
+        assert self._frames is not None
+        size = self._frames.decoded_bytes([rows.index for rows in run], self._quick_projection.leaves)
+        yield from self._made(decoded, size * decoded.count // sum(rows.rows for rows in run), batch_rows)
 
-    def _frame_rows(self, decoded: DecodedRows, run: Sequence[RowRange]) -> FrameRows:
-        assert self._reader.frames is not None
-        size = self._reader.frames.decoded_bytes([rows.index for rows in run], self._quick_projection.leaves)
-        return FrameRows(decoded.frame, size * decoded.count // sum(rows.rows for rows in run))
+    def _made(self, decoded: DecodedRows, size: int, batch_rows: int) -> Iterator[pa.RecordBatch | FrameRows | None]:
+        """What is wanted of rows that Polars decoded, which take about `size` bytes."""
+        if self._frame_columns is not None:
+            yield FrameRows(decoded.frame, size) if decoded.count else None
+            return
+        for where, batch in decoded.batches(batch_rows):
+            marks = self._context.marks_deleted
+            yield self._result(where, batch, self._quick_projection, self._quick.rest, by_position=marks)
 
     def _read_on_its_own(self, rows: RowRange, batch_rows: int) -> Iterator[pa.RecordBatch | None]:
         if self._holds_no_match(rows):
@@ -186,12 +244,12 @@ class _TaskReader:
 
     def _is_quick(self, run: Sequence[RowRange], most_bytes: int) -> bool:
         groups = [rows.index for rows in run]
-        frames, tested = self._reader.frames, self._quick.leaves
+        frames, tested = self._frames, self._quick.leaves
         return frames is not None and frames.is_quick(groups, self._quick_projection.leaves, tested, most_bytes)
 
     def _decoded(self, run: Sequence[RowRange]) -> DecodedRows | None:
         """The rows of ranges that Polars finds to match its part of the filter; None if each is read on its own."""
-        frames = self._reader.frames
+        frames = self._frames
         if frames is None or not self._is_quick(run, self._context.decoded_bytes):
             return None
         removed = None if self._context.marks_deleted else self._deletes.positions
@@ -216,15 +274,19 @@ class _TaskReader:
     @cached_property
     def _asks_for_positions(self) -> bool:
         """Whether anything but the filter of Polars may depend on where rows are in the file."""
+        return self._deletes.positions is not None or self._only is not None or self._asks_for_places
+
+    @property
+    def _asks_for_places(self) -> bool:
+        """Whether a column of the result or the filter tells of the file or the place of a row in it."""
         ids = [field.field_id for field in self._context.projected.fields]
         ids += [ref.field_id for ref in self._filter_columns]
-        by_position = self._deletes.positions is not None or self._only is not None
-        return by_position or any(map(columns.is_metadata_column, ids))
+        return self._context.marks_deleted or any(map(columns.is_metadata_column, ids))
 
     @cached_property
     def _frame_columns(self) -> FrameColumns | None:
         """How the wanted columns are made of the file's as frames; None if batches have to be made of them first."""
-        wanted, frames = self._context.frame, self._reader.frames
+        wanted, frames = self._context.frame, self._frames
         is_done = isinstance(self._quick.rest, AlwaysTrue) and not self._deletes.has_keys and self._only is None
         if wanted is None or frames is None or not is_done or self._context.marks_deleted:
             return None

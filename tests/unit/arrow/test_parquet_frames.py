@@ -53,7 +53,8 @@ ORDERED = [Operator.EQ, Operator.NOT_EQ, Operator.LT, Operator.LT_EQ, Operator.G
 
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
-    """Reads a table both ways, compares the rows, and tells how many row groups Polars decoded."""
+    """Reads a table both ways, compares the rows, and tells how many row groups Polars decoded, of small files alone or
+    together."""
 
     original = FrameReader.read
     decoded: list[Any] = []
@@ -67,7 +68,9 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
 
     def spy(self: FrameReader, *given: Any) -> Any:
         found = original(self, *given)
-        decoded.extend([] if found is None else given[0])
+        others = given[-1] if len(given) == 10 else ()
+        groups = [*given[0], *(group for each in others for group in each.groups)]
+        decoded.extend([] if found is None else groups)
         return found
 
     monkeypatch.setattr(FrameReader, "read", spy)
@@ -96,11 +99,12 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
 
 
 def written(folder: Path, seed: int = 1, **properties: str) -> FileTable:
-    """A table of three files: nulls here and there, none, nothing else; each of several row groups."""
+    """A table of six files: nulls here and there, none, nothing else; each of several row groups, and each of one."""
     draw = random.Random(seed)
     table = FileTable(folder, SCHEMA, properties={"write.parquet.row-group-limit": "50", **properties})
-    for nulls in (0.2, 0.0, 1.0):
-        table.append(arrow_rows(some_rows(draw, nulls=nulls), SCHEMA))
+    for rows in (ROWS, 40):
+        for nulls in (0.2, 0.0, 1.0):
+            table.append(arrow_rows(some_rows(draw, rows, nulls), SCHEMA))
     return table
 
 
@@ -110,9 +114,9 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> FileTable:
 
 
 def test_every_type_and_pattern_of_nulls_comes_out_the_same(table: FileTable, read: Callable[..., int]) -> None:
-    assert read(table) == 9
-    assert read(table, batch_rows=7) == 9
-    assert read(table, workers=3) == 9
+    assert read(table) == 12
+    assert read(table, batch_rows=7) == 12
+    assert read(table, workers=3) == 12
 
 
 @pytest.mark.parametrize(
@@ -227,15 +231,17 @@ def test_rows_that_deletes_of_any_kind_remove_are_left_out(
     tmp_path: Path, read: Callable[..., int], row_filter: str | None
 ) -> None:
     table = written(tmp_path)
-    first, second, third = table.files
+    first, second, third, *small = table.files
     table.delete([first], table.position_deletes([(first.file_path, at) for at in (0, 7, 49, 50, 119)]))
     table.delete([first], table.position_deletes([(first.file_path, at) for at in (7, 8)], "more.parquet"))
-    (vector,) = write_deletion_vectors(table.storage, f"{tmp_path}/v.puffin", [(second, list(range(0, 120, 3)))])
-    table.delete([second], vector)
+    gone = [(second, list(range(0, 120, 3))), (small[1], [0, 1, 39])]
+    for vector in write_deletion_vectors(table.storage, f"{tmp_path}/v.puffin", gone):
+        table.delete([file for file, _ in gone if file.file_path == vector.referenced_data_file], vector)
+    table.delete([small[2]], table.position_deletes([(small[2].file_path, at) for at in (2, 38)], "small.parquet"))
     table.delete([third], table.position_deletes([(third.file_path, at) for at in range(50, 100)], "group.parquet"))
     keys = SCHEMA.select("c 6")
-    gone = pa.table({"c 6": pa.array([math.nan, 0.0, None], pa.float64())})
-    table.delete([first, third], table.equality_deletes(gone, keys, (6,)))
+    keys_gone = pa.table({"c 6": pa.array([math.nan, 0.0, None], pa.float64())})
+    table.delete([first, third], table.equality_deletes(keys_gone, keys, (6,)))
     read(table, row_filter)
     extra = Schema(*SCHEMA.fields, columns.POSITION, columns.FILE, columns.SPEC_ID, columns.DELETED)
     assert read(table, row_filter, extra) > 0 or row_filter == "id < 0"
