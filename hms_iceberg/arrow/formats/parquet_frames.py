@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from hms_iceberg.arrow.columns.nested import rows_only
 from hms_iceberg.arrow.columns.projection import FileLeaf
 from hms_iceberg.arrow.formats.page_checksums import is_intact
 from hms_iceberg.arrow.formats.parquet_columns import ParquetColumns
+from hms_iceberg.arrow.metrics.file_footer import FileFooter
 from hms_iceberg.cached_properties import cached_property
 from hms_iceberg.lazy import pl
 
@@ -94,9 +94,10 @@ def are_among(positions: Any, others: Any) -> Any:
 class FrameReader:
     """Reads row groups of a local file by Polars."""
 
-    def __init__(self, path: str, footer: pq.FileMetaData, columns: ParquetColumns) -> None:
+    def __init__(self, path: str, footer: FileFooter, columns: ParquetColumns) -> None:
         self._path = path
-        self._footer = footer
+        self._footer = footer.metadata
+        self._intact = footer.intact
         self._columns = columns
 
     @property
@@ -140,11 +141,6 @@ class FrameReader:
             and leaf.index not in self._columns.rules
             and not self._columns.is_int96(leaf.index)
         )
-
-    @cached_property
-    def _pages(self) -> pa.MemoryMappedFile:
-        """The file as Polars sees it, too: without a copy."""
-        return pa.memory_map(self._path)
 
     @cached_property
     def _row(self) -> str:
@@ -259,8 +255,16 @@ class FrameReader:
         return sum(self._footer.row_group(group).num_rows for group in groups)
 
     def _is_intact(self, groups: Sequence[int], leaves: Sequence[int]) -> bool:
-        found = map(self._footer.row_group, groups)
-        return all(is_intact(self._pages, group.column(leaf)) for group in found for leaf in leaves)
+        """Whether the checksums of all pages are right; those of a file are looked at once."""
+        chunks = [(group, leaf) for group in groups for leaf in leaves if (group, leaf) not in self._intact]
+        if not chunks:
+            return True
+        with pa.memory_map(self._path) as pages:  # as Polars sees them, and without a copy
+            for group, leaf in chunks:
+                if not is_intact(pages, self._footer.row_group(group).column(leaf)):
+                    return False
+        self._intact.update(chunks)
+        return True
 
 
 def _is_text(kind: pa.DataType) -> bool:

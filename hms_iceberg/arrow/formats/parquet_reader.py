@@ -31,8 +31,8 @@ from hms_iceberg.arrow.metrics.footer_metrics import (
     footer_of,
     metrics_from_footer,
 )
-from hms_iceberg.arrow.storage.arrow_storage import open_for_arrow
-from hms_iceberg.arrow.storage.filesystems import decoding, parse_location
+from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage, open_for_arrow
+from hms_iceberg.arrow.storage.filesystems import decoding
 from hms_iceberg.cached_properties import cached_property
 from hms_iceberg.encryption.file_keys import FileKey
 from hms_iceberg.errors import CorruptDataFileError
@@ -103,28 +103,37 @@ class ParquetReader:
     def __init__(
         self, storage: Storage, location: str, mapping: NameMapping | None, key_metadata: bytes | None = None
     ) -> None:
+        self._storage = storage
         self._location = location
+        self._mapping = mapping
         self._key = None if key_metadata is None else FileKey.decode(key_metadata, location)
-        self._file = open_for_arrow(storage, location)
+        self._version = storage.local_version(location) if isinstance(storage, ArrowStorage) else None
         try:
             with self._decoding():
-                if self._key is None:
-                    self._believed = footer_of(self._file, location)
-                else:
-                    opened = self._opened()
-                    self._believed = FileFooter(opened.metadata, schema=opened.schema_arrow)
-                self._mapping = mapping
+                self._believed = self._footer()
             self._columns = ParquetColumns(self.footer, identified(self._believed.schema, mapping))
         except BaseException:
             self.close()
             raise
 
     @cached_property
+    def _file(self) -> pa.NativeFile:
+        return open_for_arrow(self._storage, self._location)
+
+    def _footer(self) -> FileFooter:
+        if self._key is not None:
+            opened = self._opened()
+            return FileFooter(opened.metadata, schema=opened.schema_arrow)
+        if self._version is None or not isinstance(self._storage, ArrowStorage):
+            return footer_of(self._file, self._location)
+        return self._storage.footers.get_or_make(self._version, lambda: footer_of(self._file, self._location))
+
+    @cached_property
     def frames(self) -> FrameReader | None:
         """Reads row groups by Polars; None for a file that Polars cannot open."""
-        if self._key is not None or not isinstance(self._file, pa.OSFile):
+        if self._key is not None or self._version is None:
             return None
-        return FrameReader(parse_location(self._location).path, self.footer, self._columns)
+        return FrameReader(self._version.path, self._believed, self._columns)
 
     @cached_property
     def _coded(self) -> list[int]:
@@ -248,8 +257,9 @@ class ParquetReader:
         return max(_LEAST_BATCH_ROWS, _BATCH_BYTES * rows.rows // max(size, 1))
 
     def close(self) -> None:
-        with contextlib.suppress(OSError, pa.ArrowException):
-            self._file.close()
+        if "_file" in self.__dict__:
+            with contextlib.suppress(OSError, pa.ArrowException):
+                self._file.close()
 
 
 def _coded_columns(footer: pq.FileMetaData, leaves: Sequence[FileLeaf]) -> list[int]:

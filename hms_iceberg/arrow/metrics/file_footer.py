@@ -39,6 +39,8 @@ _COLUMN_ORDERS, _ENCRYPTION, _TYPE_ORDER = 7, 8, 1
 # A column order that is the type's: the field 1, an empty struct.
 _OF_TYPE = bytes((_TYPE_ORDER << 4 | STRUCT, 0, 0))
 _BYTES = ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
+# A footer in memory, beside its bytes in the file.
+_DECODED = 8
 # Without an order, or of no use to any column of Iceberg.
 _UNORDERED = ("INTERVAL", "UNKNOWN", "UNDEFINED", "GEOMETRY", "GEOGRAPHY", "VARIANT", "FLOAT16")
 
@@ -59,15 +61,22 @@ class ChunkStatistics:
 
 class FileFooter:
     """The footer of a Parquet file. `end` is None for a file whose writer is known to tell the order of each column:
-    one that was written just now, or an encrypted one. `schema` is the file's, of a file that was opened."""
+    one that was written just now, or an encrypted one. `schema` is the file's, of a file that was opened; `intact` are
+    the row groups and leaves whose checksums were found right."""
 
     def __init__(
         self, metadata: pq.FileMetaData, end: FooterEnd | None = None, schema: pa.Schema | None = None
     ) -> None:
         self.metadata = metadata
         self.schema = schema
+        self.intact: set[tuple[int, int]] = set()
         self._end = end
         self._orders: dict[int, _Order] = {}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that it takes, about."""
+        return int(self.metadata.serialized_size) * _DECODED
 
     @property
     def rows(self) -> int:

@@ -17,7 +17,7 @@ import threading
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 from hms_iceberg.arrow.storage.filesystems import (
     GCS_SCHEMES,
@@ -30,6 +30,7 @@ from hms_iceberg.arrow.storage.filesystems import (
 from hms_iceberg.arrow.storage.hdfs.hadoop_settings import hadoop_settings
 from hms_iceberg.arrow.storage.hdfs.opening import HDFS_SCHEMES, default_cluster, moves_exclusively
 from hms_iceberg.arrow.storage.known_places import is_link, known_place, leads_up
+from hms_iceberg.bounded_cache import BoundedCache
 from hms_iceberg.cached_properties import cached_property
 from hms_iceberg.encryption.key_services import KeyService, key_service
 from hms_iceberg.errors import StorageError
@@ -43,7 +44,20 @@ if TYPE_CHECKING:
 
 _MOST_BYTES = 2**31 - 1  # Java holds a file of metadata in one array
 _PART_BYTES = 1024 * 1024
+# Of files of twelve columns, the footers of some thousands.
+_FOOTER_BYTES = 64 * 1024 * 1024
 PREVIEW_PROPERTY = "preview.format-v4"
+
+
+class LocalVersion(NamedTuple):
+    """A local file as it is now, by what changes if it is written, replaced, or given other rights."""
+
+    path: str
+    device: int
+    inode: int
+    size: int
+    modified_ns: int
+    changed_ns: int
 
 
 class ArrowStorage:
@@ -82,7 +96,8 @@ class ArrowStorage:
     def of_table(self, location: str) -> ArrowStorage:
         """A storage for a table, where `read` shows manifests of version 4 in the form of version 3."""
         shown = object.__new__(type(self))
-        shown.__dict__.update(self.__dict__, _previewed=location, manifest_cache=self.manifest_cache)
+        caches = {"manifest_cache": self.manifest_cache, "footers": self.footers}
+        shown.__dict__.update(self.__dict__, _previewed=location, **caches)
         return shown
 
     def filesystem(self, location: str) -> tuple[fs.FileSystem, str]:
@@ -243,6 +258,26 @@ class ArrowStorage:
         from hms_iceberg.scan.manifests.cache import cache_of_bound
 
         return cache_of_bound(self._cache_bytes)
+
+    @cached_property
+    def footers(self) -> BoundedCache[Any]:
+        """The footers of local Parquet files that were read, by `local_version`."""
+        return BoundedCache(_FOOTER_BYTES, lambda footer: footer.nbytes)
+
+    def local_version(self, location: str) -> LocalVersion | None:
+        """What tells a local file from any other that stands in its place before or after; None for what is elsewhere,
+        and for what is no file."""
+        parsed = self._parsed(location)
+        if not parsed.is_local:
+            return None
+        try:
+            found = os.stat(parsed.path)
+        except (OSError, ValueError):
+            return None
+        if not stat.S_ISREG(found.st_mode):
+            return None
+        times = found.st_mtime_ns, found.st_ctime_ns
+        return LocalVersion(parsed.path, found.st_dev, found.st_ino, found.st_size, *times)
 
     @cached_property
     def key_service(self) -> KeyService | None:
