@@ -31,7 +31,7 @@ from hms_iceberg.arrow.metrics.footer_metrics import (
     footer_of,
     metrics_from_footer,
 )
-from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage, open_for_arrow
+from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage, LocalVersion, open_for_arrow
 from hms_iceberg.arrow.storage.filesystems import decoding
 from hms_iceberg.cached_properties import cached_property
 from hms_iceberg.encryption.file_keys import FileKey
@@ -107,7 +107,7 @@ class ParquetReader:
         self._location = location
         self._mapping = mapping
         self._key = None if key_metadata is None else FileKey.decode(key_metadata, location)
-        self._version = storage.local_version(location) if isinstance(storage, ArrowStorage) else None
+        self._local: LocalVersion | None = None
         try:
             with self._decoding():
                 self._believed = self._footer()
@@ -124,16 +124,22 @@ class ParquetReader:
         if self._key is not None:
             opened = self._opened()
             return FileFooter(opened.metadata, schema=opened.schema_arrow)
-        if self._version is None or not isinstance(self._storage, ArrowStorage):
+        if not isinstance(self._storage, ArrowStorage):
             return footer_of(self._file, self._location)
-        return self._storage.footers.get_or_make(self._version, lambda: footer_of(self._file, self._location))
+        version, known = self._storage.local_version(self._location), self._storage.footers
+        footer: FileFooter | None = known.get(version)
+        if footer is None:
+            footer = footer_of(self._file, self._location)
+            if version is None or not isinstance(self._file, pa.OSFile):
+                return footer
+            known.put(version, footer)
+        self._local = version
+        return footer
 
     @cached_property
     def frames(self) -> FrameReader | None:
         """Reads row groups by Polars; None for a file that Polars cannot open."""
-        if self._key is not None or self._version is None:
-            return None
-        return FrameReader(self._version.path, self._believed, self._columns)
+        return None if self._local is None else FrameReader(self._local.path, self._believed, self._columns)
 
     @cached_property
     def _coded(self) -> list[int]:
