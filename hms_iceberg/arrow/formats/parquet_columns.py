@@ -37,8 +37,5 @@ class ParquetColumns:
 
     def are_like(self, other: ParquetColumns) -> bool:
         """Whether another file has the same columns, and values that mean the same."""
-        return (
-            self._footer.schema.equals(other._footer.schema)
-            and self.schema.equals(other.schema, check_metadata=True)
-            and self._footer.metadata == other._footer.metadata
-        )
+        mine, its = self._footer, other._footer
+        return bool(mine.schema.equals(its.schema)) and mine.metadata == its.metadata

@@ -154,14 +154,13 @@ class TaskReader:
     def may_be_joined(self) -> bool:
         """Whether rows of other files may come with those of this one, as Polars decodes them all, and nothing but
         deletes depends on where a row is."""
-        needed = {*self._quick_projection.leaves, *self._quick.leaves}
-        if self._frames is None or not self._frames.reads_all(needed) or not self._is_read_whole(self._frames):
+        if self._frames is None or self._asks_for_places or not self._is_read_whole(self._frames):
             return False
-        return self._only is None and not self._deletes.has_keys and not self._asks_for_places
+        return self._frames.reads_all({*self._quick_projection.leaves, *self._quick.leaves})
 
     def _is_read_whole(self, frames: FrameReader) -> bool:
         """Whether the statistics of a file's row groups are not worth being asked which of them may match."""
-        is_small = len(frames.groups) == 1 and frames.rows * len(self._quick.leaves) < _FEW_VALUES
+        is_small = len(frames.groups) == 1 and frames.rows * len(self._filter_columns) < _FEW_VALUES
         return is_small or isinstance(self._task.residual, AlwaysTrue)
 
     def may_take(self, task: FileScanTask, frames: FrameReader) -> bool:
@@ -281,7 +280,7 @@ class TaskReader:
         """Whether a column of the result or the filter tells of the file or the place of a row in it."""
         ids = [field.field_id for field in self._context.projected.fields]
         ids += [ref.field_id for ref in self._filter_columns]
-        return self._context.marks_deleted or any(map(columns.is_metadata_column, ids))
+        return any(map(columns.is_metadata_column, ids))
 
     @cached_property
     def _frame_columns(self) -> FrameColumns | None:
