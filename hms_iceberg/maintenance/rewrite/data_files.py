@@ -22,6 +22,7 @@ from hms_iceberg.arrow.parallel import default_workers
 from hms_iceberg.arrow.reading.read import read_tasks
 from hms_iceberg.arrow.reading.row_rewrites import RowRewriter
 from hms_iceberg.arrow.rows.row_order import RowOrder, RowSorter, ZOrder
+from hms_iceberg.arrow.storage.filesystems import parse_location
 from hms_iceberg.arrow.writing.external_sort import sorted_parts
 from hms_iceberg.arrow.writing.write import write_data_files
 from hms_iceberg.errors import InvalidInputError
@@ -152,6 +153,8 @@ _FILE_BYTES = 128 * 1024 * 1024
 # Apache Iceberg's level; pyarrow's own is 1. Files that are written once and read for long are 5% smaller, for 15% more
 # time to encode them; a table's own level goes before it.
 _COMPRESSION = {PARQUET_CODEC_LEVEL.name: PARQUET_CODEC_LEVEL.default_text}
+# Batches are joined up to so many rows or bytes: each costs Python as much as it takes to copy thousands of rows.
+_JOINED_ROWS, _JOINED_BYTES = 32_768, 16 * 1024 * 1024
 _SAMPLED_FILES = 32
 _SAMPLED_ROWS = 200_000
 
@@ -185,7 +188,10 @@ class GroupWriter:
         self._schema = RowRewriter(metadata, storage).schema
         self._properties = _compression(metadata.properties)
         self._memory_bytes = _MEMORY_BYTES // groups_at_once
-        self._readers = None if groups_at_once == 1 else 1
+        # Rows are read sooner than encoded, and threads of Python get in each other's way: one file at a time is quick
+        # enough where files are near, and nothing sorts meanwhile.
+        is_near = parse_location(metadata.location).is_local and not layout.sorts
+        self._readers = 1 if groups_at_once > 1 or is_near else None
 
     def rewrite(self, group: TaskGroup, on_create: Callable[[str], None]) -> tuple[DataFile, ...]:
         """Writes a group's live rows to new files, if any; `on_create` gets each location before the file is made."""
@@ -219,7 +225,7 @@ class GroupWriter:
         return write_data_files(
             self._metadata,
             self._storage,
-            pa.RecordBatchReader.from_batches(to_arrow(self._schema), rows),
+            pa.RecordBatchReader.from_batches(to_arrow(self._schema), _joined(rows)),
             table=self._table,
             spec=self._spec,
             properties=self._properties | {TARGET_FILE_BYTES.name: str(group.output_bytes)},
@@ -254,6 +260,20 @@ class GroupWriter:
         every = max(1, rows // _SAMPLED_ROWS)
         for batch in self._rows(chosen, columns):
             yield batch.take(pa.array(np.arange(0, batch.num_rows, every)))
+
+
+def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows in batches that are no smaller than is worth it."""
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        held.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.get_total_buffer_size()
+        if rows >= _JOINED_ROWS or size >= _JOINED_BYTES:
+            yield pa.concat_batches(held) if len(held) > 1 else batch
+            held, rows, size = [], 0, 0
+    if held:
+        yield pa.concat_batches(held)
 
 
 def _compression(properties: Mapping[str, str]) -> dict[str, str]:

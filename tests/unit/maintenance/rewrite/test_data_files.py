@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
+from math import nan
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from hms_iceberg.arrow.columns.arrow_schema import to_arrow_type
+from hms_iceberg.arrow.writing.write import write_data_files
 from hms_iceberg.errors import CommitConflictError, InvalidInputError, UnknownColumnError
 from hms_iceberg.maintenance import check_table, rewrite_data_files
+from hms_iceberg.maintenance.rewrite import data_files
 from hms_iceberg.maintenance.rewrite.data_files import LocalEngine
+from hms_iceberg.maintenance.rewrite.layout import layout_of
 from hms_iceberg.maintenance.rewrite.rewriting import DataFileRewrite
+from hms_iceberg.spec.schema import Schema
 from hms_iceberg.table import Table
+from tests.support import flat_rows
+from tests.support.arrow_tables import arrow_rows
 from tests.support.hdfs_path import local_path
 from tests.support.operations import ARROW, BY_CITY, MERGE_ON_READ, SCHEMA, rows
+from tests.support.random_tables import DEEP
 from tests.support.row_tables import create, other_writer
 
 ALL = {"rewrite-all": "true"}
@@ -187,6 +199,52 @@ def test_files_are_compressed_as_by_java_unless_the_table_says_otherwise(tmp_pat
     assert sizes[None] == pytest.approx(sizes["3"], abs=50) and abs(sizes[None] - sizes["1"]) > 500
 
 
+def test_rows_of_every_type_in_files_of_every_size_stay_in_their_order(tmp_path: Path) -> None:
+    table = create(tmp_path, 3, schema=Schema(*flat_rows.SCHEMA.fields, DEEP))
+    few = _rows_of_every_type()
+    for count in (1, 2, 40_000, 7, 30_000, 20_000, 3):
+        table.append(few.take(np.arange(count) % few.num_rows))
+    old = pa.concat_tables(pq.read_table(local_path(file.file_path)) for file in files(table))
+    rewrite_data_files(table, options=ALL)
+    (file,) = files(table)
+    new = pq.read_table(local_path(file.file_path)).select(old.schema.names)
+    assert flat_rows.exact(new.cast(old.schema)) == flat_rows.exact(old)
+
+
+@pytest.mark.parametrize(
+    ("location", "strategy", "readers"),
+    [("/near", "binpack", 1), ("/near", "sort", None), ("s3://far/table", "binpack", None)],
+)
+def test_files_that_are_near_are_read_one_at_a_time_unless_rows_are_sorted(
+    table: Table, monkeypatch: pytest.MonkeyPatch, location: str, strategy: str, readers: int | None
+) -> None:
+    metadata = replace(table.metadata, location=location)
+    layout = layout_of(metadata, strategy, None if strategy == "binpack" else "id", "events", True)
+    asked: list[int | None] = []
+    monkeypatch.setattr(data_files, "read_tasks", lambda *_, workers, **__: iter(asked.append(workers) or ()))
+    (group,) = data_files.plan_data_files(table, options=ALL).plan.groups
+    assert data_files.GroupWriter(metadata, table.storage, "events", layout, 0, 1).rewrite(group, print) == ()
+    assert asked == [readers]
+
+
+def test_batches_of_small_files_are_joined_as_long_as_they_are_small(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = create(tmp_path, 3, schema=SCHEMA)
+    for _ in range(10):
+        table.append(pa.table({"id": range(7_000), "city": ["Ulm"] * 7_000, "amount": [1] * 7_000}, schema=ARROW))
+    written = _batches_written(monkeypatch)
+    rewrite_data_files(table, options=ALL)
+    assert [batch.num_rows for batch in written] == [35_000, 35_000]
+
+    wide = create(tmp_path / "wide", 3, schema=SCHEMA)
+    for number in range(4):
+        wide.append(rows(number, city="x" * (9 << 20)))
+    written.clear()
+    rewrite_data_files(wide, options=ALL)
+    assert [batch.num_rows for batch in written] == [2, 2]
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
@@ -213,6 +271,27 @@ def test_bad_input_is_refused_with_the_table_named(
         rewrite_data_files(table, **arguments)
     assert table.identifier[-1] in str(raised.value) or "where" in arguments
     assert len(table.snapshots()) == 1
+
+
+def _rows_of_every_type() -> pa.Table:
+    chance = random.Random(7)
+    made = arrow_rows(flat_rows.some_rows(chance), flat_rows.SCHEMA)
+    deep = [
+        chance.choice([None, [], [None], [{"x": nan, "m": [("k", None)]}, {"x": None, "m": []}]]) for _ in made["id"]
+    ]
+    return made.append_column("deep", pa.array(deep, to_arrow_type(DEEP.field_type)))
+
+
+def _batches_written(monkeypatch: pytest.MonkeyPatch) -> list[pa.RecordBatch]:
+    """The batches that compaction hands to the writer, as they come."""
+    found: list[pa.RecordBatch] = []
+
+    def spying(metadata: Any, storage: Any, data: pa.RecordBatchReader, **more: Any) -> Any:
+        batches = (found.append(batch) or batch for batch in data)
+        return write_data_files(metadata, storage, pa.RecordBatchReader.from_batches(data.schema, batches), **more)
+
+    monkeypatch.setattr(data_files, "write_data_files", spying)
+    return found
 
 
 class _Meanwhile:
