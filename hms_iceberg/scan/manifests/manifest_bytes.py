@@ -34,33 +34,34 @@ class EntryBytes:
 
     @classmethod
     def of(cls, entries: InflatedEntries, changing: Sequence[str]) -> EntryBytes | None:
-        """Entries of which some fields are to change; None if their bytes are not laid out as most writers do."""
+        """Entries of which some fields, that they have, are to change; None if their bytes are not laid out as most
+        writers do."""
         columns, types, body = entries.columns, entries.types, entries.body
         order = list(types)
-        if not columns.height or types[_PATH] != "string" or not entries.has(changing):
+        if not columns.height or types[_PATH] != "string":
             return None
         path = order.index(_PATH)
         tail = min((number for number in map(order.index, changing) if number > path), default=len(order))
+        sized = (*range(path + 1), *range(tail, len(order)))
         try:
-            lengths = columns.select(_size(types[name], pl.col(name)).alias(name) for name in order[: path + 1])
-            at_end = columns.select(_size(types[name], pl.col(name)).alias(name) for name in order[tail:])
+            sizes = columns.select(_size(types[order[each]], pl.col(order[each])).alias(order[each]) for each in sized)
         except (KeyError, TypeError, ValueError, pl.exceptions.PolarsError):
             return None
-        paths = columns[_PATH].cast(pl.Binary)
-        begin = _places(body, paths.to_list())
+        size = {number: sizes[order[number]].to_numpy() for number in sized}
+        paths = columns[_PATH].cast(pl.Binary).to_list()
+        begin = _ends(body, paths)
         if begin is None:
             return None
-        begin += paths.bin.size().to_numpy().astype(np.int64)
         begins: dict[int, np.ndarray] = {}
         for number in range(path, -1, -1):
-            begin = begins[number] = begin - lengths[order[number]].to_numpy()
+            begin = begins[number] = begin - size[number]
         end = begins[len(order)] = np.append(begin[1:], len(body))
         for number in range(len(order) - 1, tail - 1, -1):
-            end = begins[number] = end - at_end[order[number]].to_numpy()
+            end = begins[number] = end - size[number]
         told = np.frombuffer(body, np.uint8)
         is_right = begin[0] == 0 and all(
-            np.array_equal(told[begins[order.index(name)]] & 0x7F, _first_bits(types[name], columns[name]))
-            for name in changing
+            np.array_equal(told[begins[number]] & 0x7F, _first_bits(types[name], columns[name], size[number]))
+            for name, number in zip(changing, map(order.index, changing), strict=True)
         )
         return cls(body, entries.files, types, begins) if is_right else None
 
@@ -69,28 +70,26 @@ class EntryBytes:
         none: in blocks that are not compressed yet, each with its number of entries."""
         order = list(self._types)
         numbers = sorted(map(order.index, values))
-        # Fields that follow each other change together.
-        runs = [
-            [order[number] for _, number in run]
-            for _, run in groupby(enumerate(numbers), lambda each: each[1] - each[0])
-        ]
-        changing = [_Together([_Integers(self._types[name]) for name in run]) for run in runs]
-        inner = (edge for run in runs for edge in (order.index(run[0]), order.index(run[-1]) + 1))
-        edges = [self._begins[number][rows] for number in (0, *inner, len(order))]
-        lengths = edges[-1] - edges[0]
+        # Fields that follow each other change together; those between are copied.
+        runs = [[number for _, number in run] for _, run in groupby(enumerate(numbers), lambda each: each[1] - each[0])]
+        changing = [_Together([_Integers(self._types[order[number]]) for number in run]) for run in runs]
+        kept = list(zip((0, *(run[-1] + 1 for run in runs)), (*(run[0] for run in runs), len(order)), strict=True))
+        edges = {number: self._begins[number][rows] for number in {0, len(order), *chain(*kept)}}
+        lengths = edges[len(order)] - edges[0]
         blocks = np.diff((np.cumsum(lengths) - lengths) // BLOCK_BYTES, prepend=-1)
         for first, end in pairwise([*np.flatnonzero(blocks).tolist(), len(rows)]):
-            places = [each[first:end].tolist() for each in edges]
-            pieces: list[Iterable[bytes]] = [self._between(*places[:2])]
-            for number, (run, encode) in enumerate(zip(runs, changing, strict=True)):
-                pieces.append(encode.rows([values[name][first:end] for name in run]))
-                pieces.append(self._between(*places[2 * number + 2 : 2 * number + 4]))
-            yield end - first, b"".join(chain.from_iterable(zip(*filter(None, pieces), strict=True)))
+            pieces: list[Iterable[bytes]] = []
+            for number, (begin, stop) in enumerate(kept):
+                if begin < stop:
+                    pieces.append(self._between(edges[begin][first:end].tolist(), edges[stop][first:end].tolist()))
+                if number < len(runs):
+                    pieces.append(changing[number].rows([values[order[each]][first:end] for each in runs[number]]))
+            yield end - first, b"".join(chain.from_iterable(zip(*pieces, strict=True)))
 
     def _between(self, begins: list[int], ends: list[int]) -> list[bytes]:
-        """The bytes from one place of each entry to another; empty if that is the same in all of them."""
+        """The bytes from one place of each entry to another."""
         body = self.body
-        return [] if begins == ends else [body[begin:end] for begin, end in zip(begins, ends, strict=True)]
+        return [body[begin:end] for begin, end in zip(begins, ends, strict=True)]
 
 
 class _Together(dict[tuple[Any, ...], bytes]):
@@ -133,22 +132,23 @@ class _Integers(dict[Any, bytes]):
         return encoded
 
 
-def _places(body: bytes, pieces: Sequence[bytes]) -> np.ndarray | None:
-    """Where each of some pieces begins that lie in a body in this order; None if that is not certain.
+def _ends(body: bytes, pieces: Sequence[bytes]) -> np.ndarray | None:
+    """Where each of some pieces ends that lie in a body in this order; None if that is not certain.
 
-    None begins before the first place that leaves room for those before it, and none after the last that leaves room
-    for those after it: where both are one, there is no other."""
+    None lies after the last place that leaves room for those after it, and none before the first that leaves room for
+    those before it: where both are one, there is no other."""
     place, end = -1, len(body)
-    first = [place := body.index(piece, place + 1) for piece in pieces]
-    last = [end := body.rindex(piece, 0, end) for piece in reversed(pieces)]
-    return np.array(first) if first == last[::-1] else None
+    last = [end := body.rindex(piece, 0, end) for piece in reversed(pieces)][::-1]
+    ends = [begin + len(piece) for begin, piece in zip(last, pieces, strict=True)]
+    first = [place := body.index(piece, place + 1, end) for piece, end in zip(pieces, ends, strict=True)]
+    return np.array(ends) if first == last else None
 
 
-def _first_bits(avro_type: Any, values: pl.Series) -> np.ndarray:
-    """The last seven bits of the first byte of each of some integers or nulls."""
+def _first_bits(avro_type: Any, values: pl.Series, sizes: np.ndarray) -> np.ndarray:
+    """The last seven bits of the first byte of each of some integers or nulls, which take so many bytes."""
     if isinstance(avro_type, list):
         null = avro_type.index("null")
-        return np.where(values.is_null().to_numpy(), 2 * null, 2 * (1 - null))
+        return np.where(sizes == 1, 2 * null, 2 * (1 - null))
     numbers = values.to_numpy().astype(np.int64)
     return ((numbers << 1) ^ (numbers >> 63)) & 0x7F
 
@@ -157,7 +157,7 @@ def _size(avro_type: Any, value: pl.Expr) -> pl.Expr:
     """How many bytes an integer, a text, bytes or null takes. KeyError, TypeError or ValueError for other types."""
     if isinstance(avro_type, list):
         (inner,) = (each for each in avro_type if each != "null") if len(avro_type) == 2 else (None,)
-        return 1 + pl.when(value.is_null()).then(0).otherwise(_size(inner, value))
+        return 1 + _size(inner, value).fill_null(0)
     if avro_type in ("int", "long"):
         return _long_size(value.cast(pl.Int64))
     length = {"string": value.str.len_bytes, "bytes": value.bin.size}[avro_type]().cast(pl.Int64)

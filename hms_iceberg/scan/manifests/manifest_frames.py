@@ -15,6 +15,7 @@ from hms_iceberg.lazy import pl
 from hms_iceberg.scan.manifests.entry_frames import (
     DELETE_ONLY,
     FILE_COLUMNS,
+    MAPS,
     METRIC_COLUMNS,
     UNUSED,
     FlatSchema,
@@ -58,10 +59,6 @@ class InflatedEntries:
     @property
     def body(self) -> bytes:
         return b"".join(raw for _, raw in self.blocks)
-
-    def has(self, names: Sequence[str]) -> bool:
-        """Whether entries have all of these fields."""
-        return self.types.keys() >= set(names)
 
     def of_blocks(self, chosen: np.ndarray) -> InflatedEntries:
         """The entries of some blocks, for each of which it is said whether it is chosen."""
@@ -109,6 +106,10 @@ class ManifestDecoder:
         dtypes |= {name: metric_dtypes()[name] for name in metrics}
         return rows.select(MANIFEST, "status", **_columns(rows, dtypes, self.manifests))
 
+    def has(self, names: Sequence[str]) -> bool:
+        """Whether entries have all of these fields."""
+        return self._flat.columns >= set(names)
+
     @property
     def has_other_fields(self) -> bool:
         """Whether entries have fields that the specification does not know."""
@@ -123,7 +124,7 @@ class ManifestDecoder:
         except CorruptFileError as error:
             raise CorruptManifestError(str(error)) from error
         types = {field["name"]: field["type"] for field in json.loads(self._flat.text)["fields"]}
-        names = [name for name in types if name not in metric_dtypes()]
+        names = [name for name in types if name not in MAPS]
         columns = decode_portions(inflated, self._containers, self.manifests, self._flat, names)
         columns = _numbered(columns.rechunk(), counts)  # once, rather than whenever polars looks at some of them
         check_frame(columns, self.manifests, self._partitions)

@@ -30,7 +30,7 @@ from hms_iceberg.spec.manifests.manifest_values import (
     ManifestFile,
 )
 from hms_iceberg.spec.places import Place
-from hms_iceberg.spec.values.single_values import to_bytes
+from hms_iceberg.spec.values.single_values import from_bytes, to_bytes
 
 # A list that was damaged names a manifest twice, or some.
 _MOST_REPEATS = 100
@@ -276,6 +276,11 @@ class PartitionSummary:
         for statistics, value in zip(self._fields, partition, strict=False):
             statistics.add(value)
 
+    def add_summaries(self, summaries: Iterable[FieldSummary]) -> None:
+        """Adds what is known of partitions: one summary per partition field, in the spec's order."""
+        for statistics, summary in zip(self._fields, summaries, strict=False):
+            statistics.add_summary(summary)
+
     def summaries(self) -> tuple[FieldSummary, ...]:
         """One summary per partition field, in the spec's order."""
         return tuple(statistics.summary() for statistics in self._fields)
@@ -300,6 +305,13 @@ class _FieldStatistics:
                 self._lower = value
             if self._upper is None or self._before(self._upper, value):
                 self._upper = value
+
+    def add_summary(self, summary: FieldSummary) -> None:
+        self._contains_null |= summary.contains_null
+        self._contains_nan |= bool(summary.contains_nan)
+        for bound in (summary.lower_bound, summary.upper_bound):
+            if bound is not None:
+                self.add(from_bytes(self._type, bound))
 
     def summary(self) -> FieldSummary:
         lower = None if self._lower is None else to_bytes(self._type, self._lower)

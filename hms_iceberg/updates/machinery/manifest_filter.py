@@ -278,7 +278,8 @@ def cluster_manifests(
     read = list(zip(contents, manifests, strict=True))
     if len({columnar_schema(data, each, partitions) for data, each in read}) > 1:
         return None
-    entries = EntryBytes.of(ManifestDecoder(read, partitions).inflated(), changed_fields(base))
+    decoder = ManifestDecoder(read, partitions)
+    entries = EntryBytes.of(decoder.inflated(), changed_fields(base)) if decoder.has(changed_fields(base)) else None
     if entries is None:
         return None
     spec_id = manifests[0].partition_spec_id

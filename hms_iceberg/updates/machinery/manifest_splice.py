@@ -6,10 +6,11 @@ Decoding and encoding entries one by one costs most of a removal from a large ma
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import chain, groupby
+from itertools import groupby
+from typing import Any
 
 import numpy as np
 
@@ -46,11 +47,10 @@ from hms_iceberg.updates.machinery.update import Workspace
 _NUMBERS = ("sequence_number", "file_sequence_number")
 # Finding out where fields begin takes as long as encoding about so many entries anew.
 _FEW = 40
-# The columns of which a manifest's row in the list is made, beside those of partitions.
-_OF_SUMMARY = ("file_path", "file_format", "record_count", "file_size_in_bytes", "spec_id", "status", "sequence_number")
 _READERS = 8
 _AT_ONCE = 16  # manifests: few take nearly as long as these
 _STATUSES = (ManifestEntryStatus.ADDED, ManifestEntryStatus.EXISTING, ManifestEntryStatus.DELETED)
+_COUNTS = tuple(f"{what}_{of}_count" for what in ("added", "existing", "deleted") for of in ("files", "rows"))
 _EXISTING, _DELETED = int(ManifestEntryStatus.EXISTING), int(ManifestEntryStatus.DELETED)
 
 
@@ -97,7 +97,7 @@ class ManifestSplice:
     ) -> tuple[tuple[ManifestFile, ...], tuple[DataFile, ...]] | None:
         """The manifests that take this one's place, and the files removed; None if entries must be encoded anew: of an
         older format, an unusual layout, or few."""
-        if not self.copies or not self._entries.has(changed_fields(self._base)):
+        if not self.copies or not self._decoder.has(changed_fields(self._base)):
             return None
         files = self._entries.files.with_row_index("row").filter(self._is_live)
         gone = files["file_path"].is_in(list(paths))
@@ -118,7 +118,7 @@ class ManifestSplice:
         manifest that lost files before."""
         rows, names = files["row"].to_numpy(), changed_fields(self._base)
         changes = np.ones(self._entries.files.height, bool)
-        if container.codec == DEFAULT_CODEC:
+        if container.codec == DEFAULT_CODEC and (self._entries.files["status"] == _EXISTING).any():
             before = self._entries.columns.select(names)[files["row"]]
             changes[rows] = np.logical_or.reduce([before[name].ne_missing(files[name]).to_numpy() for name in names])
         blocks = [each for each in read_blocks(container, manifest_name(self._manifest)) if each.records]
@@ -159,23 +159,27 @@ def merge_spliced(
     read = list(zip(contents, manifests, strict=True))
     if len({columnar_schema(data, each, partitions) for data, each in read}) > 1:
         return None
-    frames: list[pl.DataFrame] = []
-    blocks: list[Iterator[tuple[int, bytes]]] = []
+    if not ManifestDecoder(read[:1], partitions).has(changed_fields(base)):
+        return None
+    packed: list[tuple[int, bytes]] = []
+    listed: list[ManifestFile] = []
     for is_added, several in _several(read, snapshot_id):
+        if is_added:  # by this library, and so deflated
+            for data, manifest in several:
+                container, name = read_container(data, manifest_name(manifest)), manifest_name(manifest)
+                packed += ((each.records, data[each.start : each.end]) for each in read_blocks(container, name))
+                listed.append(manifest)
+            continue
         entries = EntryBytes.of(ManifestDecoder(several, partitions).inflated(), changed_fields(base))
         if entries is None:
             return None
-        files = entries.files.with_row_index("row")
-        values: dict[str, list[int | None]] = {}
-        if not is_added:
-            files = files.filter(pl.col("status") != _DELETED)
-            files = files.with_columns(pl.lit(_EXISTING, files.schema["status"]).alias("status"))
-            values = {name: files[name].to_list() for name in changed_fields(base)}
-        blocks.append(entries.with_values(files["row"].to_numpy(), values))
-        frames.append(files.select(*_OF_SUMMARY, *partitions.columns(manifests[0].partition_spec_id)))
-    schema_json = read_container(contents[0], f"manifest {manifests[0].manifest_path}").schema_json
-    packed = pack_blocks(chain.from_iterable(blocks), DEFAULT_CODEC)
-    return write_spliced(packed, pl.concat(frames), manifests[0], schema_json, snapshot_id, workspace, base)
+        files = entries.files.with_row_index("row").filter(pl.col("status") != _DELETED)
+        files = files.with_columns(pl.lit(_EXISTING, files.schema["status"]).alias("status"))
+        values = {name: files[name].to_list() for name in changed_fields(base)}
+        packed += pack_blocks(entries.with_values(files["row"].to_numpy(), values), DEFAULT_CODEC)
+        listed.append(_of_files(files, several[0][1], base))
+    schema_json = read_container(contents[0], manifest_name(manifests[0])).schema_json
+    return (_written(packed, _of_all(listed, base), schema_json, snapshot_id, workspace, base),)
 
 
 def _several(
@@ -198,60 +202,54 @@ def write_spliced(
     base: TableMetadata,
 ) -> tuple[ManifestFile, ...]:
     """Manifests of about the target size, of entries in compressed blocks, each with their number."""
-    spec = base.spec_by_id(origin.partition_spec_id)
-    schema = base.schema_for_spec(spec)
-    metadata = manifest_metadata(schema, spec, origin.content, base.format_version)
-    partitions = partition_columns(base)
     manifests = []
     start = 0
     for blocks in _of_size(packed, max(1, MANIFEST_TARGET_SIZE_BYTES.of(base.properties))):
         part = files.slice(start, sum(count for count, _ in blocks))
         start += len(part)
-        data = join_blocks(blocks, schema_json, DEFAULT_CODEC, metadata)
-        location = metadata_file(base, f"{workspace.commit_id}-m{workspace.next_number('manifest')}.avro")
-        stored, key = encrypted(data, base.properties)
-        workspace.create(location, stored)
-        summary = PartitionSummary(spec.partition_type(schema))
-        for file in content_files(_extremes(part, partitions.columns(spec.spec_id)), partitions):
-            summary.add(file.partition)
-        listed = replace(
-            origin,
-            manifest_path=location,
-            manifest_length=len(stored),
-            key_metadata=key,
-            added_snapshot_id=snapshot_id,
-            sequence_number=None,
-            partitions=summary.summaries(),
-            first_row_id=None,
-        )
-        manifests.append(_counted(listed, part))
+        listed = _of_files(part, origin, base)
+        manifests.append(_written(blocks, listed, schema_json, snapshot_id, workspace, base))
     return tuple(manifests)
 
 
-def _extremes(files: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
-    """Files that have the least and the greatest value of each of some columns, and a null; of columns of floating
-    point numbers one file of each value."""
-    rows: set[int] = set()
-    for name in names:
-        values = files[name]
-        if values.dtype.is_float():
-            signed = pl.DataFrame([values.alias("value"), (1 / values == -math.inf).alias("is -0.0")])
-            rows.update(signed.with_row_index("row").unique(signed.columns)["row"])
-        else:
-            order = values.arg_sort(nulls_last=True)
-            rows.update(order[place] for place in (0, -1 - values.null_count() % len(values), -1))
-    return files[sorted(rows)]
-
-
-def _counted(manifest: ManifestFile, files: pl.DataFrame) -> ManifestFile:
-    of_status = {status: pl.col("status") == int(status) for status in _STATUSES}
-    rows = [pl.col("record_count").filter(each).sum().alias(f"rows {status}") for status, each in of_status.items()]
-    oldest = pl.col("sequence_number").filter(~of_status[ManifestEntryStatus.DELETED]).min()
-    counted = files.select(*(each.sum().alias(str(status)) for status, each in of_status.items()), *rows, oldest).row(0)
-    added, existing, deleted = zip(counted[:3], counted[3:6], strict=True)
+def _written(
+    packed: list[tuple[int, bytes]],
+    listed: ManifestFile,
+    schema_json: bytes,
+    snapshot_id: int,
+    workspace: Workspace,
+    base: TableMetadata,
+) -> ManifestFile:
+    """A manifest of entries in compressed blocks, with the counts and partitions of a row."""
+    spec = base.spec_by_id(listed.partition_spec_id)
+    metadata = manifest_metadata(base.schema_for_spec(spec), spec, listed.content, base.format_version)
+    data = join_blocks(packed, schema_json, DEFAULT_CODEC, metadata)
+    location = metadata_file(base, f"{workspace.commit_id}-m{workspace.next_number('manifest')}.avro")
+    stored, key = encrypted(data, base.properties)
+    workspace.create(location, stored)
     return replace(
-        manifest,
-        min_sequence_number=counted[6],
+        listed,
+        manifest_path=location,
+        manifest_length=len(stored),
+        key_metadata=key,
+        added_snapshot_id=snapshot_id,
+        sequence_number=None,
+        first_row_id=None,
+    )
+
+
+def _of_files(files: pl.DataFrame, origin: ManifestFile, base: TableMetadata) -> ManifestFile:
+    """A row with the counts and partitions of files, in other things like another."""
+    partitions, summary = partition_columns(base), _summary(origin, base)
+    for file in content_files(_extremes(files, partitions.columns(origin.partition_spec_id)), partitions):
+        summary.add(file.partition)
+    grouped = files.group_by("status").agg(pl.len(), pl.sum("record_count"), pl.min("sequence_number"))
+    found = {status: of_status for status, *of_status in grouped.rows()}
+    added, existing, deleted = (found.get(int(status), (0, 0, None)) for status in _STATUSES)
+    return replace(
+        origin,
+        partitions=summary.summaries(),
+        min_sequence_number=_least((added[2], existing[2])),
         added_files_count=added[0],
         existing_files_count=existing[0],
         deleted_files_count=deleted[0],
@@ -259,6 +257,40 @@ def _counted(manifest: ManifestFile, files: pl.DataFrame) -> ManifestFile:
         existing_rows_count=existing[1],
         deleted_rows_count=deleted[1],
     )
+
+
+def _of_all(listed: Sequence[ManifestFile], base: TableMetadata) -> ManifestFile:
+    """A row with the counts and partitions of several, in other things like the first."""
+    summary = _summary(listed[0], base)
+    for each in listed:
+        summary.add_summaries(each.partitions or ())
+    counts: dict[str, Any] = {name: sum(getattr(each, name) or 0 for each in listed) for name in _COUNTS}
+    oldest = _least(each.min_sequence_number for each in listed)
+    return replace(listed[0], partitions=summary.summaries(), min_sequence_number=oldest, **counts)
+
+
+def _summary(manifest: ManifestFile, base: TableMetadata) -> PartitionSummary:
+    spec = base.spec_by_id(manifest.partition_spec_id)
+    return PartitionSummary(spec.partition_type(base.schema_for_spec(spec)))
+
+
+def _least(numbers: Iterable[int | None]) -> int | None:
+    return min((each for each in numbers if each is not None), default=None)
+
+
+def _extremes(files: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    """Files that have the least and the greatest value of each of some columns, and a null; of columns of floating
+    point numbers one file of each value."""
+    rows: set[int | None] = set()
+    for name in names:
+        values = files[name]
+        if values.dtype.is_float():
+            signed = pl.DataFrame([values.alias("value"), (1 / values == -math.inf).alias("is -0.0")])
+            rows.update(signed.with_row_index("row").unique(signed.columns)["row"])
+        else:
+            rows.update((values.arg_min(), values.arg_max()))
+            rows.add(values.is_null().arg_max() if values.null_count() else None)
+    return files[sorted(each for each in rows if each is not None)]
 
 
 def changed_fields(base: TableMetadata) -> tuple[str, ...]:

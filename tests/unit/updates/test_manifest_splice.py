@@ -21,12 +21,12 @@ from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, Partition
 from hms_iceberg.spec.transforms.partition_transforms import BucketTransform, IdentityTransform
 from hms_iceberg.transaction.workspace import FileWorkspace
 from hms_iceberg.updates import rewrite_manifests
-from hms_iceberg.updates.machinery import manifest_splice
+from hms_iceberg.updates.machinery import manifest_filter, manifest_splice
 from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of, write_added
 from hms_iceberg.updates.machinery.manifest_splice import ManifestSplice
 from hms_iceberg.updates.rewrite_manifests import RewriteManifests
 from hms_iceberg.updates.rows.append import MergeAppend
-from hms_iceberg.updates.rows.overwrite import DeleteFiles
+from hms_iceberg.updates.rows.overwrite import DeleteFiles, Overwrite
 from hms_iceberg.updates.rows.row_delta import RowDelta
 from hms_iceberg.updates.table_settings import SetProperties
 from tests.support.memory_storage import InMemoryStorage
@@ -279,6 +279,39 @@ def test_manifests_put_together_are_as_encoded_ones(version: int, spec: str, mon
     if spec == "partitioned":
         buckets = [entry.data_file.partition[1] for entry in found[0][0][:60]]
         assert buckets == sorted(buckets, key=lambda each: (each is not None, each))
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("spec", SPECS)
+def test_merged_manifests_are_as_encoded_ones(version: int, spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(version)
+    files = [any_file(rng, number, spec == "partitioned") for number in range(200)]
+    merge, merged, found = manifest_splice.merge_spliced, [], []
+
+    def noted(*arguments: Any) -> Any:
+        merged.append(merge(*arguments))
+        return merged[-1]
+
+    for function in (noted, lambda *_: None):
+        monkeypatch.setattr(manifest_filter, "merge_spliced", function)
+        world = World.with_table(metadata(spec=SPECS[spec], format_version=version))
+        for start in range(0, 150, 50):
+            world.append(*files[start : start + 50])
+        world.commit(SetProperties({"commit.manifest.min-count-to-merge": "2"}))
+        # First two of those that are merged have lost files in the same snapshot, one all of them; then one has, and
+        # none.
+        for change in (
+            Overwrite(tuple(files[150:160]), tuple(files[:60])),
+            Overwrite(tuple(files[160:180]), tuple(files[100:110])),
+            MergeAppend(tuple(files[180:])),
+        ):
+            world.commit(change)
+            world.check()
+            found.append(left(world))
+    assert len(merged) == 3 and None not in merged
+    assert found[:3] == found[3:]
+    told = [(each.added_files_count, each.existing_files_count, each.deleted_files_count) for _, (each,) in found[:3]]
+    assert told == [(10, 90, 60), (20, 90, 10), (20, 110, 0)]
 
 
 def test_manifests_of_an_older_format_are_put_together_with_new_ones() -> None:

@@ -18,6 +18,7 @@ from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.scan.planner import plan_scan
 from hms_iceberg.scan.tasks import ScanRequest
 from hms_iceberg.spec.data_types import DecimalType, DoubleType, LongType, NestedField, StringType, UUIDType
+from hms_iceberg.spec.manifests.manifest_list_avro import PartitionSummary
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent, ManifestContent
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
@@ -238,10 +239,7 @@ def test_manifests_of_other_partitions_are_not_read() -> None:
         assert sum(each.content is ManifestContent.DATA and each.has_live_files() for each in kept) in (19, 20)
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=str)
-def test_summaries_of_copied_entries_are_those_of_entries_that_are_encoded_anew(
-    monkeypatch: pytest.MonkeyPatch, spec: PartitionSpec
-) -> None:
+def every_partition(spec: PartitionSpec) -> list[tuple[Any, ...]]:
     values = {
         1: (None, 3, -5),
         2: ("b", "", None, "zz"),
@@ -249,7 +247,30 @@ def test_summaries_of_copied_entries_are_those_of_entries_that_are_encoded_anew(
         4: (Decimal("2.50"), None, Decimal("-1.00")),
         5: (uuid.UUID(int=2**127), uuid.UUID(int=1), None),
     }
-    many = list(itertools.product(*(values[field.source_id] for field in spec.fields)))
+    return list(itertools.product(*(values[field.source_id] for field in spec.fields)))
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=str)
+def test_the_summary_of_several_manifests_is_that_of_all_their_partitions(spec: PartitionSpec) -> None:
+    kind, places = spec.partition_type(SCHEMA), every_partition(spec)
+
+    def summary(some: list[tuple[Any, ...]]) -> PartitionSummary:
+        made = PartitionSummary(kind)
+        for place in some:
+            made.add(place)
+        return made
+
+    for split in range(len(places) + 1):
+        joined = summary(places[:split])
+        joined.add_summaries(summary(places[split:]).summaries())
+        assert joined.summaries() == summary(places).summaries()
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=str)
+def test_summaries_of_copied_entries_are_those_of_entries_that_are_encoded_anew(
+    monkeypatch: pytest.MonkeyPatch, spec: PartitionSpec
+) -> None:
+    many = every_partition(spec)
     for chosen in filter(None, (many, many[1:], many[-1:], many[1:3])):
         table, found = ManifestTable(SCHEMA, *SPECS), []
         files = [data(number, (spec.spec_id, place)) for number, place in enumerate([*chosen, chosen[0]])]
