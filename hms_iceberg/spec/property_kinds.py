@@ -178,9 +178,13 @@ class PatternProperty(TextProperty):
     pattern: str
     expected: str
 
+    def match(self, text: str) -> re.Match[str] | None:
+        """How a text matches, None if it does not."""
+        return re.fullmatch(self.pattern, text.strip().lower())
+
     def check(self, text: str) -> None:
         """Refuses text that does not match (ConfigurationError)."""
-        if not re.fullmatch(self.pattern, text.strip(), re.IGNORECASE):
+        if self.match(text) is None:
             raise self.wrong(text, self.expected)
 
 

@@ -121,7 +121,7 @@ DEFAULT_METRICS_MODE = PatternProperty(
     "What is kept of each column: none, counts, truncate(length) or full.",
     _METADATA,
     "truncate(16)",
-    r"none|counts|full|truncate\(\s*0*[1-9]\d*\s*\)",
+    r"none|counts|full|truncate\(\s*(0*[1-9]\d*)\s*\)",
     "none, counts, truncate(length) with a length above 0, or full",
 )
 COLUMN_METRICS_MODE = ColumnProperty(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import logging
 import math
-import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +26,7 @@ from hms_iceberg.arrow.metrics.file_footer import ChunkStatistics, FileFooter, F
 from hms_iceberg.arrow.metrics.variant_bounds import variant_bounds
 from hms_iceberg.arrow.storage.arrow_storage import open_for_arrow
 from hms_iceberg.arrow.storage.filesystems import decoding
-from hms_iceberg.errors import ConfigurationError, CorruptDataFileError, UnsupportedError
+from hms_iceberg.errors import CorruptDataFileError, UnsupportedError
 from hms_iceberg.spec.data_types import (
     GeographyType,
     GeometryType,
@@ -46,8 +45,6 @@ from hms_iceberg.storage import Storage
 
 logger = logging.getLogger(__name__)
 
-_TRUNCATE = re.compile(r"truncate\(\s*(\d+)\s*\)")
-
 
 @dataclass(frozen=True, slots=True)
 class MetricsMode:
@@ -56,19 +53,6 @@ class MetricsMode:
     counts: bool
     bounds: bool
     width: int | None = None
-
-    @classmethod
-    def parse(cls, text: str, name: str = "metrics mode") -> MetricsMode:
-        """The mode of a property's text in any case: none, counts, truncate(16), full."""
-        lowered = text.strip().lower()
-        if lowered in _NAMED:
-            return _NAMED[lowered]
-        match = _TRUNCATE.fullmatch(lowered)
-        if match and int(match[1]) > 0:
-            return cls(True, True, int(match[1]))
-        raise ConfigurationError(
-            f"Property {name} is {text!r}, expected none, counts, truncate(length) with a length above 0, or full."
-        )
 
 
 NONE = MetricsMode(False, False)
@@ -101,11 +85,11 @@ def metrics_modes(
 
 
 def _mode_of(name: str, text: str, otherwise: MetricsMode) -> MetricsMode:
-    try:
-        return MetricsMode.parse(text, name)
-    except ConfigurationError as error:
-        logger.warning("%s It is passed over.", error)
+    match = DEFAULT_METRICS_MODE.match(text)
+    if match is None:
+        logger.warning("Property %s is %r, expected %s. It is passed over.", name, text, DEFAULT_METRICS_MODE.expected)
         return otherwise
+    return MetricsMode(True, True, int(match[1])) if match[1] else _NAMED[match[0]]
 
 
 def _max_columns(properties: Mapping[str, str]) -> int:

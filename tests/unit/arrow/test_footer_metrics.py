@@ -43,6 +43,7 @@ from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata_columns import LINEAGE
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sort_orders import SortField, SortOrder
+from hms_iceberg.spec.table_properties import COLUMN_METRICS_MODE
 from hms_iceberg.spec.transforms.partition_transforms import IdentityTransform
 from hms_iceberg.spec.values.single_values import from_bytes
 
@@ -180,11 +181,22 @@ def test_columns_of_the_sort_order_always_have_bounds() -> None:
     assert (modes[1], modes[2]) == (NONE, TRUNCATE_16)
 
 
-@pytest.mark.parametrize("text", ["most", "truncate(0)", "truncate(x)", ""])
+@pytest.mark.parametrize(
+    ("text", "mode"),
+    [(" Truncate( 8 ) ", MetricsMode(True, True, 8)), ("truncate(016)", TRUNCATE_16), ("FULL", FULL), ("none ", NONE)],
+)
+def test_a_mode_is_read_in_any_case_and_with_spaces(text: str, mode: MetricsMode) -> None:
+    schema = Schema(NestedField(1, "a", LongType()))
+    assert metrics_modes(schema, {"write.metadata.metrics.column.a": text})[1] == mode
+    COLUMN_METRICS_MODE.check(text)
+
+
+@pytest.mark.parametrize("text", ["most", "truncate(0)", "truncate(x)", "truncate(8) or so", "countſ", ""])
 def test_a_mode_that_is_none_of_the_four_is_refused(text: str) -> None:
     with pytest.raises(ConfigurationError, match="truncate"):
-        MetricsMode.parse(text)
-    assert MetricsMode.parse(" Truncate( 8 ) ").width == 8
+        COLUMN_METRICS_MODE.check(text)
+    schema = Schema(NestedField(1, "a", LongType()))
+    assert metrics_modes(schema, {"write.metadata.metrics.column.a": text})[1] == TRUNCATE_16
 
 
 def test_settings_of_metrics_that_say_no_mode_are_passed_over_as_in_java(caplog: pytest.LogCaptureFixture) -> None:
