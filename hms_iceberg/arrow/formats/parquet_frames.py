@@ -8,7 +8,6 @@ pyarrow, which says what is wrong with it.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -21,7 +20,6 @@ from hms_iceberg.arrow.columns.nested import rows_only
 from hms_iceberg.arrow.columns.projection import FileLeaf
 from hms_iceberg.arrow.formats.page_checksums import is_intact
 from hms_iceberg.arrow.formats.parquet_columns import ParquetColumns
-from hms_iceberg.arrow.metrics.file_footer import FileFooter
 from hms_iceberg.cached_properties import cached_property
 from hms_iceberg.lazy import pl
 
@@ -94,10 +92,10 @@ def are_among(positions: Any, others: Any) -> Any:
 class FrameReader:
     """Reads row groups of a local file by Polars."""
 
-    def __init__(self, path: str, footer: FileFooter, columns: ParquetColumns) -> None:
+    def __init__(self, path: str, columns: ParquetColumns) -> None:
         self._path = path
-        self._footer = footer.metadata
-        self._intact = footer.intact
+        self._footer = columns.footer.metadata
+        self._intact = columns.footer.intact
         self._columns = columns
 
     @property
@@ -119,24 +117,16 @@ class FrameReader:
         """Whether another file has the same columns, and values that mean the same."""
         return self._columns.are_like(other._columns)
 
-    @cached_property
-    def _names(self) -> Counter[str]:
-        return Counter(self.schema.names)
-
-    @cached_property
-    def _by_id(self) -> dict[int | None, FileLeaf]:
-        return {leaf.field_id: leaf for leaf in reversed(self._leaves) if len(leaf.path) == 1}
-
     def leaf_of(self, field_id: int) -> FileLeaf | None:
         """The leaf of a top-level column, if Polars gives its values as pyarrow does."""
-        leaf = self._by_id.get(field_id)
+        leaf = self._columns.by_id.get(field_id)
         return leaf if leaf is not None and self._is_told(leaf) else None
 
     def _is_told(self, leaf: FileLeaf) -> bool:
         """Whether Polars gives a leaf's values as pyarrow does: those of a top-level column of a name of its own."""
         return (
             len(leaf.path) == 1
-            and self._names[leaf.path[0]] == 1
+            and self._columns.names[leaf.path[0]] == 1
             and _frame_type(leaf.type) is not None
             and leaf.index not in self._columns.rules
             and not self._columns.is_int96(leaf.index)

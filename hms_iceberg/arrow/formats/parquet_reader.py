@@ -31,7 +31,7 @@ from hms_iceberg.arrow.metrics.footer_metrics import (
     footer_of,
     metrics_from_footer,
 )
-from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage, LocalVersion, open_for_arrow
+from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage, open_for_arrow
 from hms_iceberg.arrow.storage.filesystems import decoding
 from hms_iceberg.cached_properties import cached_property
 from hms_iceberg.encryption.file_keys import FileKey
@@ -107,11 +107,10 @@ class ParquetReader:
         self._location = location
         self._mapping = mapping
         self._key = None if key_metadata is None else FileKey.decode(key_metadata, location)
-        self._local: LocalVersion | None = None
+        self._path: str | None = None
         try:
             with self._decoding():
-                self._believed = self._footer()
-            self._columns = ParquetColumns(self.footer, identified(self._believed.schema, mapping))
+                self._columns = self._remembered_columns()
         except BaseException:
             self.close()
             raise
@@ -120,26 +119,35 @@ class ParquetReader:
     def _file(self) -> pa.NativeFile:
         return open_for_arrow(self._storage, self._location)
 
-    def _footer(self) -> FileFooter:
-        if self._key is not None:
-            opened = self._opened()
-            return FileFooter(opened.metadata, schema=opened.schema_arrow)
-        if not isinstance(self._storage, ArrowStorage):
-            return footer_of(self._file, self._location)
-        version, known = self._storage.local_version(self._location), self._storage.footers
-        footer: FileFooter | None = known.get(version)
-        if footer is None:
+    def _remembered_columns(self) -> ParquetColumns:
+        """The columns, which a storage remembers of a local file that is what it was when it was opened last."""
+        if self._key is not None or not isinstance(self._storage, ArrowStorage):
+            return self._read_columns()
+        version = self._storage.local_version(self._location)
+        if version is None:
+            return self._read_columns()
+        known, key = self._storage.parquet_columns, (version, self._mapping)
+        found: ParquetColumns | None = known.get(key)
+        if found is None:
+            found = self._read_columns()
+            if not isinstance(self._file, pa.OSFile):
+                return found
+            known.put(key, found)
+        self._path = version.path
+        return found
+
+    def _read_columns(self) -> ParquetColumns:
+        if self._key is None:
             footer = footer_of(self._file, self._location)
-            if version is None or not isinstance(self._file, pa.OSFile):
-                return footer
-            known.put(version, footer)
-        self._local = version
-        return footer
+        else:
+            opened = self._opened()
+            footer = FileFooter(opened.metadata, schema=opened.schema_arrow)
+        return ParquetColumns(footer, identified(footer.schema, self._mapping))
 
     @cached_property
     def frames(self) -> FrameReader | None:
         """Reads row groups by Polars; None for a file that Polars cannot open."""
-        return None if self._local is None else FrameReader(self._local.path, self._believed, self._columns)
+        return None if self._path is None else FrameReader(self._path, self._columns)
 
     @cached_property
     def _coded(self) -> list[int]:
@@ -170,7 +178,7 @@ class ParquetReader:
 
     @property
     def footer(self) -> pq.FileMetaData:
-        return self._believed.metadata
+        return self._columns.footer.metadata
 
     def ranges(self) -> list[RowRange]:
         found = []
@@ -192,7 +200,9 @@ class ParquetReader:
         """The metrics of some columns by what may be believed of the footer, of all row groups unless given."""
         leaves = [leaf for leaf in self._columns.leaves if leaf.owner_id in field_ids]
         modes = dict.fromkeys(field_ids, FULL)
-        return metrics_from_footer(self._believed, leaves, schema, modes, {}, row_groups, rules=self._columns.rules)
+        return metrics_from_footer(
+            self._columns.footer, leaves, schema, modes, {}, row_groups, rules=self._columns.rules
+        )
 
     def read(
         self, rows: RowRange, leaves: Sequence[int], batch_rows: int, use_threads: bool
@@ -245,7 +255,7 @@ class ParquetReader:
         )
 
     def _holds_old_values(self, leaf: FileLeaf, rule: Rule, group: int) -> bool:
-        extremes = self._believed.statistics(group, leaf.index).extremes
+        extremes = self._columns.footer.statistics(group, leaf.index).extremes
         if extremes is not None and isinstance(extremes[0], int):
             return rule.changes(leaf.type, extremes[0])
         with self._decoding():

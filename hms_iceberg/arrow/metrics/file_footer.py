@@ -39,8 +39,6 @@ _COLUMN_ORDERS, _ENCRYPTION, _TYPE_ORDER = 7, 8, 1
 # A column order that is the type's: the field 1, an empty struct.
 _OF_TYPE = bytes((_TYPE_ORDER << 4 | STRUCT, 0, 0))
 _BYTES = ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
-# A footer in memory, beside its bytes in the file.
-_DECODED = 8
 # Without an order, or of no use to any column of Iceberg.
 _UNORDERED = ("INTERVAL", "UNKNOWN", "UNDEFINED", "GEOMETRY", "GEOGRAPHY", "VARIANT", "FLOAT16")
 
@@ -72,11 +70,6 @@ class FileFooter:
         self.intact: set[tuple[int, int]] = set()
         self._end = end
         self._orders: dict[int, _Order] = {}
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory that it takes, about."""
-        return int(self.metadata.serialized_size) * _DECODED
 
     @property
     def rows(self) -> int:

@@ -23,7 +23,7 @@ from hms_iceberg.scan.manifests.manifest_source import named_snapshot
 from hms_iceberg.scan.tasks import FileScanTask
 from hms_iceberg.spec import metadata_columns as columns
 
-# Files of so many bytes are read together, and so many of them: others are read side by side meanwhile.
+# Files are read together of whose columns so many bytes are read, and so many of them; others are read meanwhile.
 _RUN_BYTES = 16 * 1024 * 1024
 _RUN_FILES = 256
 Rows: TypeAlias = pa.RecordBatch | FrameRows
@@ -36,15 +36,16 @@ def runs(context: ScanContext, tasks: Iterable[FileScanTask]) -> Iterator[Sequen
     if not are_flat or context.marks_deleted or context.most_rows is not None:
         yield from ((task,) for task in tasks)
         return
+    part = min(1.0, (len(fields) + 1) / max(len(context.filter_schema.fields), 1))  # the filter's column, too
     run: list[FileScanTask] = []
-    size = 0
+    size = 0.0
     for task in tasks:
         if isinstance(task.residual, AlwaysFalse):
             continue
-        own = task.file.file_size_in_bytes if _may_be_joined(task) else _RUN_BYTES
+        own = task.file.file_size_in_bytes * part if _may_be_joined(task) else _RUN_BYTES
         if run and (size + own > _RUN_BYTES or len(run) == _RUN_FILES):
             yield run
-            run, size = [], 0
+            run, size = [], 0.0
         run.append(task)
         size += own
     if run:
@@ -108,8 +109,7 @@ class _OpenedFile:
 
     def may_take(self, other: _OpenedFile) -> bool:
         """Whether the rows of another file may come with those of this one."""
-        frames = other._content.frames
-        return frames is not None and self._takes_others and self._reader.may_take(other.task, frames)
+        return self._takes_others and self._reader.may_take(other.task, other._content)
 
     def joined(self, files: Sequence[_OpenedFile]) -> Iterable[Rows | None] | None:
         """The rows of this file and others, read together; None if they are to be read one by one."""

@@ -154,25 +154,30 @@ class TaskReader:
     def may_be_joined(self) -> bool:
         """Whether rows of other files may come with those of this one, as Polars decodes them all, and nothing but
         deletes depends on where a row is."""
-        if self._frames is None or self._asks_for_places or not self._is_read_whole(self._frames):
+        if self._frames is None or self._asks_for_places or not self._is_read_whole(self._reader):
             return False
         return self._frames.reads_all({*self._quick_projection.leaves, *self._quick.leaves})
 
-    def _is_read_whole(self, frames: FrameReader) -> bool:
-        """Whether the statistics of a file's row groups are not worth being asked which of them may match."""
-        is_small = len(frames.groups) == 1 and frames.rows * len(self._filter_columns) < _FEW_VALUES
-        return is_small or isinstance(self._task.residual, AlwaysTrue)
-
-    def may_take(self, task: FileScanTask, frames: FrameReader) -> bool:
+    def may_take(self, task: FileScanTask, reader: ContentReader) -> bool:
         """Whether the rows of another file, without deletes by key, are made of its columns in the same way."""
-        assert self._frames is not None
-        constants = self._context.constants(task.file)
+        frames, constants = reader.frames, self._context.constants(task.file)
         return (
-            task.residual == self._task.residual
-            and self._is_read_whole(frames)
+            self._frames is not None
+            and frames is not None
+            and task.residual == self._task.residual
             and frames.is_like(self._frames)
             and self._quick_projection.fits(frames.schema, self._quick_wanted, constants)
+            and self._is_read_whole(reader)
         )
+
+    def _is_read_whole(self, reader: ContentReader) -> bool:
+        """Whether the statistics of a file leave out none of its row groups, or are not worth being asked."""
+        if isinstance(self._task.residual, AlwaysTrue):
+            return True
+        ranges = reader.ranges()
+        if len(ranges) == 1 and ranges[0].rows * len(self._filter_columns) < _FEW_VALUES:
+            return True
+        return len(self._matching(reader, ranges)) == len(ranges)
 
     def joined(
         self, others: Sequence[FrameReader], removed: Any | None
@@ -307,24 +312,28 @@ class TaskReader:
             return None
         return FrameColumns(made, [wanted.dtypes[each.name] for each in self._context.projected.fields], wanted.test)
 
-    def _ranges(self) -> Iterable[RowRange]:
+    def _ranges(self) -> Sequence[RowRange]:
         ranges = self._reader.ranges()
         if self._task.byte_range is not None:
             first, length = self._task.byte_range
             self._check_length(ranges)
             ranges = [each for each in ranges if first <= each.offset < first + length]
-        schema = self._context.filter_schema
-        tests = only_tests(self._task.residual, is_of_table)
         # The manifest has been asked about a file of one range.
-        is_asked = len(ranges) == 1 and self._is_small(ranges[0])
-        if not isinstance(tests, AlwaysTrue) and ranges and not is_asked:
-            may_match = partial(files_may_match, tests)
-            ranges = self._reader.matching(ranges, schema, referenced_field_ids(tests), may_match)
+        if len(ranges) != 1 or not self._is_small(ranges[0]):
+            ranges = self._matching(self._reader, ranges)
         tests = only_tests(self._task.residual, lambda predicate: predicate.ref.field_id == _POSITION)
         if not isinstance(tests, AlwaysTrue):
             may = files_may_match(tests, [_positions_of(each) for each in ranges])
             ranges = [each for each, wanted in zip(ranges, may, strict=True) if wanted]
         return [each for each in ranges if each.rows and self._has_rows(each)]
+
+    def _matching(self, reader: ContentReader, ranges: list[RowRange]) -> list[RowRange]:
+        """The ranges of a file that its statistics do not rule out."""
+        tests = only_tests(self._task.residual, is_of_table)
+        if isinstance(tests, AlwaysTrue) or not ranges:
+            return ranges
+        may_match = partial(files_may_match, tests)
+        return reader.matching(ranges, self._context.filter_schema, referenced_field_ids(tests), may_match)
 
     def _check_length(self, ranges: Sequence[RowRange]) -> None:
         """Refuses a file that is longer than its parts, since rows after the last part would never be read."""

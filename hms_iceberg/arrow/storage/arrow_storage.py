@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 _MOST_BYTES = 2**31 - 1  # Java holds a file of metadata in one array
 _PART_BYTES = 1024 * 1024
 # Of files of twelve columns, the footers of some thousands.
-_FOOTER_BYTES = 64 * 1024 * 1024
+_COLUMNS_BYTES = 64 * 1024 * 1024
 PREVIEW_PROPERTY = "preview.format-v4"
 
 
@@ -96,7 +96,7 @@ class ArrowStorage:
     def of_table(self, location: str) -> ArrowStorage:
         """A storage for a table, where `read` shows manifests of version 4 in the form of version 3."""
         shown = object.__new__(type(self))
-        caches = {"manifest_cache": self.manifest_cache, "footers": self.footers}
+        caches = {"manifest_cache": self.manifest_cache, "parquet_columns": self.parquet_columns}
         shown.__dict__.update(self.__dict__, _previewed=location, **caches)
         return shown
 
@@ -260,9 +260,9 @@ class ArrowStorage:
         return cache_of_bound(self._cache_bytes)
 
     @cached_property
-    def footers(self) -> BoundedCache[Any]:
-        """The footers of local Parquet files that were read, by `local_version`."""
-        return BoundedCache(_FOOTER_BYTES, lambda footer: footer.nbytes)
+    def parquet_columns(self) -> BoundedCache[Any]:
+        """The columns and footers of local Parquet files that were read, by `local_version` and name mapping."""
+        return BoundedCache(_COLUMNS_BYTES, lambda columns: columns.nbytes)
 
     def local_version(self, location: str) -> LocalVersion | None:
         """What tells a local file from any other that stands in its place before or after; None for what is elsewhere,

@@ -182,14 +182,19 @@ def test_files_whose_row_groups_a_filter_may_leave_out_are_read_on_their_own(
     assert files_together[-1] == 3 and set(files_together[:-1]) == {1}
     files_together.clear()
     one = small_files(tmp_path / "one")
-    for files in ([*several.files[:1], *one.files[1:]], [*one.files[:2], *several.files[2:]]):
-        mixed = replace(several, files=files)
-        assert mixed.read("id >= 0")["id"].to_pylist() == list(range(30))
-    assert files_together == [1, 1, 2, 2, 1, 1]
+    first = replace(several, files=[*several.files[:1], *one.files[1:]])
+    last = replace(several, files=[*one.files[:2], *several.files[2:]])
+    assert first.read("id > 6")["id"].to_pylist() == list(range(7, 30))
+    assert last.read("id < 23")["id"].to_pylist() == list(range(23))
+    assert first.read("id > 3")["id"].to_pylist() == list(range(4, 30))
+    assert files_together == [1, 2, 2, 1, 3]
+    files_together.clear()
+    assert one.read("id > 17")["id"].to_pylist() == list(range(18, 30))
+    assert files_together == [3]  # so few values are not worth the question
     files_together.clear()
     monkeypatch.setattr(task_reader, "_FEW_VALUES", 10)
-    assert small_files(tmp_path).read("id > 17")["id"].to_pylist() == list(range(18, 30))
-    assert set(files_together) == {1}
+    assert one.read("id > 17")["id"].to_pylist() == list(range(18, 30))
+    assert files_together == [2]
 
 
 def test_no_more_rows_are_decoded_together_than_memory_is_given(tmp_path: Path, files_together: list[int]) -> None:

@@ -22,7 +22,6 @@ from hms_iceberg.arrow.deletes.puffin import write_deletion_vectors
 from hms_iceberg.arrow.formats import parquet_frames
 from hms_iceberg.arrow.formats.parquet_frames import FrameReader
 from hms_iceberg.arrow.formats.parquet_reader import ParquetReader
-from hms_iceberg.arrow.reading import task_reader
 from hms_iceberg.arrow.reading.read import read_frames
 from hms_iceberg.arrow.reading.scan_context import WantedFrame
 from hms_iceberg.errors import CorruptDataFileError
@@ -359,23 +358,16 @@ def test_row_groups_that_follow_one_another_are_decoded_together(
     assert read(table, "id > 29") > 0
 
 
-def test_files_of_few_values_are_read_without_asking_their_statistics_and_joined_before_they_become_a_frame(
+def test_batches_of_small_files_are_joined_before_they_become_a_frame(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parquet_frames, "_LEAST_WORK", 500)
     monkeypatch.setattr(parquet_frames, "_LEAST_FILTERED_WORK", 500)
-    monkeypatch.setattr(task_reader, "_FEW_VALUES", 500)
-    original, asked = ParquetReader.matching, []
-
-    def matching(self: ParquetReader, *given: Any) -> Any:
-        asked.append(self.footer.num_rows)
-        return original(self, *given)
-
-    monkeypatch.setattr(ParquetReader, "matching", matching)
     schema = SCHEMA.select("id")
     table = FileTable(tmp_path, schema)
     sizes, first = (3, 4, 900, 5, 6, 800, 2), 0
     for size in sizes:
+        table.properties["write.format.default"] = "parquet" if size > 100 else "orc"
         table.append(pa.table({"id": pa.array(range(first, first + size), pa.int64())}, schema=to_arrow(schema)))
         first += size
     wanted = WantedFrame(empty_frame(schema).schema)
@@ -383,7 +375,6 @@ def test_files_of_few_values_are_read_without_asking_their_statistics_and_joined
     frames = list(read_frames(tasks, schema, schema, table.metadata, table.storage, wanted))
     assert [frame.height for frame in frames] == [6, 900, 11, 800, 2]
     assert pl.concat(frames)["id"].to_list() == [*range(1, first)]
-    assert sorted(asked) == [800, 900]
 
 
 def test_the_memory_of_decoded_rows_is_told_by_the_footer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
