@@ -8,9 +8,9 @@ pyarrow, which says what is wrong with it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -49,20 +49,6 @@ class DecodedRows:
     start: int
     positions: Any | None
     count: int
-
-    def without(self, removed: Any) -> DecodedRows:
-        """The rows that are at none of some ascending positions."""
-        if self.positions is None:
-            first, last = np.searchsorted(removed, (self.start, self.start + self.count))
-            kept = np.ones(self.count, np.bool_)
-            kept[removed[first:last] - self.start] = False
-        else:
-            kept = ~are_among(self.positions, removed)
-        if kept.all():
-            return self
-        positions = self.start + np.flatnonzero(kept) if self.positions is None else self.positions[kept]
-        frame = self.frame.filter(pl.Series(kept)) if self.kinds else self.frame
-        return replace(self, frame=frame, positions=positions, count=len(positions))
 
     def batches(self, batch_rows: int) -> Iterator[tuple[Any, pa.RecordBatch]]:
         """The rows as batches, each with the positions of its rows, or of the first one if they come in turn."""
@@ -209,8 +195,9 @@ class FrameReader:
         last = None
         if made is not None:
             columns, dtypes, last = list(made.columns), made.dtypes, made.test
-        is_part = test is not None or last is not None
-        numbers = [self._row] if is_part and (numbered or removed is not None) else []
+        kept = None if removed is None else _kept(removed, start, whole)
+        is_part = test is not None or last is not None or kept is not None
+        numbers = [self._row] if is_part and numbered else []
         try:
             if not self._is_intact(groups, needed) or not all(each._is_intact(each.groups, needed) for each in others):
                 return None
@@ -219,12 +206,14 @@ class FrameReader:
                 glob=False,
                 hive_partitioning=False,
                 use_statistics=False,
-                row_index_name=self._row if numbers else None,
+                row_index_name=self._row if numbers or kept is not None else None,
             )
             if whole < rows_in_files:
                 rows = rows.slice(start, whole)
             if test is not None:
                 rows = rows.filter(test)
+            if kept is not None:
+                rows = rows.filter(kept(pl.col(self._row)))
             rows = rows.select(*columns, *numbers) if columns or numbers else rows.select(pl.len())
             frame = (rows if last is None else rows.filter(last)).collect()
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):
@@ -238,8 +227,7 @@ class FrameReader:
             return None
         if list(dtypes) != frame.dtypes:
             return None
-        decoded = DecodedRows(frame, kinds, start, positions, count)
-        return decoded if removed is None else decoded.without(removed)
+        return DecodedRows(frame, kinds, start, positions, count)
 
     def _rows_in(self, groups: Sequence[int]) -> int:
         return sum(self._footer.row_group(group).num_rows for group in groups)
@@ -255,6 +243,21 @@ class FrameReader:
                     return False
         self._intact.update(chunks)
         return True
+
+
+def _kept(removed: Any, start: int, count: int) -> Callable[[pl.Expr], pl.Expr] | None:
+    """A test of the positions of `count` rows from `start` on that the ascending positions `removed` do not pass; None if
+    all pass. Polars decodes other columns only of rows that pass."""
+    first, last = np.searchsorted(removed, (start, start + count))
+    if first == last:
+        return None
+    are_kept = np.ones(count, np.bool_)
+    are_kept[removed[first:last] - start] = False
+
+    def test(positions: pl.Series) -> pl.Series:
+        return pl.Series(are_kept[positions.to_numpy() - start])
+
+    return lambda positions: positions.map_batches(test, pl.Boolean(), is_elementwise=True)
 
 
 def _is_text(kind: pa.DataType) -> bool:

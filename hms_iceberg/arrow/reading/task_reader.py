@@ -278,7 +278,7 @@ class TaskReader:
     @cached_property
     def _asks_for_positions(self) -> bool:
         """Whether anything but the filter of Polars may depend on where rows are in the file."""
-        return self._deletes.positions is not None or self._only is not None or self._asks_for_places
+        return self._context.marks_deleted or self._only is not None or self._asks_for_places
 
     @property
     def _asks_for_places(self) -> bool:
