@@ -246,8 +246,8 @@ class FrameReader:
 
 
 def _kept(removed: Any, start: int, count: int) -> Callable[[pl.Expr], pl.Expr] | None:
-    """A test of the positions of `count` rows from `start` on that the ascending positions `removed` do not pass; None if
-    all pass. Polars decodes other columns only of rows that pass."""
+    """A test of `count` positions from `start` on that the ascending ones of `removed` do not pass; None if all pass.
+    Polars decodes other columns only of rows that pass."""
     first, last = np.searchsorted(removed, (start, start + count))
     if first == last:
         return None
