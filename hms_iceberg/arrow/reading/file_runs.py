@@ -25,7 +25,7 @@ from hms_iceberg.spec import metadata_columns as columns
 
 # Files are read together of whose columns so many bytes are read, and so many of them; others are read meanwhile.
 _RUN_BYTES = 16 * 1024 * 1024
-_RUN_FILES = 256
+_RUN_FILES = 64
 Rows: TypeAlias = pa.RecordBatch | FrameRows
 
 
@@ -42,7 +42,7 @@ def runs(context: ScanContext, tasks: Iterable[FileScanTask]) -> Iterator[Sequen
     for task in tasks:
         if isinstance(task.residual, AlwaysFalse):
             continue
-        own = task.file.file_size_in_bytes * part if _may_be_joined(task) else _RUN_BYTES
+        own = task.file.file_size_in_bytes * part if _may_be_joined(context, task) else _RUN_BYTES
         if run and (size + own > _RUN_BYTES or len(run) == _RUN_FILES):
             yield run
             run, size = [], 0.0
@@ -52,10 +52,12 @@ def runs(context: ScanContext, tasks: Iterable[FileScanTask]) -> Iterator[Sequen
         yield run
 
 
-def _may_be_joined(task: FileScanTask) -> bool:
-    """Whether a file may be read with others, as far as it can be told before it is opened."""
+def _may_be_joined(context: ScanContext, task: FileScanTask) -> bool:
+    """Whether a file may be read with others, as far as it can be told before it is opened. Those of remote stores are
+    opened side by side, each by a thread of its own."""
     is_whole = task.byte_range is None and not task.delete_files.has_equality_deletes
-    return is_whole and task.file.file_format.upper() == "PARQUET" and task.file.key_metadata is None
+    is_plain = task.file.file_format.upper() == "PARQUET" and task.file.key_metadata is None
+    return is_whole and is_plain and context.is_local(task.file.file_path)
 
 
 def read_run(context: ScanContext, tasks: Sequence[FileScanTask]) -> Iterator[Rows]:
@@ -91,9 +93,9 @@ class _OpenedFile:
         self.task = task
         self._wanted = WantedColumns()
         self._context = context
-        self._deletes = TaskDeletes(context, task.file, task.delete_files, self._wanted)
         with named_snapshot(task.snapshot_id, context.metadata.location):
             file = task.file
+            self._deletes = TaskDeletes(context, file, task.delete_files, self._wanted)
             self._content = open_reader(context.storage, file.file_path, file.file_format, context.mapping)
             self._content.close()
             check_row_count(self._content, file)

@@ -18,6 +18,7 @@ from hms_iceberg.arrow.deletes.deleted_rows import PositionDeletes
 from hms_iceberg.arrow.deletes.equality_deletes import EqualityDeletes
 from hms_iceberg.arrow.formats.content_files import ContentReader
 from hms_iceberg.arrow.rows.row_masks import Prefilter
+from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.lazy import pl
 from hms_iceberg.spec.data_types import NestedField
 from hms_iceberg.spec.manifests.manifest_values import DataFile
@@ -82,6 +83,10 @@ class ScanContext:
         self._projections: deque[FileProjection] = deque(maxlen=8)
         self._lock = Lock()
         self._reading = 0
+
+    def is_local(self, location: str) -> bool:
+        """Whether a file is known to be one of this machine's file system."""
+        return isinstance(self.storage, ArrowStorage) and self.storage.is_local(location)
 
     @contextmanager
     def reading(self) -> Iterator[None]:

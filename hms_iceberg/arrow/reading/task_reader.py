@@ -18,6 +18,7 @@ from hms_iceberg.arrow.formats.parquet_frames import DecodedRows, FrameColumns, 
 from hms_iceberg.arrow.formats.parquet_reader import RangeMetrics, RowRange
 from hms_iceberg.arrow.metrics.footer_metrics import ColumnMetrics
 from hms_iceberg.arrow.reading.scan_context import STREAMED_BYTES, FrameRows, ScanContext
+from hms_iceberg.arrow.reading.task_columns import TaskColumns
 from hms_iceberg.arrow.reading.task_deletes import BatchColumns, TaskDeletes, WantedColumns
 from hms_iceberg.arrow.rows.frame_tests import FrameTest, file_column
 from hms_iceberg.arrow.rows.row_masks import matching_rows
@@ -32,7 +33,7 @@ from hms_iceberg.scan.metadata_filter import is_of_table, only_tests
 from hms_iceberg.scan.metrics_filter import files_may_match
 from hms_iceberg.scan.tasks import FileScanTask
 from hms_iceberg.spec import metadata_columns as columns
-from hms_iceberg.spec.data_types import LongType, NestedField, StringType, StructType
+from hms_iceberg.spec.data_types import LongType, NestedField
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.values.single_values import to_bytes
@@ -111,6 +112,7 @@ class TaskReader:
         self._task = task
         self._reader = reader
         self._frames = frames
+        self._told = TaskColumns(task, context.metadata)
         self._deletes = deletes
         self._only = only
         self._outputs = [self._output(wanted, field) for field in context.projected.fields]
@@ -398,7 +400,7 @@ class TaskReader:
         if rows == count:
             keep = chosen = None
         positions = None
-        if self._needs_positions():
+        if self._told.needs_positions(self._context.projected):
             positions = _all_positions(where, count)
             positions = positions if keep is None else positions[keep]
         if not self._context.marks_deleted:
@@ -406,9 +408,9 @@ class TaskReader:
         elif removed is not None and keep is not None:
             removed = removed[keep]
         arrays = [
-            self._metadata_array(field, rows, positions, removed)
+            self._told.column(field, rows, positions, removed)
             if index is None
-            else self._lineage(field, made.kept(index, chosen), positions)
+            else self._told.inherited(field, made.kept(index, chosen), positions)
             for index, field in zip(self._outputs, self._context.projected.fields, strict=True)
         ]
         return _batch(arrays, rows, self._context.arrow_schema)
@@ -437,51 +439,8 @@ class TaskReader:
             return _values(ref, made[index])
         positions = _all_positions(where, count)
         if index is None:
-            return self._metadata_array(ref.field, count, positions)
-        return self._lineage(ref.field, made[index], positions)
-
-    # ------------------------------------------------------------------------------------ metadata columns
-
-    def _needs_positions(self) -> bool:
-        return any(
-            field.field_id in (columns.POSITION.field_id, columns.ROW_ID.field_id)
-            for field in self._context.projected.fields
-        )
-
-    def _metadata_array(self, field: NestedField, rows: int, positions: Any, removed: Any | None = None) -> pa.Array:
-        file = self._task.file
-        if field.field_id == columns.DELETED.field_id and removed is not None:
-            return pa.array(removed)
-        if field.field_id == columns.POSITION.field_id:
-            return pa.array(positions, pa.int64())
-        if field.field_id == columns.FILE.field_id:
-            return constant(file.file_path, StringType(), rows)
-        if field.field_id == columns.PARTITION_ID:
-            return self._partition_array(field, rows)
-        value: Any = file.spec_id if field.field_id == columns.SPEC_ID.field_id else False
-        return constant(value, field.field_type, rows)
-
-    def _partition_array(self, field: NestedField, rows: int) -> pa.Array:
-        assert isinstance(field.field_type, StructType)
-        spec = self._context.metadata.spec_by_id(self._task.file.spec_id)
-        values = {each.field_id: value for each, value in zip(spec.fields, self._task.file.partition, strict=True)}
-        children = [constant(values.get(child.field_id), child.field_type, rows) for child in field.field_type.fields]
-        if not children:
-            return rows_only(rows)
-        return pa.StructArray.from_arrays(children, names=[child.name for child in field.field_type.fields])
-
-    def _lineage(self, field: NestedField, array: pa.Array, positions: Any) -> pa.Array:
-        """Fills nulls of the lineage columns by inheritance; other columns stay."""
-        if field.field_id == columns.ROW_ID.field_id:
-            first = self._task.file.first_row_id
-            if first is None:
-                return pa.nulls(len(array), pa.int64())
-            return pc.coalesce(array, pa.array(positions + first, pa.int64())) if array.null_count else array
-        if field.field_id == columns.LAST_UPDATED_SEQUENCE_NUMBER.field_id:
-            if self._task.file.first_row_id is None:
-                return pa.nulls(len(array), pa.int64())
-            return array.fill_null(self._task.data_sequence_number) if array.null_count else array
-        return array
+            return self._told.column(ref.field, count, positions)
+        return self._told.inherited(ref.field, made[index], positions)
 
 
 def _values(ref: BoundReference, column: pa.Array) -> pa.Array:

@@ -264,6 +264,10 @@ class ArrowStorage:
         """The columns and footers of local Parquet files that were read, by `local_version` and name mapping."""
         return BoundedCache(_COLUMNS_BYTES, lambda columns: columns.nbytes)
 
+    def is_local(self, location: str) -> bool:
+        """Whether a file is one of this machine's file system."""
+        return self._parsed(location).is_local
+
     def local_version(self, location: str) -> LocalVersion | None:
         """What tells a local file from any other that stands in its place before or after; None for what is elsewhere,
         and for what is no file."""

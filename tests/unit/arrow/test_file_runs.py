@@ -21,6 +21,7 @@ from hms_iceberg.arrow.formats.parquet_frames import FrameReader
 from hms_iceberg.arrow.reading import task_reader
 from hms_iceberg.arrow.reading.read import read_frames, read_tasks
 from hms_iceberg.arrow.reading.scan_context import WantedFrame
+from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.expressions.tree import AlwaysFalse
 from hms_iceberg.scan.tasks import FileScanTask
@@ -195,6 +196,19 @@ def test_files_whose_row_groups_a_filter_may_leave_out_are_read_on_their_own(
     monkeypatch.setattr(task_reader, "_FEW_VALUES", 10)
     assert one.read("id > 17")["id"].to_pylist() == list(range(18, 30))
     assert files_together == [2]
+
+
+class RemoteStorage(ArrowStorage):
+    """A storage that calls its files remote."""
+
+    def is_local(self, location: str) -> bool:
+        return False
+
+
+def test_remote_files_are_left_to_threads_of_their_own(tmp_path: Path, files_together: list[int]) -> None:
+    table = replace(small_files(tmp_path), storage=RemoteStorage())
+    assert table.read(workers=3)["id"].to_pylist() == list(range(30))
+    assert max(files_together) == 1
 
 
 def test_no_more_rows_are_decoded_together_than_memory_is_given(tmp_path: Path, files_together: list[int]) -> None:
