@@ -48,6 +48,7 @@ CHANGELOG_COLUMNS = (CHANGE_TYPE, CHANGE_ORDINAL, COMMIT_SNAPSHOT_ID)
 
 _PLAIN = {field.name: field for field in (FILE, POSITION, DELETED, SPEC_ID, ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)}
 METADATA_COLUMNS = (*_PLAIN, PARTITION_NAME)
+_IDS = frozenset({PARTITION_ID, *(field.field_id for field in _PLAIN.values())})
 
 
 def metadata_column(name: str, specs: Iterable[PartitionSpec], schema: Schema) -> NestedField | None:
@@ -58,7 +59,7 @@ def metadata_column(name: str, specs: Iterable[PartitionSpec], schema: Schema) -
 
 
 def is_metadata_column(field_id: int) -> bool:
-    return field_id == PARTITION_ID or any(field.field_id == field_id for field in _PLAIN.values())
+    return field_id in _IDS
 
 
 def partition_column(specs: Iterable[PartitionSpec], schema: Schema) -> NestedField:

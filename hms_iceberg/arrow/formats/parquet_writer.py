@@ -69,6 +69,8 @@ _SAMPLE_ROWS, _RUN_ROWS, _LEAST_ROWS = 20_000, 1_000, 2_000
 _MOST_BYTES = 0.6
 # Smaller growth is chance.
 _LEAST_GROWTH = 0.1
+# Spreads the upper half of a decimal's digits over the lower one.
+_ODD = 0x5851F42D4C957F2D
 _BLOOM_FPP = 0.01  # as Apache Iceberg has it
 
 
@@ -139,10 +141,13 @@ def _repetition(sample: pa.Array) -> Repetition:
 
 
 def _codes(values: pa.Array) -> Any:
-    """A number for each of some values without nulls, the same for equal ones."""
+    """A number for each of some values without nulls, the same for equal ones, and another for nearly all others."""
     for kind in (pa.int64(), pa.int32()):
         if pa.types.is_primitive(values.type) and values.type.bit_width == kind.bit_width:
             return values.view(kind).to_numpy()
+    if pa.types.is_decimal128(values.type):
+        low, high = np.frombuffer(values.buffers()[1], "<i8", 2 * len(values), 16 * values.offset).reshape(-1, 2).T
+        return low ^ high * _ODD
     return values.dictionary_encode().indices.to_numpy()
 
 

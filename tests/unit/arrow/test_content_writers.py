@@ -455,6 +455,20 @@ def test_the_sample_that_decides_on_dictionaries_is_the_same_however_rows_are_cu
         assert repetitions(schema, cut) == whole
 
 
+@pytest.mark.parametrize("precision", [9, 18, 38])
+@pytest.mark.parametrize("different", [3, 977, 10**6])
+def test_decimals_repeat_as_the_numbers_do_that_they_are_made_of(precision: int, different: int) -> None:
+    schema = Schema(NestedField(1, "id", LongType()), NestedField(2, "d", DecimalType(precision, 0)))
+    numbers = [None if key % 11 == 0 else key * 7919 % different - different // 2 for key in range(30_000)]
+    scale = 2**64 if precision > 18 else 1  # the lower half of such values is always the same
+    digits = [None if each is None else Decimal(each) * scale for each in numbers]
+    rows = pa.record_batch([pa.array(numbers), pa.array(digits, pa.decimal128(precision, 0))], ["id", "d"])
+    found = repetitions(schema, [rows.slice(5)])
+    assert (found["d"].population, found["d"].growth) == (found["id"].population, found["id"].growth)
+    nulls = rows.set_column(1, "d", pa.nulls(rows.num_rows, rows["d"].type))
+    assert repetitions(schema, [nulls])["d"].population == 0
+
+
 def test_bloom_filters_leave_out_row_groups_and_take_the_memory_that_these_need(tmp_path: Path) -> None:
     duckdb = pytest.importorskip("duckdb")
     on = {f"write.parquet.bloom-filter-enabled.column.{name}": "true" for name in ("id", "name")}
