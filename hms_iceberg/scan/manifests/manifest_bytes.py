@@ -42,12 +42,12 @@ class EntryBytes:
             return None
         path = order.index(_PATH)
         tail = min((number for number in map(order.index, changing) if number > path), default=len(order))
-        sized = (*range(path + 1), *range(tail, len(order)))
+        sized = [*order[: path + 1], *order[tail:]]
         try:
-            sizes = columns.select(_size(types[order[each]], pl.col(order[each])).alias(order[each]) for each in sized)
+            sizes = columns.select(_size_in(columns, name, types[name]).alias(name) for name in sized)
         except (KeyError, TypeError, ValueError, pl.exceptions.PolarsError):
             return None
-        size = {number: sizes[order[number]].to_numpy() for number in sized}
+        size = {order.index(name): sizes[name].to_numpy() for name in sized}
         paths = columns[_PATH].cast(pl.Binary).to_list()
         begin = _ends(body, paths)
         if begin is None:
@@ -151,6 +151,16 @@ def _first_bits(avro_type: Any, values: pl.Series, sizes: np.ndarray) -> np.ndar
         return np.where(sizes == 1, 2 * null, 2 * (1 - null))
     numbers = values.to_numpy().astype(np.int64)
     return ((numbers << 1) ^ (numbers >> 63)) & 0x7F
+
+
+def _size_in(columns: pl.DataFrame, name: str, avro_type: Any) -> pl.Expr:
+    """How many bytes each value of a column takes; in most columns of integers they are alike."""
+    values = columns[name]
+    if values.dtype.is_integer() and values.null_count() in (0, len(values)) and values.min() == values.max():
+        value = values[0]
+        size = isinstance(avro_type, list) + (0 if value is None else len(encode_long(value)))
+        return pl.repeat(size, pl.len(), dtype=pl.Int64)
+    return _size(avro_type, pl.col(name))
 
 
 def _size(avro_type: Any, value: pl.Expr) -> pl.Expr:

@@ -6,7 +6,7 @@ Decoding and encoding entries one by one costs most of a removal from a large ma
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import groupby
@@ -49,8 +49,12 @@ _NUMBERS = ("sequence_number", "file_sequence_number")
 _FEW = 40
 _READERS = 8
 _AT_ONCE = 16  # manifests: few take nearly as long as these
-_STATUSES = (ManifestEntryStatus.ADDED, ManifestEntryStatus.EXISTING, ManifestEntryStatus.DELETED)
-_COUNTS = tuple(f"{what}_{of}_count" for what in ("added", "existing", "deleted") for of in ("files", "rows"))
+_STATUSES = {
+    "added": ManifestEntryStatus.ADDED,
+    "existing": ManifestEntryStatus.EXISTING,
+    "deleted": ManifestEntryStatus.DELETED,
+}
+_COUNTS = tuple(f"{name}_{of}_count" for name in _STATUSES for of in ("files", "rows"))
 _EXISTING, _DELETED = int(ManifestEntryStatus.EXISTING), int(ManifestEntryStatus.DELETED)
 
 
@@ -243,19 +247,15 @@ def _of_files(files: pl.DataFrame, origin: ManifestFile, base: TableMetadata) ->
     partitions, summary = partition_columns(base), _summary(origin, base)
     for file in content_files(_extremes(files, partitions.columns(origin.partition_spec_id)), partitions):
         summary.add(file.partition)
-    grouped = files.group_by("status").agg(pl.len(), pl.sum("record_count"), pl.min("sequence_number"))
-    found = {status: of_status for status, *of_status in grouped.rows()}
-    added, existing, deleted = (found.get(int(status), (0, 0, None)) for status in _STATUSES)
+    counts: dict[str, Any] = {}
+    for name, status in _STATUSES.items():
+        rows = files["record_count"].filter(files["status"] == int(status))
+        counts |= {f"{name}_files_count": len(rows), f"{name}_rows_count": rows.sum()}
     return replace(
         origin,
         partitions=summary.summaries(),
-        min_sequence_number=_least((added[2], existing[2])),
-        added_files_count=added[0],
-        existing_files_count=existing[0],
-        deleted_files_count=deleted[0],
-        added_rows_count=added[1],
-        existing_rows_count=existing[1],
-        deleted_rows_count=deleted[1],
+        min_sequence_number=files["sequence_number"].filter(files["status"] != _DELETED).min(),
+        **counts,
     )
 
 
@@ -265,17 +265,14 @@ def _of_all(listed: Sequence[ManifestFile], base: TableMetadata) -> ManifestFile
     for each in listed:
         summary.add_summaries(each.partitions or ())
     counts: dict[str, Any] = {name: sum(getattr(each, name) or 0 for each in listed) for name in _COUNTS}
-    oldest = _least(each.min_sequence_number for each in listed)
+    ages = [each.min_sequence_number for each in listed if each.min_sequence_number is not None]
+    oldest = min(ages, default=None)
     return replace(listed[0], partitions=summary.summaries(), min_sequence_number=oldest, **counts)
 
 
 def _summary(manifest: ManifestFile, base: TableMetadata) -> PartitionSummary:
     spec = base.spec_by_id(manifest.partition_spec_id)
     return PartitionSummary(spec.partition_type(base.schema_for_spec(spec)))
-
-
-def _least(numbers: Iterable[int | None]) -> int | None:
-    return min((each for each in numbers if each is not None), default=None)
 
 
 def _extremes(files: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:

@@ -84,7 +84,12 @@ def entries(count: int) -> list[Record]:
         }
         status = rng.choice((0, 1, 1, 2))
         made.append(
-            {"status": status, "snapshot_id": 5, "sequence_number": 3, "file_sequence_number": 3}
+            {
+                "status": status,
+                "snapshot_id": 5 if number % 7 else None,
+                "sequence_number": 3,
+                "file_sequence_number": 3,
+            }
             | {"data_file": data_file}
         )
     return made
