@@ -142,7 +142,7 @@ def test_columns_are_found_by_their_ids_in_each_file(tmp_path: Path) -> None:
 
 
 def test_times_mean_what_each_writer_meant(tmp_path: Path, files_together: list[int]) -> None:
-    early = dt.datetime(1700, 1, 2, 3)
+    early = dt.datetime(1965, 1, 2, 3)
     schema = Schema(NestedField(1, "id", LongType()), NestedField(2, "t", TimestampType()))
     table = FileTable(tmp_path, schema)
     rows = pa.table({"id": [1], "t": pa.array([early], pa.timestamp("us"))})
