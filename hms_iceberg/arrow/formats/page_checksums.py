@@ -6,7 +6,6 @@ Source: Apache Parquet, "parquet.thrift" (``PageHeader``), "Checksumming".
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import pyarrow.parquet as pq
 from isal.isal_zlib import crc32  # zlib's takes five times as long, and three quarters longer to read random integers
@@ -24,14 +23,13 @@ _USUAL_HEADER = re.compile(
 )
 
 
-def is_intact(file: Any, chunk: pq.ColumnChunkMetaData) -> bool:
+def is_intact(file: memoryview, chunk: pq.ColumnChunkMetaData) -> bool:
     """Whether the pages of a column in a row group are what their writer's checksums say, as far as it left some.
-    `file` has `read_buffer`. False also if the pages cannot be told apart."""
+    `file` is all of the file. False also if the pages cannot be told apart."""
     first = chunk.data_page_offset
     if chunk.has_dictionary_page and chunk.dictionary_page_offset:  # some writers say 0 if there is none
         first = min(first, chunk.dictionary_page_offset)
-    file.seek(first)
-    pages = memoryview(file.read_buffer(chunk.total_compressed_size)).cast("B")
+    pages = file[first : first + chunk.total_compressed_size]
     at = 0
     try:
         while at < len(pages):

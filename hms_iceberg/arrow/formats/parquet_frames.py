@@ -237,10 +237,11 @@ class FrameReader:
         chunks = [(group, leaf) for group in groups for leaf in leaves if (group, leaf) not in self._intact]
         if not chunks:
             return True
-        with pa.memory_map(self._path) as pages:  # as Polars sees them, and without a copy
-            for group, leaf in chunks:
-                if not is_intact(pages, self._footer.row_group(group).column(leaf)):
-                    return False
+        # As Polars sees them, and without a copy. The map goes with its last view.
+        pages = memoryview(pa.memory_map(self._path).read_buffer()).cast("B")
+        for group, leaf in chunks:
+            if not is_intact(pages, self._footer.row_group(group).column(leaf)):
+                return False
         self._intact.update(chunks)
         return True
 

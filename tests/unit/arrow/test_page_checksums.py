@@ -53,7 +53,7 @@ def test_a_flipped_bit_in_any_page_is_found(
 
 
 def holds(chunk: Any, data: bytearray) -> bool:
-    return is_intact(pa.BufferReader(bytes(data)), chunk)
+    return is_intact(memoryview(bytes(data)), chunk)
 
 
 @pytest.mark.parametrize("usual", [False, True])
