@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from hms_iceberg.arrow.formats.content_files import check_row_count, open_reader
 from hms_iceberg.arrow.reading.scan_context import FrameRows, ScanContext
+from hms_iceberg.arrow.reading.task_columns import LINEAGE
 from hms_iceberg.arrow.reading.task_deletes import TaskDeletes, WantedColumns
 from hms_iceberg.arrow.reading.task_reader import TaskReader, read_rows
 from hms_iceberg.cached_properties import cached_property
@@ -32,7 +33,10 @@ Rows: TypeAlias = pa.RecordBatch | FrameRows
 def runs(context: ScanContext, tasks: Iterable[FileScanTask]) -> Iterator[Sequence[FileScanTask]]:
     """Tasks in their order, those of small files that follow one another together."""
     fields = context.projected.fields
-    are_flat = all(each.field_type.is_primitive and not columns.is_metadata_column(each.field_id) for each in fields)
+    are_flat = all(
+        each.field_id in LINEAGE or (each.field_type.is_primitive and not columns.is_metadata_column(each.field_id))
+        for each in fields
+    )
     if not are_flat or context.marks_deleted or context.most_rows is not None:
         yield from ((task,) for task in tasks)
         return
@@ -121,4 +125,5 @@ class _OpenedFile:
                 removed.append(each._deletes.positions + start)
             start += each.task.file.record_count
         others = [each._content.frames for each in files[1:] if each._content.frames is not None]
-        return self._reader.joined(others, np.concatenate(removed) if removed else None)
+        tasks = [each.task for each in files]
+        return self._reader.joined(tasks, others, np.concatenate(removed) if removed else None)

@@ -18,7 +18,7 @@ from hms_iceberg.arrow.formats.parquet_frames import DecodedRows, FrameColumns, 
 from hms_iceberg.arrow.formats.parquet_reader import RangeMetrics, RowRange
 from hms_iceberg.arrow.metrics.footer_metrics import ColumnMetrics
 from hms_iceberg.arrow.reading.scan_context import STREAMED_BYTES, FrameRows, ScanContext
-from hms_iceberg.arrow.reading.task_columns import TaskColumns
+from hms_iceberg.arrow.reading.task_columns import LINEAGE, TaskColumns
 from hms_iceberg.arrow.reading.task_deletes import BatchColumns, TaskDeletes, WantedColumns
 from hms_iceberg.arrow.rows.frame_tests import FrameTest, file_column
 from hms_iceberg.arrow.rows.row_masks import matching_rows
@@ -112,7 +112,7 @@ class TaskReader:
         self._task = task
         self._reader = reader
         self._frames = frames
-        self._told = TaskColumns(task, context.metadata)
+        self._told = TaskColumns((task,), context.metadata)
         self._deletes = deletes
         self._only = only
         self._outputs = [self._output(wanted, field) for field in context.projected.fields]
@@ -156,7 +156,11 @@ class TaskReader:
     def may_be_joined(self) -> bool:
         """Whether rows of other files may come with those of this one, as Polars decodes them all, and nothing but
         deletes depends on where a row is."""
-        if self._frames is None or self._asks_for_places or not self._is_read_whole(self._reader):
+        if self._frames is None or not self._is_read_whole(self._reader):
+            return False
+        ids = [ref.field_id for ref in self._filter_columns]
+        ids += [each.field_id for each in self._context.projected.fields if each.field_id not in LINEAGE]
+        if any(map(columns.is_metadata_column, ids)):
             return False
         return self._frames.reads_all({*self._quick_projection.leaves, *self._quick.leaves})
 
@@ -167,6 +171,7 @@ class TaskReader:
             self._frames is not None
             and frames is not None
             and task.residual == self._task.residual
+            and (task.file.first_row_id is None) == (self._task.file.first_row_id is None)
             and frames.is_like(self._frames)
             and self._quick_projection.fits(frames.schema, self._quick_wanted, constants)
             and self._is_read_whole(reader)
@@ -182,20 +187,33 @@ class TaskReader:
         return len(self._matching(reader, ranges)) == len(ranges)
 
     def joined(
-        self, others: Sequence[FrameReader], removed: Any | None
+        self, tasks: Sequence[FileScanTask], others: Sequence[FrameReader], removed: Any | None
     ) -> Iterable[pa.RecordBatch | FrameRows | None] | None:
-        """The rows of the file and of others that it may take, without those at the positions `removed` of them all;
-        None if they are to be read one by one."""
+        """The rows of the file and of others that it may take, of `tasks`, without those at the positions `removed` of
+        them all; None if they are to be read one by one."""
         assert self._frames is not None
+        told = TaskColumns(tasks, self._context.metadata)
+        numbered = told.needs_positions(self._context.projected)
         leaves, tested = self._quick_projection.leaves, self._quick.leaves
         rows = self._frames.rows + sum(each.rows for each in others)
         size = self._frames.decoded_bytes(self._frames.groups, leaves, others)
         if not self._frames.is_enough(rows, leaves, tested) or size > self._context.decoded_bytes:
             return None
         decoded = self._frames.read(
-            self._frames.groups, 0, leaves, self._quick.test, tested, removed, self._frame_columns, False, None, others
+            self._frames.groups,
+            0,
+            leaves,
+            self._quick.test,
+            tested,
+            removed,
+            self._frame_columns,
+            numbered,
+            None,
+            others,
         )
-        return None if decoded is None else self._made(decoded, size * decoded.count // rows, self._context.batch_rows)
+        if decoded is None:
+            return None
+        return self._made(decoded, size * decoded.count // rows, self._context.batch_rows, told)
 
     # -------------------------------------------------------------------------------------------- reading
 
@@ -230,23 +248,25 @@ class TaskReader:
             return
         assert self._frames is not None
         size = self._frames.decoded_bytes([rows.index for rows in run], self._quick_projection.leaves)
-        yield from self._made(decoded, size * decoded.count // sum(rows.rows for rows in run), batch_rows)
+        yield from self._made(decoded, size * decoded.count // sum(rows.rows for rows in run), batch_rows, self._told)
 
-    def _made(self, decoded: DecodedRows, size: int, batch_rows: int) -> Iterator[pa.RecordBatch | FrameRows | None]:
+    def _made(
+        self, decoded: DecodedRows, size: int, batch_rows: int, told: TaskColumns
+    ) -> Iterator[pa.RecordBatch | FrameRows | None]:
         """What is wanted of rows that Polars decoded, which take about `size` bytes."""
         if self._frame_columns is not None:
             yield FrameRows(decoded.frame, size) if decoded.count else None
             return
         for where, batch in decoded.batches(batch_rows):
             marks = self._context.marks_deleted
-            yield self._result(where, batch, self._quick_projection, self._quick.rest, by_position=marks)
+            yield self._result(where, batch, self._quick_projection, self._quick.rest, told, by_position=marks)
 
     def _read_on_its_own(self, rows: RowRange, batch_rows: int) -> Iterator[pa.RecordBatch | None]:
         if self._holds_no_match(rows):
             return
         spare = self._context.spare_processors and not self._is_small(rows)
         for position, batch in self._reader.read(rows, self._projection.leaves, batch_rows, spare):
-            yield self._result(position, batch, self._projection, self._task.residual)
+            yield self._result(position, batch, self._projection, self._task.residual, self._told)
 
     def _is_quick(self, run: Sequence[RowRange], most_bytes: int) -> bool:
         groups = [rows.index for rows in run]
@@ -385,6 +405,7 @@ class TaskReader:
         batch: pa.RecordBatch,
         projection: FileProjection,
         rest: BooleanExpression,
+        told: TaskColumns,
         by_position: bool = True,
     ) -> pa.RecordBatch | None:
         """The rows of a batch that match the rest of the filter and are not deleted; not `by_position`, if those are
@@ -400,7 +421,7 @@ class TaskReader:
         if rows == count:
             keep = chosen = None
         positions = None
-        if self._told.needs_positions(self._context.projected):
+        if told.needs_positions(self._context.projected):
             positions = _all_positions(where, count)
             positions = positions if keep is None else positions[keep]
         if not self._context.marks_deleted:
@@ -408,9 +429,9 @@ class TaskReader:
         elif removed is not None and keep is not None:
             removed = removed[keep]
         arrays = [
-            self._told.column(field, rows, positions, removed)
+            told.column(field, rows, positions, removed)
             if index is None
-            else self._told.inherited(field, made.kept(index, chosen), positions)
+            else told.inherited(field, made.kept(index, chosen), positions)
             for index, field in zip(self._outputs, self._context.projected.fields, strict=True)
         ]
         return _batch(arrays, rows, self._context.arrow_schema)

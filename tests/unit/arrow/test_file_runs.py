@@ -243,6 +243,44 @@ def test_deleted_rows_stay_if_they_are_asked_for(tmp_path: Path) -> None:
     assert ids_of(table, tasks, marks_deleted=True) == list(range(30))
 
 
+@pytest.mark.parametrize("row_filter", [None, "id > 7"])
+def test_row_lineage_is_inherited_from_each_file(
+    tmp_path: Path, files_together: list[int], row_filter: str | None
+) -> None:
+    table = small_files(tmp_path)
+    lineage = Schema(SCHEMA.fields[0], columns.ROW_ID, columns.LAST_UPDATED_SEQUENCE_NUMBER)
+    kept = pa.table({"id": [30, 31], "row": pa.array([None, 5]), "number": pa.array([1, None])})
+    for rows in (kept, kept):
+        ids = (1, columns.ROW_ID.field_id, columns.LAST_UPDATED_SEQUENCE_NUMBER.field_id)
+        add(table, rows, f"kept {len(table.files)}", ids)
+    table.delete(table.files[1:2], table.position_deletes([(table.files[1].file_path, at) for at in (0, 9)]))
+
+    def read(firsts: Sequence[int | None], *wanted: NestedField) -> list[tuple[int | None, ...]]:
+        tasks = [
+            FileScanTask.of(
+                replace(file, first_row_id=first),
+                table.deletes.get(file.file_path, ()),
+                table.task(file, row_filter).residual,
+                100 + at,
+            )
+            for at, (file, first) in enumerate(zip(table.files, firsts, strict=True))
+        ]
+        found = read_tasks(tasks, SCHEMA, Schema(*wanted), table.metadata, table.storage, workers=1)
+        return [tuple(row.values()) for batch in found for row in batch.to_pylist()]
+
+    expected = [(at, 1000 * (at // 10) + at % 10, 100 + at // 10) for at in range(30) if at not in (10, 19)]
+    expected += 2 * [(30, 3000, 1), (31, 5, 103)]
+    expected[-2:] = [(30, 4000, 1), (31, 5, 104)]
+    expected = [row for row in expected if row_filter is None or row[0] > 7]
+    assert read(range(0, 5000, 1000), *lineage.fields) == expected
+    assert read(range(0, 5000, 1000), lineage.fields[2]) == [row[2:] for row in expected]
+    assert files_together == [3, 2, *([3] if row_filter else []), 2]  # nothing is read of files without lineage
+    files_together.clear()
+    unknown = [(at, None if at < 20 else row, None if at < 20 else number) for at, row, number in expected]
+    assert read((None, None, 2000, 3000, 4000), *lineage.fields) == unknown
+    assert files_together == [2, 1, 2]
+
+
 def test_a_file_of_other_rows_than_its_manifest_says_is_named(tmp_path: Path) -> None:
     table = small_files(tmp_path)
     table.files[1] = replace(table.files[1], record_count=11)
