@@ -73,10 +73,9 @@ class TaskColumns:
         if not array.null_count:
             return array
         if field.field_id == columns.ROW_ID.field_id:
-            firsts = [
-                (task.file.first_row_id or 0) - start for task, start in zip(self._tasks, self._starts, strict=True)
-            ]
-            values = positions + self._by_row(firsts, positions)
+            firsts = [task.file.first_row_id or 0 for task in self._tasks]
+            shifts = [first - start for first, start in zip(firsts, self._starts, strict=True)]
+            values = positions + self._by_row(shifts, positions)
         else:
             values = self._by_row([task.data_sequence_number for task in self._tasks], positions)
         return pc.coalesce(array, pa.array(values, pa.int64()) if isinstance(values, np.ndarray) else values)
