@@ -27,6 +27,7 @@ from hms_iceberg.lazy import pl
 _LEAST_WORK, _LEAST_FILTERED_WORK = 500_000, 100_000
 _WORK_OF_TEXT = 10
 _TEXT_WIDTH = 16
+_BATCH_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class DecodedRows:
 
     def batches(self, batch_rows: int) -> Iterator[tuple[Any, pa.RecordBatch]]:
         """The rows as batches, each with the positions of its rows, or of the first one if they come in turn."""
+        batch_rows = min(batch_rows, self._rows_within_bytes())
         for first in range(0, self.count, batch_rows):
             where: Any = self.start + first
             if self.positions is not None:
@@ -62,6 +64,17 @@ class DecodedRows:
             part = self.frame.slice(first, batch_rows)
             arrays = [_to_arrow(series, kind) for series, kind in zip(part.get_columns(), self.kinds, strict=True)]
             yield where, pa.RecordBatch.from_arrays(arrays, names=part.columns)
+
+    def _rows_within_bytes(self) -> int:
+        """The number of rows whose text takes about `_BATCH_BYTES`: text that repeats is once in a frame, and each time
+        in Arrow, which has no room for much more in a batch."""
+        size = 0
+        for series in self.frame.get_columns() if self.kinds else ():
+            if series.dtype == pl.String:
+                size += int(series.str.len_bytes().sum())
+            elif series.dtype == pl.Binary:
+                size += int(series.bin.size().sum())
+        return max(1, _BATCH_BYTES * self.count // max(size, 1))
 
 
 def are_among(positions: Any, others: Any) -> Any:

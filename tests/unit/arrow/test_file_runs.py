@@ -26,7 +26,7 @@ from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.expressions.tree import AlwaysFalse
 from hms_iceberg.scan.tasks import FileScanTask
 from hms_iceberg.spec import metadata_columns as columns
-from hms_iceberg.spec.data_types import DateType, LongType, NestedField, StringType, TimestampType
+from hms_iceberg.spec.data_types import BinaryType, DateType, LongType, NestedField, StringType, TimestampType
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
@@ -216,6 +216,23 @@ def test_no_more_rows_are_decoded_together_than_memory_is_given(tmp_path: Path, 
     tasks = [table.task(file) for file in table.files]
     assert ids_of(table, tasks, decoded_bytes=500) == list(range(30))
     assert files_together == [1, 1, 1]
+
+
+def test_text_that_repeats_comes_in_batches_that_arrow_can_hold(
+    tmp_path: Path, files_together: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet_frames, "_BATCH_BYTES", 20_000)
+    for kind, text in ((StringType(), "x" * 1000), (BinaryType(), b"x" * 1000)):
+        schema = Schema(NestedField(1, "id", LongType()), NestedField(2, "text", kind))
+        table = FileTable(tmp_path, schema)
+        for number in range(3):
+            add(table, pa.table({"id": range(40), "text": [text] * 39 + [None]}), f"{number}", (1, 2))
+        found = list(read_tasks(map(table.task, table.files), schema, schema, table.metadata, table.storage))
+        assert max(batch.nbytes for batch in found) < 30_000
+        rows = pa.Table.from_batches(found)
+        assert rows["id"].to_pylist() == 3 * list(range(40))
+        assert rows["text"].to_pylist() == 3 * ([text] * 39 + [None])
+    assert files_together == [3, 3]
 
 
 def test_who_takes_the_first_rows_only_has_no_more_files_read(tmp_path: Path, files_together: list[int]) -> None:
