@@ -5,9 +5,10 @@ The sizes and defaults are those of Apache Iceberg's `read.split.*` table proper
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeVar
 
 from hms_iceberg.errors import ConfigurationError
 from hms_iceberg.scan.tasks import FileScanTask
@@ -18,6 +19,7 @@ from hms_iceberg.spec.table_properties import (
     SPLIT_TARGET_SIZE,
 )
 
+T = TypeVar("T")
 _SPLITTABLE = ("PARQUET", "ORC", "AVRO")
 
 
@@ -141,3 +143,18 @@ def _merged(tasks: Iterable[FileScanTask]) -> Iterator[FileScanTask]:
             last = task
     if last is not None:
         yield last
+
+
+def packed(items: Iterable[T], size: Callable[[T], int], max_bytes: int, max_items: int) -> Iterator[list[T]]:
+    """Packs items into runs of limited bytes and number; an item larger than the limit is a run of its own."""
+    run: list[T] = []
+    total = 0
+    for item in items:
+        weight = size(item)
+        if run and (total + weight > max_bytes or len(run) >= max_items):
+            yield run
+            run, total = [], 0
+        run.append(item)
+        total += weight
+    if run:
+        yield run

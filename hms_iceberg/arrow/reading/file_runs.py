@@ -21,6 +21,7 @@ from hms_iceberg.arrow.reading.task_reader import TaskReader, read_rows
 from hms_iceberg.cached_properties import cached_property
 from hms_iceberg.expressions.tree import AlwaysFalse
 from hms_iceberg.scan.manifests.manifest_source import named_snapshot
+from hms_iceberg.scan.splitting import packed
 from hms_iceberg.scan.tasks import FileScanTask
 from hms_iceberg.spec import metadata_columns as columns
 
@@ -41,19 +42,12 @@ def runs(context: ScanContext, tasks: Iterable[FileScanTask]) -> Iterator[Sequen
         yield from ((task,) for task in tasks)
         return
     part = min(1.0, (len(fields) + 1) / max(len(context.filter_schema.fields), 1))  # the filter's column, too
-    run: list[FileScanTask] = []
-    size = 0.0
-    for task in tasks:
-        if isinstance(task.residual, AlwaysFalse):
-            continue
-        own = task.file.file_size_in_bytes * part if _may_be_joined(context, task) else _RUN_BYTES
-        if run and (size + own > _RUN_BYTES or len(run) == _RUN_FILES):
-            yield run
-            run, size = [], 0.0
-        run.append(task)
-        size += own
-    if run:
-        yield run
+
+    def size(task: FileScanTask) -> int:
+        return int(task.file.file_size_in_bytes * part) if _may_be_joined(context, task) else _RUN_BYTES
+
+    wanted = (each for each in tasks if not isinstance(each.residual, AlwaysFalse))
+    yield from packed(wanted, size, _RUN_BYTES, _RUN_FILES)
 
 
 def _may_be_joined(context: ScanContext, task: FileScanTask) -> bool:

@@ -17,7 +17,7 @@ import threading
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from hms_iceberg.arrow.storage.filesystems import (
     GCS_SCHEMES,
@@ -30,6 +30,7 @@ from hms_iceberg.arrow.storage.filesystems import (
 from hms_iceberg.arrow.storage.hdfs.hadoop_settings import hadoop_settings
 from hms_iceberg.arrow.storage.hdfs.opening import HDFS_SCHEMES, default_cluster, moves_exclusively
 from hms_iceberg.arrow.storage.known_places import is_link, known_place, leads_up
+from hms_iceberg.arrow.storage.local_version import LocalVersion
 from hms_iceberg.bounded_cache import BoundedCache
 from hms_iceberg.cached_properties import cached_property
 from hms_iceberg.encryption.key_services import KeyService, key_service
@@ -47,17 +48,6 @@ _PART_BYTES = 1024 * 1024
 # Of files of twelve columns, the footers of some thousands.
 _COLUMNS_BYTES = 64 * 1024 * 1024
 PREVIEW_PROPERTY = "preview.format-v4"
-
-
-class LocalVersion(NamedTuple):
-    """A local file as it is now, by what changes if it is written, replaced, or given other rights."""
-
-    path: str
-    device: int
-    inode: int
-    size: int
-    modified_ns: int
-    changed_ns: int
 
 
 class ArrowStorage:
@@ -272,16 +262,7 @@ class ArrowStorage:
         """What tells a local file from any other that stands in its place before or after; None for what is elsewhere,
         and for what is no file."""
         parsed = self._parsed(location)
-        if not parsed.is_local:
-            return None
-        try:
-            found = os.stat(parsed.path)
-        except (OSError, ValueError):
-            return None
-        if not stat.S_ISREG(found.st_mode):
-            return None
-        times = found.st_mtime_ns, found.st_ctime_ns
-        return LocalVersion(parsed.path, found.st_dev, found.st_ino, found.st_size, *times)
+        return LocalVersion.of(parsed.path) if parsed.is_local else None
 
     @cached_property
     def key_service(self) -> KeyService | None:

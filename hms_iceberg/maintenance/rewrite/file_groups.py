@@ -31,21 +31,6 @@ class FileGroup(Generic[T]):
     output_files: int
 
 
-def packed(items: Iterable[T], size: Callable[[T], int], max_bytes: int, max_items: int) -> Iterator[list[T]]:
-    """Packs items into runs of limited bytes and number; an item larger than the limit is a run of its own."""
-    run: list[T] = []
-    total = 0
-    for item in items:
-        weight = size(item)
-        if run and (total + weight > max_bytes or len(run) >= max_items):
-            yield run
-            run, total = [], 0
-        run.append(item)
-        total += weight
-    if run:
-        yield run
-
-
 def is_worth_it(sizes: Sequence[int], rules: SizeRules) -> bool:
     """Whether files of these bytes are enough, together more than a target file, or more than a file may have."""
     several = len(sizes) > 1

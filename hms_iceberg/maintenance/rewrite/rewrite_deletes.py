@@ -20,9 +20,10 @@ from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.maintenance.rewrite.commits import GroupCommits, Replaced, rewrite_groups, workers_for
-from hms_iceberg.maintenance.rewrite.file_groups import FileGroup, in_job_order, is_worth_it, limited, packed
+from hms_iceberg.maintenance.rewrite.file_groups import FileGroup, in_job_order, is_worth_it, limited
 from hms_iceberg.maintenance.rewrite.options import RewriteOptions, SizeRules
 from hms_iceberg.scan.planner import plan_scan
+from hms_iceberg.scan.splitting import packed
 from hms_iceberg.scan.tasks import ScanRequest
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent, ManifestContent, PartitionKey
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata

@@ -12,9 +12,10 @@ from typing import overload
 
 from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.lazy import pl
-from hms_iceberg.maintenance.rewrite.file_groups import FileGroup, in_job_order, is_worth_it, limited, packed
+from hms_iceberg.maintenance.rewrite.file_groups import FileGroup, in_job_order, is_worth_it, limited
 from hms_iceberg.maintenance.rewrite.options import DataFileRules, SizeRules
 from hms_iceberg.scan.planner import plan_scan
+from hms_iceberg.scan.splitting import packed
 from hms_iceberg.scan.tasks import FileScanTask, ScanPlan, ScanRequest, content_files
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
